@@ -4,7 +4,7 @@ import { enableCompileCache } from 'node:module';
 import path from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
 import { ConfigError } from './base/config/problems.ts';
-import { StartError } from './start-error.ts';
+import { StartError } from './server/start-error.ts';
 
 // Node.js caches compiled code next to a bundle, which halves the time of the next start; if that folder cannot be
 // written, nothing is cached. Everything else must be imported after this.
@@ -20,7 +20,7 @@ const HELP = `gatehouse: a gateway in front of every model provider
 `;
 
 async function main(command: string): Promise<void> {
-  if (cluster.isWorker) return (await import('./worker.ts')).serveAsWorker();
+  if (cluster.isWorker) return (await import('./server/worker.ts')).serveAsWorker();
   const args = process.argv.slice(3);
   const own = command === 'serve' || ['version', '--version', '-v'].includes(command);
   if (command === 'help' || isHelp(command) || (own && args.some(isHelp))) {
@@ -33,7 +33,7 @@ async function main(command: string): Promise<void> {
     );
     process.exitCode = 2;
   } else if (command === 'serve') {
-    await (await import('./primary.ts')).serveAsPrimary();
+    await (await import('./server/primary.ts')).serveAsPrimary();
   } else {
     console.log(manifest.version);
   }
@@ -49,12 +49,12 @@ async function operate(command: string): Promise<number> {
     console.error(`unknown command ${JSON.stringify(command)}\n\n${HELP}${commandHelp()}`);
     return 2;
   }
-  const [{ readSettings }, { migrations }, { sealedRows }] = await Promise.all([
-    import('./settings.ts'),
+  const [{ readConfig }, { migrations }, { sealedRows }] = await Promise.all([
+    import('./server/load-config.ts'),
     import('./migrations.ts'),
     import('./sealed-rows.ts'),
   ]);
-  const machine = { config: readSettings, migrations, sealedRows, version: manifest.version };
+  const machine = { config: readConfig, migrations, sealedRows, version: manifest.version };
   return runCommand(command, process.argv.slice(3), machine);
 }
 

@@ -6,7 +6,6 @@ import { type OwnKeyParts, ownKeyOperations } from './byok/index.ts';
 import { catalogOperations } from './catalog/index.ts';
 import { type FileParts, fileOperations } from './files/index.ts';
 import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
-import { healthOperations, type Readiness } from './health.ts';
 import type { Operation } from './http/operation.ts';
 import {
   budgetsOf,
@@ -18,6 +17,7 @@ import {
 import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
 import { type PageParts, pageOperations } from './pages/index.ts';
 import { type ScimParts, scimOperations } from './scim/index.ts';
+import { healthOperations, type Readiness } from './server/health.ts';
 import { type SignInParts, signInOperations } from './sign-in/index.ts';
 import { spendOperations } from './spend/index.ts';
 import { type TranscriptOperationParts, transcriptOperations } from './transcripts/index.ts';

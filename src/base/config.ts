@@ -9,13 +9,13 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { bootstrapConfigOf } from './config/bootstrap-config.ts';
 import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import { federation } from './config/federation.ts';
 import type { Field } from './config/field.ts';
 import { DEFAULT_IO_LOGGING, ioLogging } from './config/io-logging.ts';
 import { type MemberType, memberTypes } from './config/member-types.ts';
 import { readOutgoing } from './config/outgoing.ts';
-import { placeOf } from './config/place.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
 import { NO_RATE_LIMITS, rateLimits } from './config/rate-limits.ts';
@@ -73,7 +73,7 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
   const problems: Problem[] = [];
   const environment = new Environment(inputs, problems);
   const yaml = readYaml(inputs, environment, problems);
-  const place = placeOf(environment, inputs.cwd);
+  const place = bootstrapConfigOf(environment, inputs.cwd);
   const config: Config = {
     file: yaml.file,
     host: environment.text('GATEHOUSE_HOST'),

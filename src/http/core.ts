@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { Roster } from '../base/roster.ts';
+import { SlotList } from '../base/slot-list.ts';
 import type { TrustedProxies } from './forwarded.ts';
 import type { HttpLimits } from './limits.ts';
 import { Linger } from './linger.ts';
@@ -26,10 +26,10 @@ export interface Core<C> {
   readonly limits: Readonly<HttpLimits>;
   readonly proxies: () => TrustedProxies;
   /** Exchanges whose client still has to send bytes; swept regularly for timeouts. */
-  readonly owing: Watched;
+  readonly receiving: SweptList;
   /** Connections that wait for their next request, and the number of sweeps after which they are closed. */
-  readonly idle: Watched;
-  readonly idleLooks: number;
+  readonly idle: SweptList;
+  readonly idleSweeps: number;
   /** Unfinished exchanges and the bytes of their bodies. */
   exchanges: number;
   bodyBytes: number;
@@ -37,19 +37,19 @@ export interface Core<C> {
 }
 
 /** The part of the core that a lingering connection needs. */
-export type LingerCore = Pick<Core<never>, 'owing' | 'clock' | 'limits'>;
+export type LingerCore = Pick<Core<never>, 'receiving' | 'clock' | 'limits'>;
 
 /** A list that is swept regularly. */
-interface Watched {
+interface SweptList {
   /** Returns the member's slot, for `delete`. */
-  add(member: Late): number;
-  delete(member: Late, seat: number): void;
+  add(member: HasTimeout): number;
+  delete(member: HasTimeout, slot: number): void;
 }
 
 /** Something with a timeout. */
-export interface Late {
+export interface HasTimeout {
   /** Called regularly with the clock's monotonic time. */
-  checkLateness(nowMs: number): void;
+  checkTimeout(nowMs: number): void;
 }
 
 /** An exchange that is open on a connection. */
@@ -64,16 +64,16 @@ interface OpenExchange {
  * wall time, so a suspended process does not drop every idle connection when it resumes. (Node's own keep-alive timer
  * would be reset twice per request.)
  */
-export class Connection implements Late {
-  readonly open = new Roster<OpenExchange>();
+export class Connection implements HasTimeout {
+  readonly open = new SlotList<OpenExchange>();
   readonly #socket: Socket;
-  readonly #core: LingerCore & Pick<Core<never>, 'idle' | 'idleLooks'>;
+  readonly #core: LingerCore & Pick<Core<never>, 'idle' | 'idleSweeps'>;
   #linger: Linger | undefined;
-  #looks = 0;
-  #seat = -1;
+  #idleSweeps = 0;
+  #slot = -1;
   #closed = false;
 
-  constructor(socket: Socket, core: LingerCore & Pick<Core<never>, 'idle' | 'idleLooks'>) {
+  constructor(socket: Socket, core: LingerCore & Pick<Core<never>, 'idle' | 'idleSweeps'>) {
     this.#socket = socket;
     this.#core = core;
   }
@@ -84,11 +84,11 @@ export class Connection implements Late {
     return this.open.add(exchange);
   }
 
-  ended(exchange: OpenExchange, seat: number): void {
-    this.open.delete(exchange, seat);
+  ended(exchange: OpenExchange, slot: number): void {
+    this.open.delete(exchange, slot);
     if (this.open.size > 0 || this.#closed) return;
-    this.#looks = 0;
-    this.#seat = this.#core.idle.add(this);
+    this.#idleSweeps = 0;
+    this.#slot = this.#core.idle.add(this);
   }
 
   /** Reads and drops the rest of an already answered request, so that the response reaches the client. */
@@ -112,13 +112,13 @@ export class Connection implements Late {
     this.#leaveIdle();
   }
 
-  checkLateness(): void {
-    this.#looks += 1;
-    if (this.#looks > this.#core.idleLooks) this.#socket.destroy();
+  checkTimeout(): void {
+    this.#idleSweeps += 1;
+    if (this.#idleSweeps > this.#core.idleSweeps) this.#socket.destroy();
   }
 
   #leaveIdle(): void {
-    if (this.#seat !== -1) this.#core.idle.delete(this, this.#seat);
-    this.#seat = -1;
+    if (this.#slot !== -1) this.#core.idle.delete(this, this.#slot);
+    this.#slot = -1;
   }
 }

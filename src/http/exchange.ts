@@ -8,7 +8,7 @@ import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
 import { announcesBody, BodyBuffer, checkBodyHeaders, slowBody, tooLarge } from './body.ts';
-import type { Connection, Core, Late } from './core.ts';
+import type { Connection, Core, HasTimeout } from './core.ts';
 import { allowOrigin, preflightHeaders } from './cors.ts';
 import { busy, encodeEnvelope, errorHeaders, ownErrorBody, presentableError } from './envelope.ts';
 import type { Linger } from './linger.ts';
@@ -22,7 +22,7 @@ import { checksOf } from './validate.ts';
 const SANE_REQUEST_ID = /^[\w.:-]{1,128}$/;
 const NO_QUERY: Record<string, unknown> = Object.freeze({});
 
-export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late {
+export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasTimeout {
   readonly requestId: string;
   readonly startedAt: number;
   readonly headers: IncomingHttpHeaders;
@@ -222,7 +222,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     if (!this.response.writableFinished) this.#tellClosed();
     this.upload?.stop(clientLeft());
     this.#closeListeners = undefined;
-    this.#core.owing.delete(this, this.#owingSeat);
+    this.#core.receiving.delete(this, this.#owingSeat);
     this.#tellObserver();
     if (this.#core.draining && this.#connection.open.size === 0) this.#request.socket.destroySoon();
   }
@@ -235,7 +235,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     return true;
   }
 
-  checkLateness(nowMs: number): void {
+  checkTimeout(nowMs: number): void {
     if (this.#phase !== 'body') return;
     const { limits } = this.#core;
     const grantedMs = ((this.#body?.length ?? 0) * 1000) / limits.bodyBytesPerSecond;
@@ -317,7 +317,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
       this.#phase = 'body';
       if (this.headers.expect !== undefined) this.response.writeContinue();
       this.#owingSince = this.#core.clock.monotonic();
-      this.#owingSeat = this.#core.owing.add(this);
+      this.#owingSeat = this.#core.receiving.add(this);
       this.#request.readInto(this);
     }
   }
@@ -339,14 +339,14 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, Late
     this.#phase = 'discarding';
     this.upload?.stop(clientLeft());
     if (this.#request.complete || !announcesBody(this.headers)) return;
-    this.#core.owing.delete(this, this.#owingSeat);
+    this.#core.receiving.delete(this, this.#owingSeat);
     this.#linger = this.#connection.lingers();
     if (!wasReading) this.#request.readInto(this);
   }
 
   #bodyComplete(): void {
     this.#phase = 'handling';
-    this.#core.owing.delete(this, this.#owingSeat);
+    this.#core.receiving.delete(this, this.#owingSeat);
     try {
       const operation = this.#operation!;
       const bytes = this.#body!.take();

@@ -4,13 +4,13 @@
  * dropped until it is done, within limits of bytes and time.
  */
 import type { Socket } from 'node:net';
-import type { Late, LingerCore } from './core.ts';
+import type { HasTimeout, LingerCore } from './core.ts';
 
-export class Linger implements Late {
+export class Linger implements HasTimeout {
   readonly #socket: Socket;
   readonly #core: LingerCore;
   readonly #beganAt: number;
-  readonly #seat: number;
+  readonly #slot: number;
   #receivedAt: number;
   readonly #over: () => void;
   #bytes = 0;
@@ -22,7 +22,7 @@ export class Linger implements Late {
     this.#core = core;
     this.#beganAt = core.clock.monotonic();
     this.#receivedAt = this.#beganAt;
-    this.#seat = core.owing.add(this);
+    this.#slot = core.receiving.add(this);
     // Node calls it after a response with `Connection: close`.
     socket.destroySoon = endOurSide;
   }
@@ -43,11 +43,11 @@ export class Linger implements Late {
 
   /** The connection is closed, or continues to serve. Idempotent. */
   stop(): void {
-    this.#core.owing.delete(this, this.#seat);
+    this.#core.receiving.delete(this, this.#slot);
     this.#over();
   }
 
-  checkLateness(nowMs: number): void {
+  checkTimeout(nowMs: number): void {
     const { lingerMs, lingerTotalMs } = this.#core.limits;
     if (nowMs - this.#receivedAt <= lingerMs && nowMs - this.#beganAt <= lingerTotalMs) return;
     this.stop();

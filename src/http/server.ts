@@ -9,8 +9,8 @@ import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { Roster } from '../base/roster.ts';
-import { Connection, type Core, type Late } from './core.ts';
+import { SlotList } from '../base/slot-list.ts';
+import { Connection, type Core, type HasTimeout } from './core.ts';
 import { ServerExchange } from './exchange.ts';
 import { TrustedProxies } from './forwarded.ts';
 import { DEFAULT_LIMITS, type HttpLimits } from './limits.ts';
@@ -89,9 +89,9 @@ class OperationServer<C> implements HttpServer {
       log: options.log,
       limits,
       proxies: options.proxies ?? (() => NO_PROXIES),
-      owing: new Sweeper(options.clock, Math.min(limits.bodyMs, limits.lingerMs)),
+      receiving: new Sweeper(options.clock, Math.min(limits.bodyMs, limits.lingerMs)),
       idle: new Sweeper(options.clock, limits.keepAliveMs),
-      idleLooks: Math.ceil((limits.keepAliveMs + IDLE_SLACK_MS) / sweepMs(limits.keepAliveMs)),
+      idleSweeps: Math.ceil((limits.keepAliveMs + IDLE_SLACK_MS) / sweepMs(limits.keepAliveMs)),
       exchanges: 0,
       bodyBytes: 0,
       draining: false,
@@ -215,7 +215,7 @@ function sweepMs(shortestMs: number): number {
 
 /** Checks its members for timeouts regularly; runs a timer only while it has any. */
 class Sweeper {
-  readonly #members = new Roster<Late>();
+  readonly #members = new SlotList<HasTimeout>();
   readonly #clock: Clock;
   readonly #everyMs: number;
   #timer: Timer | undefined = undefined;
@@ -226,13 +226,13 @@ class Sweeper {
     this.#everyMs = sweepMs(shortestMs);
   }
 
-  add(member: Late): number {
+  add(member: HasTimeout): number {
     if (!this.#armed) this.#arm();
     return this.#members.add(member);
   }
 
-  delete(member: Late, seat: number): void {
-    this.#members.delete(member, seat);
+  delete(member: HasTimeout, slot: number): void {
+    this.#members.delete(member, slot);
   }
 
   #arm(): void {
@@ -244,7 +244,7 @@ class Sweeper {
   #sweep(): void {
     this.#armed = false;
     const now = this.#clock.monotonic();
-    for (const member of this.#members) member.checkLateness(now);
+    for (const member of this.#members) member.checkTimeout(now);
     if (this.#members.size > 0) this.#arm();
   }
 }

@@ -1,21 +1,21 @@
 /** A body that the handler reads as a stream, with back-pressure down to the client's socket. */
 import { GatewayError } from '../base/errors.ts';
 import { checkUploadHeaders, slowBody, tooLarge } from './body.ts';
-import type { Core, Late } from './core.ts';
+import type { Core, HasTimeout } from './core.ts';
 import type { GatewayRequest } from './message.ts';
 import type { UploadRule } from './operation.ts';
 
 /** Bytes buffered for the handler before the client's socket is paused. */
 const HIGH_WATER_BYTES = 256 * 1024;
 
-type UploadCore = Pick<Core<never>, 'owing' | 'clock' | 'limits'>;
+type UploadCore = Pick<Core<never>, 'receiving' | 'clock' | 'limits'>;
 
-export class Upload implements AsyncIterable<Buffer>, Late {
+export class Upload implements AsyncIterable<Buffer>, HasTimeout {
   readonly #request: GatewayRequest;
   readonly #core: UploadCore;
   readonly #maxBytes: number;
   readonly #refuse: (error: GatewayError) => void;
-  readonly #seat: number;
+  readonly #slot: number;
   readonly #chunks: Buffer[] = [];
   #waitingBytes = 0;
   #bytes = 0;
@@ -41,7 +41,7 @@ export class Upload implements AsyncIterable<Buffer>, Late {
     this.#maxBytes = maxBytes;
     this.#refuse = refuse;
     this.#receivedAt = core.clock.monotonic();
-    this.#seat = core.owing.add(this);
+    this.#slot = core.receiving.add(this);
   }
 
   /** True while more of the body is expected. */
@@ -65,11 +65,11 @@ export class Upload implements AsyncIterable<Buffer>, Late {
 
   received(): void {
     this.#ended = true;
-    this.#core.owing.delete(this, this.#seat);
+    this.#core.receiving.delete(this, this.#slot);
     this.#notify();
   }
 
-  checkLateness(nowMs: number): void {
+  checkTimeout(nowMs: number): void {
     // While the handler is slower than the client, the client's timeout is suspended.
     if (this.#paused) this.#receivedAt = nowMs;
     if (nowMs - this.#receivedAt > this.#core.limits.bodyMs) this.#refuse(slowBody());
@@ -77,7 +77,7 @@ export class Upload implements AsyncIterable<Buffer>, Late {
 
   /** Makes the handler's next read reject with `error`. No effect on a body that was read completely. */
   stop(error: Error): void {
-    this.#core.owing.delete(this, this.#seat);
+    this.#core.receiving.delete(this, this.#slot);
     this.#error ??= error;
     this.#chunks.length = 0;
     if (this.#paused) this.#flow();

@@ -29,13 +29,13 @@ class ContentListener implements AnswerListener {
   }
 
   take(units: number): boolean {
-    if (!this.#transcripts.room.take(units)) return false;
+    if (!this.#transcripts.memory.take(units)) return false;
     this.#taken += units;
     return true;
   }
 
   ended({ row, said, error }: Ended): void {
-    this.#transcripts.room.give(this.#taken);
+    this.#transcripts.memory.give(this.#taken);
     this.#taken = 0;
     const { document, logged } = this.#request;
     if (!this.#transcripts.hasRoom(document.bytes.length)) return;

@@ -10,10 +10,10 @@ import {
   compileLimits,
   type Limiter,
   type RateLimit,
+  type RateLimitHold,
   type RateLimits,
   type RateRefusal,
   rateLimitError,
-  type Standing,
 } from '../rate-limits/index.ts';
 import { addHeaders } from './answer-headers.ts';
 import type { AcceptedRequest } from './request.ts';
@@ -55,11 +55,11 @@ export function admit(
   acceptedAt: number,
   pace: Pace | undefined,
   clock: Clock,
-): Standing | undefined | Promise<Standing> {
+): RateLimitHold | undefined | Promise<RateLimitHold> {
   if (pace === undefined) return undefined;
   const limits = limitsOf(caller, pace.defaults());
   if (limits.length === 0) return undefined;
-  const checked = (answer: Standing | RateRefusal): Standing => {
+  const checked = (answer: RateLimitHold | RateRefusal): RateLimitHold => {
     if ('refused' in answer) throw rateLimitError(answer, clock.now());
     return answer;
   };
@@ -70,7 +70,7 @@ export function admit(
 /**
  * Attaches the hold to the request: its tokens count, its response carries the limit headers, and its row settles it.
  */
-export function attend(request: AcceptedRequest, standing: Standing): void {
+export function attend(request: AcceptedRequest, standing: RateLimitHold): void {
   request.standing = standing;
   addHeaders(request, standing.headers);
 }
@@ -100,15 +100,15 @@ interface TokensToHold {
  * Reserves the tokens that an attempt could use, on top of those of earlier attempts. Resolves with a smaller output
  * cap if a nearly exhausted limit requires one. Returns no promise if no limit is near. Rejects with GatewayError 429.
  */
-export function holdTokens(standing: Standing, wish: TokensToHold): undefined | Promise<number | undefined> {
+export function holdTokens(standing: RateLimitHold, wish: TokensToHold): undefined | Promise<number | undefined> {
   // A token has at least one byte.
   const known = wish.task.tokens(wish.endpoint, wish.cap);
-  const refusal = standing.hold(wish.earlier + known.most);
+  const refusal = standing.raiseTo(wish.earlier + known.most);
   return refusal && holdFewer(standing, wish, known, refusal);
 }
 
 async function holdFewer(
-  standing: Standing,
+  standing: RateLimitHold,
   { task, endpoint, cap, earlier, clock }: TokensToHold,
   byBytes: TokenBound,
   answer: RateRefusal | Promise<RateRefusal | undefined>,
@@ -119,11 +119,11 @@ async function holdFewer(
   const counted = await task.countPrompt?.(endpoint);
   if (counted !== undefined) {
     known = task.tokens(endpoint, cap, counted);
-    refusal = await standing.hold(earlier + known.most);
+    refusal = await standing.raiseTo(earlier + known.most);
     if (!refusal) return undefined;
   }
   // Tokens that this request already holds are still available to it.
   const smaller = known.within(refusal.remaining + standing.heldTokens - earlier);
-  if (smaller !== undefined && !(await standing.hold(earlier + smaller.tokens))) return smaller.capOutputTokens;
+  if (smaller !== undefined && !(await standing.raiseTo(earlier + smaller.tokens))) return smaller.capOutputTokens;
   throw rateLimitError(refusal, clock.now());
 }

@@ -5,7 +5,7 @@ import type { JsonDocument } from '../base/json.ts';
 import type { Asked, ServedFormat } from '../formats/conversation/format.ts';
 import type { SingleForm } from '../formats/single/index.ts';
 import type { Hit } from '../guardrails/index.ts';
-import type { Standing } from '../rate-limits/index.ts';
+import type { RateLimitHold } from '../rate-limits/index.ts';
 import type { DataRegion } from '../spend/index.ts';
 import type { CacheWish } from './cached/wish.ts';
 import type { DebugTrail } from './debug.ts';
@@ -47,7 +47,7 @@ export interface AcceptedRequest {
   /** The upstream's id of the answer whose prompt is compared with this one. */
   comparedId?: string | undefined;
   /** The request's rate limit hold; absent if no limit applies to its caller. */
-  standing?: Standing;
+  standing?: RateLimitHold;
   /** Filter matches of guardrails; absent if there are none. */
   hits?: readonly Hit[] | undefined;
   about: RequestAbout;

@@ -1,5 +1,5 @@
 import type { Log } from '../base/log.ts';
-import { Roster } from '../base/roster.ts';
+import { SlotList } from '../base/slot-list.ts';
 
 /** A request that runs in this process, which a shutdown ends with a proper response instead of a broken connection. */
 export interface Interruptible {
@@ -9,7 +9,7 @@ export interface Interruptible {
 
 export class Running {
   readonly #log: Log;
-  readonly #requests = new Roster<Interruptible>();
+  readonly #requests = new SlotList<Interruptible>();
   /** Number of requests begun so far. */
   begun = 0;
 
@@ -23,8 +23,8 @@ export class Running {
     return this.#requests.add(request);
   }
 
-  delete(request: Interruptible, seat: number): void {
-    this.#requests.delete(request, seat);
+  delete(request: Interruptible, slot: number): void {
+    this.#requests.delete(request, slot);
   }
 
   interrupt(): void {

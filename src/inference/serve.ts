@@ -13,7 +13,7 @@ import type { Endpoint } from '../catalog/index.ts';
 import type { Asked } from '../formats/conversation/format.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
 import { policyOf } from '../guardrails/index.ts';
-import type { Standing } from '../rate-limits/index.ts';
+import type { RateLimitHold } from '../rate-limits/index.ts';
 import { answerError, asGatewayError } from './answer.ts';
 import { findCached, wantsCache } from './cached/lookup.ts';
 import { Replay } from './cached/replay.ts';
@@ -61,7 +61,7 @@ function behindGuardrails<R extends AcceptedRequest>(
   run: (request: R) => Promise<void>,
 ): Promise<void> {
   const refused = (thrown: unknown): void => refuse(request, form, thrown, parts);
-  const goOn = (standing: Standing | undefined): Promise<void> => {
+  const goOn = (standing: RateLimitHold | undefined): Promise<void> => {
     let admitted: R;
     try {
       if (standing !== undefined) attend(request, standing);
@@ -74,7 +74,7 @@ function behindGuardrails<R extends AcceptedRequest>(
     // Does nothing if the request's row has settled the hold already.
     return standing === undefined ? done : done.finally(() => standing.settle(0));
   };
-  let counted: Standing | undefined | Promise<Standing>;
+  let counted: RateLimitHold | undefined | Promise<RateLimitHold>;
   try {
     counted = admit(request.caller, request.startedAt, parts.pace, parts.clock);
   } catch (thrown) {
@@ -107,11 +107,11 @@ async function run(request: AcceptedRequest, task: Task, parts: InferenceParts):
     if (request.asked.thread !== undefined) route = await parts.threads.route(route, request);
     const answer = wantsCache(request, task, parts) ? await findCached(request, task, route, parts) : undefined;
     const call = answer ? new Replay(request, task, answer, parts) : new Call(request, task, route, parts);
-    const seat = parts.running.add(call);
+    const slot = parts.running.add(call);
     try {
       await call.run();
     } finally {
-      parts.running.delete(call, seat);
+      parts.running.delete(call, slot);
     }
   } catch (thrown) {
     if (thrown instanceof Abandoned) return;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Room } from '../base/room.ts';
+import { MemoryBudget } from '../base/memory-budget.ts';
 import type { Turn } from '../formats/conversation/conversation.ts';
 import { eventsOf } from '../formats/conversation/replay.ts';
 import { Transcript } from './transcript.ts';
@@ -22,8 +22,8 @@ test('a stream and its whole answer give the same transcript, and nothing exceed
   fc.assert(
     fc.property(turn, fc.nat(400), fc.nat(400), (answer, maxBytes, size) => {
       const written = () => {
-        const room = new Room(size);
-        return new Transcript({ maxBytes, take: (units) => room.take(units) });
+        const memory = new MemoryBudget(size);
+        return new Transcript({ maxBytes, take: (units) => memory.take(units) });
       };
       const [whole, streamed] = [written(), written()];
       whole.turn(answer);

@@ -23,7 +23,7 @@ export interface ObservabilityOptions {
   catalog(): Catalog;
   gauges(): Gauges;
   /** Reads the metrics of this gateway's other processes; absent with a single process. */
-  colleagues?: (() => Promise<Exposed[][]>) | undefined;
+  peerMetrics?: (() => Promise<Exposed[][]>) | undefined;
 }
 
 export interface Observability {
@@ -37,13 +37,13 @@ export interface Observability {
 }
 
 export function createObservability(options: ObservabilityOptions): Observability {
-  const { config, colleagues } = options;
+  const { config, peerMetrics } = options;
   const { token } = config.metrics;
   if (token !== null) redact(token.reveal());
   const recorder = new Recorder(listedIn(options.catalog));
   const exposition = new Exposition(recorder, options.gauges);
   const requestLog = config.requestLogShare === null ? undefined : new RequestLog(options.log, config.requestLogShare);
-  const readAll = async () => exposition.text(await colleagues?.());
+  const readAll = async () => exposition.text(await peerMetrics?.());
   let reading: ReturnType<typeof readAll> | undefined;
   return {
     finished(exchange) {

@@ -3,13 +3,13 @@ import { Type } from 'typebox';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { PAGE_HEADERS } from './html.ts';
 import { referencePage } from './reference.ts';
-import { type Standing, startPage } from './start-page.ts';
+import { type ServiceState, startPage } from './start-page.ts';
 import { StaticText } from './static-text.ts';
 
 export interface PageParts {
   version: string;
-  /** What the configuration gives now. */
-  standing(): Standing;
+  /** Read at each request. */
+  state(): ServiceState;
   /** The OpenAPI document as JSON text; called once. */
   document(): string;
 }
@@ -55,10 +55,10 @@ export function pageOperations<C>(parts: PageParts): Operation<C>[] {
   ];
 }
 
-function answerStart<C>(exchange: Exchange<C>, { version, standing }: PageParts): void {
+function answerStart<C>(exchange: Exchange<C>, { version, state }: PageParts): void {
   const host = exchange.host !== undefined && HOST.test(exchange.host) ? exchange.host : 'localhost';
   const root = `${exchange.protocol}://${host}`;
-  const body = startPage({ root, version, ...standing() });
+  const body = startPage({ root, version, ...state() });
   const length = Buffer.byteLength(body);
   exchange.response.writeHead(200, { ...PAGE_HEADERS, 'Cache-Control': 'no-store', 'Content-Length': length });
   exchange.response.end(body);

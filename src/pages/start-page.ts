@@ -2,11 +2,11 @@
 import { markup, page } from './html.ts';
 
 /** What the start page says of the configuration; nothing that a stranger should not know. */
-export interface Standing {
+export interface ServiceState {
   onlySimulated: boolean;
 }
 
-export interface StartPage extends Standing {
+export interface StartPage extends ServiceState {
   /** `https://gateway.example`, as the browser asked for it. */
   root: string;
   version: string;

@@ -14,5 +14,5 @@ export {
   refusalError as rateLimitError,
 } from './limits.ts';
 export { rateLimitMigrations } from './migrations/index.ts';
+export type { RateLimitHold } from './rate-limit-hold.ts';
 export { RateLimitsSchema } from './schema.ts';
-export type { Standing } from './standing.ts';

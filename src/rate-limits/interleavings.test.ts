@@ -10,7 +10,7 @@ import { settle } from '../testing/clock.ts';
 import { freshDatabase } from '../testing/database.ts';
 import { RateProcess, type RateWorld } from '../testing/rate-process.ts';
 import type { Fault } from '../testing/spend-process.ts';
-import { compileLimits, type RateLimit, rateLimitMigrations, type Standing } from './index.ts';
+import { compileLimits, type RateLimit, type RateLimitHold, rateLimitMigrations } from './index.ts';
 
 type Step =
   | { do: 'admit'; process: number; times: number }
@@ -45,7 +45,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 interface Passed {
   process: RateProcess;
-  standing: Standing;
+  hold: RateLimitHold;
   window: number;
   open: boolean;
   used: number;
@@ -120,8 +120,8 @@ class World {
   #admit(process: RateProcess): void {
     const window = this.#window;
     const answer = Promise.resolve(process.limiter.admit(this.#limits, this.#now)).then(
-      (standing) => {
-        if (!('refused' in standing)) this.#passed.push({ process, standing, window, open: true, used: 0 });
+      (hold) => {
+        if (!('refused' in hold)) this.#passed.push({ process, hold, window, open: true, used: 0 });
       },
       () => {},
     );
@@ -136,7 +136,7 @@ class World {
   #hold(which: number, tokens: number): void {
     const one = this.#running(which);
     if (one === undefined) return;
-    const answer = Promise.resolve(one.standing.hold(one.standing.heldTokens + tokens)).catch(() => {});
+    const answer = Promise.resolve(one.hold.raiseTo(one.hold.heldTokens + tokens)).catch(() => {});
     this.#await(one.process, answer);
   }
 
@@ -144,8 +144,8 @@ class World {
     const one = this.#running(which);
     if (one === undefined) return;
     one.open = false;
-    one.used = Math.floor((one.standing.heldTokens * percent) / 100);
-    one.standing.settle(one.used);
+    one.used = Math.floor((one.hold.heldTokens * percent) / 100);
+    one.hold.settle(one.used);
   }
 
   async #kill(index: number): Promise<void> {
@@ -176,7 +176,7 @@ class World {
     for (const [window, most] of this.#most) {
       const passed = this.#passed.filter((one) => one.window === window);
       assert.ok(passed.length <= most.requests, `${passed.length} requests passed a limit of ${most.requests}`);
-      const tokens = passed.reduce((sum, one) => sum + (one.open ? one.standing.heldTokens : one.used), 0);
+      const tokens = passed.reduce((sum, one) => sum + (one.open ? one.hold.heldTokens : one.used), 0);
       assert.ok(tokens <= most.tokens, `${tokens} tokens passed a limit of ${most.tokens}`);
     }
   }

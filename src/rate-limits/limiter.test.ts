@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { settle } from '../testing/clock.ts';
 import { freshDatabase } from '../testing/database.ts';
 import { RateProcess, type RateWorld } from '../testing/rate-process.ts';
-import { compileLimits, type RateLimit, type RateLimits, rateLimitMigrations, type Standing } from './index.ts';
+import { compileLimits, type RateLimit, type RateLimitHold, type RateLimits, rateLimitMigrations } from './index.ts';
 import type { RateRefusal } from './limits.ts';
 
 const NOON = Date.UTC(2026, 4, 6, 12);
@@ -31,7 +31,7 @@ class Place {
 
 const limitsOf = (limits: RateLimits): RateLimit[] => compileLimits('key', 'key-1', limits, {});
 
-async function admitted(process: RateProcess, limits: RateLimit[], at: number): Promise<Standing | undefined> {
+async function admitted(process: RateProcess, limits: RateLimit[], at: number): Promise<RateLimitHold | undefined> {
   const answer = await process.limiter.admit(limits, at);
   return 'refused' in answer ? undefined : answer;
 }
@@ -104,16 +104,16 @@ test('tokens are held at their bound and settled at the actual usage, for every 
   const [one, other] = [await place.process(), await place.process()];
   const limits = limitsOf({ tokens_per_minute: 1_000 });
   const first = (await admitted(one, limits, NOON))!;
-  assert.equal(await first.hold(900), undefined);
+  assert.equal(await first.raiseTo(900), undefined);
   const second = (await admitted(other, limits, NOON))!;
-  const refusal = (await second.hold(300))!;
+  const refusal = (await second.raiseTo(300))!;
   assert.equal(refusal.needed, 300);
   assert.ok(refusal.remaining <= 100);
   first.settle(200);
   first.settle(900);
   // Until the other process is notified, its last answer about the limit applies.
-  while ((await second.hold(800)) !== undefined) await settle();
-  assert.equal((await (await admitted(one, limits, NOON))!.hold(1))?.refused, true);
+  while ((await second.raiseTo(800)) !== undefined) await settle();
+  assert.equal((await (await admitted(one, limits, NOON))!.raiseTo(1))?.refused, true);
 });
 
 test('a lowered limit applies at once, and a raised one admits more', async (t) => {

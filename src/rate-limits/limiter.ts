@@ -5,7 +5,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { type RateLimit, type RateRefusal, windowId } from './limits.ts';
-import { Standing } from './standing.ts';
+import { RateLimitHold } from './rate-limit-hold.ts';
 import { askRates, type RateAnswer, type RateWish, removeEnded, returnRates } from './store.ts';
 import { PATIENCE_MS, WaitingLine } from './waiting-line.ts';
 import { RateWindow, RateWindows } from './window.ts';
@@ -59,15 +59,18 @@ export class Limiter {
    * the database is needed and down.
    * @param acceptedAt wall time in ms, decides the windows
    */
-  admit(limits: readonly RateLimit[], acceptedAt: number): Standing | RateRefusal | Promise<Standing | RateRefusal> {
+  admit(
+    limits: readonly RateLimit[],
+    acceptedAt: number,
+  ): RateLimitHold | RateRefusal | Promise<RateLimitHold | RateRefusal> {
     const windows = this.#windowsOf(limits, acceptedAt);
     const { requests } = windows;
-    const standing = new Standing(this, windows);
-    if (this.takeNow(requests, 1)) return standing;
+    const hold = new RateLimitHold(this, windows);
+    if (this.takeNow(requests, 1)) return hold;
     const refusal = this.takeLater(requests, 1, () => {
       for (const window of requests) window.taken += 1;
     });
-    if (refusal instanceof Promise) return refusal.then((known) => known ?? standing);
+    if (refusal instanceof Promise) return refusal.then((known) => known ?? hold);
     return refusal;
   }
 

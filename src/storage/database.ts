@@ -5,10 +5,10 @@
 import pg from 'pg';
 import { type Clock, sleep, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { Availability } from './availability.ts';
 import { clientConfig, type Target, withClient } from './connection.ts';
 import type { Freshness } from './freshness.ts';
-import { holdProcess } from './hold.ts';
-import { Reach } from './reach.ts';
+import { keepAlive } from './keep-alive.ts';
 import { reachServer } from './server-check.ts';
 import { errorCode, isConnectionLost, isNotRun, unavailable } from './unavailable.ts';
 
@@ -85,21 +85,21 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 
 class PooledDatabase implements Database {
   readonly #pool: pg.Pool;
-  readonly #reach: Reach;
+  readonly #availability: Availability;
   readonly #clock: Clock;
   #closing: Promise<void> | undefined;
 
   constructor({ target, clock, log, poolSize = DEFAULT_POOL_SIZE }: DatabaseOptions) {
     this.#clock = clock;
-    this.#reach = new Reach(() => withClient(target, (client) => client.query('select 1')), clock, log);
+    this.#availability = new Availability(() => withClient(target, (client) => client.query('select 1')), clock, log);
     this.#pool = new pg.Pool({ ...clientConfig(target), max: poolSize, idleTimeoutMillis: IDLE_CONNECTION_MS });
     // A connection may die idle or while it is in use; without a listener either would end the process.
-    this.#pool.on('error', (error) => this.#reach.lost(error));
-    this.#pool.on('connect', (client) => client.on('error', (error) => this.#reach.lost(error)));
+    this.#pool.on('error', (error) => this.#availability.lost(error));
+    this.#pool.on('connect', (client) => client.on('error', (error) => this.#availability.lost(error)));
   }
 
   get up(): boolean {
-    return this.#reach.up;
+    return this.#availability.up;
   }
 
   async query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]> {
@@ -124,8 +124,8 @@ class PooledDatabase implements Database {
   }
 
   close(): Promise<void> {
-    this.#closing ??= holdProcess(async () => {
-      this.#reach.close();
+    this.#closing ??= keepAlive(async () => {
+      this.#availability.close();
       // Statements in flight end first; one that hangs does not keep us.
       await waitAtMost(this.#clock, CLOSE_TIMEOUT_MS, this.#pool.end());
     });
@@ -142,11 +142,11 @@ class PooledDatabase implements Database {
   }
 
   async #acquire(): Promise<Connection> {
-    return new Connection(await this.#checkOut(), () => this.#checkOut(), this.#reach);
+    return new Connection(await this.#checkOut(), () => this.#checkOut(), this.#availability);
   }
 
   async #checkOut(): Promise<pg.PoolClient> {
-    await this.#reach.ready();
+    await this.#availability.ready();
     if (this.#pool.waitingCount >= MAX_WAITING) throw unavailable('too many statements wait for the database');
     try {
       return await this.#pool.connect();
@@ -154,10 +154,10 @@ class PooledDatabase implements Database {
       if ((error as Error).message === 'timeout exceeded when trying to connect') {
         throw unavailable('the database is too busy', error);
       }
-      this.#reach.lost(error);
+      this.#availability.lost(error);
     }
     // A server that is just being restarted is waited for once.
-    await this.#reach.ready();
+    await this.#availability.ready();
     try {
       return await this.#pool.connect();
     } catch (error) {
@@ -169,15 +169,15 @@ class PooledDatabase implements Database {
 /** A checked-out connection whose errors are ours. */
 class Connection {
   readonly #replace: () => Promise<pg.PoolClient>;
-  readonly #reach: Reach;
+  readonly #availability: Availability;
   #client: pg.PoolClient | undefined;
   #used = false;
   #useless = false;
 
-  constructor(client: pg.PoolClient, replace: () => Promise<pg.PoolClient>, reach: Reach) {
+  constructor(client: pg.PoolClient, replace: () => Promise<pg.PoolClient>, availability: Availability) {
     this.#client = client;
     this.#replace = replace;
-    this.#reach = reach;
+    this.#availability = availability;
   }
 
   async query(text: string, values: readonly unknown[]): Promise<pg.QueryResult> {
@@ -188,7 +188,7 @@ class Connection {
       return await this.#client.query(text, values as unknown[]);
     } catch (error) {
       if (!isConnectionLost(error)) throw error;
-      this.#reach.lost(error);
+      this.#availability.lost(error);
       this.#useless = true;
       if (first && isNotRun(error)) return this.#again(text, values);
       throw unavailable('the database cannot be reached', error);

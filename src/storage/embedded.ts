@@ -16,7 +16,7 @@ import { type Binaries, prepareBinaries } from './embedded/binaries.ts';
 import { ensureCluster, isCluster } from './embedded/cluster.ts';
 import { processesIn, signal } from './embedded/processes.ts';
 import { launch, type Server } from './embedded/server.ts';
-import { holdProcess } from './hold.ts';
+import { keepAlive } from './keep-alive.ts';
 
 export interface EmbeddedOptions {
   /** Made when missing, mode 0700. The cluster is its subfolder `postgres`. */
@@ -43,7 +43,7 @@ export interface EmbeddedServer {
  * operator, also when another live process already serves the folder.
  */
 export function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
-  return holdProcess(async () => {
+  return keepAlive(async () => {
     const supervisor = new Supervisor(options);
     await supervisor.start();
     return supervisor;
@@ -114,7 +114,7 @@ class Supervisor implements EmbeddedServer {
 
   async stop(): Promise<void> {
     this.#stopping = true;
-    await holdProcess(async () => {
+    await keepAlive(async () => {
       await this.#stopServer();
       await this.#restarting;
     });

@@ -10,7 +10,7 @@ import { type Clock, sleep, type Timer, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { clientConfig, describeTarget, type Target } from './connection.ts';
 import { HEARTBEAT_MS, type Moment, type ProvenFreshness, TRUST_MS } from './freshness.ts';
-import { holdProcess } from './hold.ts';
+import { keepAlive } from './keep-alive.ts';
 
 export interface ListenerOptions {
   target: Target;
@@ -72,7 +72,7 @@ export class Listener {
 
   /** @throws UnheardError */
   start(): Promise<void> {
-    return holdProcess(() => this.#connect(() => {}));
+    return keepAlive(() => this.#connect(() => {}));
   }
 
   /** Resolves when the connection listens, at once if it does; never once it is closed. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Log } from '../base/log.ts';
 import { type Target, withClient } from './connection.ts';
-import { holdProcess } from './hold.ts';
+import { keepAlive } from './keep-alive.ts';
 import { checkServer } from './server-check.ts';
 import { isTableMissing } from './unavailable.ts';
 
@@ -54,7 +54,7 @@ export async function migrate({ target, migrations, log }: MigrateOptions): Prom
     }
   };
   // A migration may take long, and so may the wait for another process's.
-  return holdProcess(() => withClient(target, run, { patient: true }));
+  return keepAlive(() => withClient(target, run, { patient: true }));
 }
 
 /** Names of those that have not run; rejects like `migrate`, and changes nothing. */

@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import { type Clock, sleep } from '../base/clock.ts';
 import { describeTarget, type Target, withClient } from './connection.ts';
-import { holdProcess } from './hold.ts';
+import { keepAlive } from './keep-alive.ts';
 import { isConnectionLost } from './unavailable.ts';
 
 export interface ReachOptions {
@@ -22,7 +22,7 @@ class UnusableServer extends Error {}
 /** Waits until the server answers; rejects with words for the operator when it cannot be used. */
 export async function reachServer({ target, clock, startTimeoutMs = START_TIMEOUT_MS }: ReachOptions): Promise<void> {
   const deadline = clock.monotonic() + startTimeoutMs;
-  await holdProcess(async () => {
+  await keepAlive(async () => {
     for (;;) {
       try {
         return await withClient(target, checkServer);

@@ -6,7 +6,7 @@ import type { Caller } from '../access/index.ts';
 import { type Clock, type Timer, waitAtMost } from '../base/clock.ts';
 import type { IoLoggingSettings } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
-import { Room } from '../base/room.ts';
+import { MemoryBudget } from '../base/memory-budget.ts';
 import type { JobKind } from '../jobs/index.ts';
 import type { Database } from '../storage/database.ts';
 import { findTranscript, insertTranscripts, removeFeedback, removeTranscripts } from './store.ts';
@@ -44,7 +44,7 @@ export interface Transcripts {
   /** Undefined if the request's content is not logged. */
   ruleFor(caller: Caller): ContentRule | undefined;
   /** Shared buffer for answers that are still being streamed. */
-  readonly room: Room;
+  readonly memory: MemoryBudget;
   /** False if the backlog has no room for one of this size, which then counts as dropped. */
   hasRoom(size: number): boolean;
   /** Returns at once, never throws. */
@@ -69,7 +69,7 @@ export function createTranscripts(options: TranscriptOptions): Transcripts {
 }
 
 class StoredTranscripts implements Transcripts {
-  readonly room = new Room(OPEN_UNITS);
+  readonly memory = new MemoryBudget(OPEN_UNITS);
   dropped = 0;
   readonly #options: TranscriptOptions;
   readonly #waiting = new Map<string, Transcript>();

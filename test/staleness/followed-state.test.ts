@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { migrations } from '../../src/migrations.ts';
-import { StartError } from '../../src/start-error.ts';
+import { StartError } from '../../src/server/start-error.ts';
 import { OUTAGE_GRACE_MS, TRUST_MS } from '../../src/storage/freshness.ts';
 import { until } from '../../src/testing/clock.ts';
 import { emptyDatabase } from '../../src/testing/database.ts';

@@ -35,7 +35,7 @@ const MOST_CLAIMS = 32;
 const ID = textLike(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'letters, digits, dots, dashes and underscores');
 const HASH = textLike(/^[0-9a-f]{64}$/, 'the hash of an inference key: 64 hexadecimal digits');
 /** Claims that are always checked, or that have settings of their own. */
-const STANDING_CLAIMS = new Set(['iss', 'aud', 'exp', 'nbf', 'iat']);
+const CHECKED_CLAIMS = new Set(['iss', 'aud', 'exp', 'nbf', 'iat']);
 
 export function federation(field: Field): readonly FederationPolicy[] | undefined {
   const firstUse = new Map<string, string>();
@@ -105,7 +105,7 @@ function claimRules(field: Field): readonly ClaimRule[] | undefined {
   if (members.size > MOST_CLAIMS) return field.fail(`must have ${MOST_CLAIMS} members at most`);
   const rules: ClaimRule[] = [];
   for (const [name, member] of members) {
-    if (STANDING_CLAIMS.has(name)) member.fail('cannot be set here: it is always checked');
+    if (CHECKED_CLAIMS.has(name)) member.fail('cannot be set here: it is always checked');
     const patterns = member.isList ? list(pattern)(member) : toList(pattern(member));
     if (patterns?.length === 0) member.fail('must not be empty');
     if (patterns !== undefined) rules.push({ name, patterns });

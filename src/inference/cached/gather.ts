@@ -35,7 +35,7 @@ export class AnswerGatherer implements AnswerListener {
   wrote(piece: WholeBody): void {
     if (this.#pieces === undefined) return;
     for (const part of typeof piece === 'string' || Buffer.isBuffer(piece) ? [piece] : piece) {
-      if (this.#size + part.length > this.#cache.answerBytes || !this.#cache.room.take(part.length)) {
+      if (this.#size + part.length > this.#cache.answerBytes || !this.#cache.memory.take(part.length)) {
         this.#release();
         return;
       }
@@ -66,7 +66,7 @@ export class AnswerGatherer implements AnswerListener {
 
   #release(): void {
     this.#pieces = undefined;
-    this.#cache.room.give(this.#size);
+    this.#cache.memory.give(this.#size);
     this.#size = 0;
   }
 }

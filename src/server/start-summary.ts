@@ -4,9 +4,9 @@
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { Config } from './base/config.ts';
-import type { Log } from './base/log.ts';
-import type { Catalog, Model } from './catalog/index.ts';
+import type { Config } from '../base/config.ts';
+import type { Log } from '../base/log.ts';
+import type { Catalog, Model } from '../catalog/index.ts';
 
 /** Facts about a serving process as plain data, so that a worker can send them. */
 export interface Serving {

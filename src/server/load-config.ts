@@ -1,16 +1,16 @@
 /** The configuration of this process; reloaded on SIGHUP. */
-import { type Config, ConfigError, loadConfig, machineInputs, needsRestart } from './base/config.ts';
-import type { Log } from './base/log.ts';
-import { KINDS } from './providers/index.ts';
+import { type Config, ConfigError, loadConfig, machineInputs, needsRestart } from '../base/config.ts';
+import type { Log } from '../base/log.ts';
+import { KINDS } from '../providers/index.ts';
 
-export function readSettings(): Config {
+export function readConfig(): Config {
   return loadConfig({ ...machineInputs(), kinds: KINDS });
 }
 
 /** A new configuration, or undefined if it is invalid: then the current one stays and the log says why. */
-export function rereadSettings(running: Config, log: Log): Config | undefined {
+export function rereadConfig(running: Config, log: Log): Config | undefined {
   try {
-    const config = readSettings();
+    const config = readConfig();
     log.info('configuration reloaded', { providers: config.providers.length });
     const waiting = needsRestart(running, config);
     if (waiting.length > 0) log.warn('some settings apply only after a restart', { settings: waiting });

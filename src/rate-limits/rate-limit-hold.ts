@@ -3,7 +3,7 @@ import type { Limiter } from './limiter.ts';
 import { type RateRefusal, rateHeaders } from './limits.ts';
 import type { RateWindow, RateWindows } from './window.ts';
 
-export class Standing {
+export class RateLimitHold {
   readonly windows: RateWindows;
   readonly #limiter: Limiter;
   #heldTokens = 0;
@@ -27,7 +27,7 @@ export class Standing {
    * Raises the hold to `tokens` in total, in all windows or in none; a refusal leaves it as it is. May reject with
    * GatewayError 503.
    */
-  hold(tokens: number): undefined | RateRefusal | Promise<RateRefusal | undefined> {
+  raiseTo(tokens: number): undefined | RateRefusal | Promise<RateRefusal | undefined> {
     const more = tokens - this.#heldTokens;
     if (more <= 0 || !this.#open) return undefined;
     const { tokens: windows } = this.windows;

@@ -1,9 +1,9 @@
 /** The state that a reload replaces: the configuration, and the catalog derived from it. */
-import type { Config } from './base/config.ts';
-import { type Log, redact } from './base/log.ts';
-import { buildCatalog, type Catalog, type Facts, loadFacts } from './catalog/index.ts';
-import { TrustedProxies } from './http/forwarded.ts';
-import { KINDS, providersFrom } from './providers/index.ts';
+import type { Config } from '../base/config.ts';
+import { type Log, redact } from '../base/log.ts';
+import { buildCatalog, type Catalog, type Facts, loadFacts } from '../catalog/index.ts';
+import { TrustedProxies } from '../http/forwarded.ts';
+import { KINDS, providersFrom } from '../providers/index.ts';
 
 /** Shorter header values are words, such as a region, not secrets. */
 const SHORTEST_SECRET = 16;
@@ -12,7 +12,7 @@ const UNPRICED =
   "models without a price: the catalog's prices do not hold behind a base_url; set catalog_prices: true on the provider " +
   'where they do, false where not, or pricing on each model';
 
-export class Current {
+export class LiveConfig {
   settings: Config;
   catalog: Catalog;
   proxies: TrustedProxies;

@@ -5,39 +5,39 @@
 import cluster, { type Worker } from 'node:cluster';
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import manifest from '../package.json' with { type: 'json' };
-import type { FirstKey } from './access/index.ts';
-import type { App, createApp } from './app.ts';
-import { systemClock as clock } from './base/clock.ts';
-import { loadPlace, type Place } from './base/config/place.ts';
-import { type Config, machineInputs } from './base/config.ts';
-import { createLog, type Log } from './base/log.ts';
-import { releaseMemory } from './base/release-memory.ts';
-import { writeSecretFile } from './base/secret-file.ts';
-import { type InquiryMessage, ReportDesk, type ReportMessage } from './between-processes.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import type { FirstKey } from '../access/index.ts';
+import type { App, createApp } from '../app.ts';
+import { systemClock as clock } from '../base/clock.ts';
+import { type BootstrapConfig, loadBootstrapConfig } from '../base/config/bootstrap-config.ts';
+import { type Config, machineInputs } from '../base/config.ts';
+import { createLog, type Log } from '../base/log.ts';
+import { releaseMemory } from '../base/release-memory.ts';
+import { writeSecretFile } from '../base/secret-file.ts';
+import { describeTarget, type Target } from '../storage/connection.ts';
+import { hasCluster, startEmbedded } from '../storage/embedded.ts';
+import { keepAlive } from '../storage/keep-alive.ts';
+import { migrate } from '../storage/migrate.ts';
+import { lockDataFolder } from '../storage/owner.ts';
+import { reachServer } from '../storage/server-check.ts';
 import { Lifetime } from './lifetime.ts';
 import { checkListening } from './start-checks.ts';
 import { StartError } from './start-error.ts';
 import { type Serving as Served, showSummary } from './start-summary.ts';
-import { describeTarget, type Target } from './storage/connection.ts';
-import { hasCluster, startEmbedded } from './storage/embedded.ts';
-import { holdProcess } from './storage/hold.ts';
-import { migrate } from './storage/migrate.ts';
-import { lockDataFolder } from './storage/owner.ts';
-import { reachServer } from './storage/server-check.ts';
+import { type FromCollector, MetricsCollector, type MetricsWorker, type ToCollector } from './worker-metrics.ts';
 
 /** Delay before a worker that died is restarted. */
 const RESPAWN_DELAY_MS = 500;
 /** Time after the drain for a worker to enter its rows and close. Then it is killed, and its journal has the rest. */
-const WORKER_PATIENCE_MS = 30_000;
+const WORKER_CLOSE_TIMEOUT_MS = 30_000;
 
 export async function serveAsPrimary(): Promise<void> {
-  const place = loadPlace(machineInputs()) ?? (await import('./settings.ts')).readSettings();
-  const log = createLog({ stream: process.stderr, level: place.logLevel });
+  const settings = loadBootstrapConfig(machineInputs()) ?? (await import('./load-config.ts')).readConfig();
+  const log = createLog({ stream: process.stderr, level: settings.logLevel });
   const lifetime = new Lifetime(log, clock, machineInputs().env);
-  log.info('starting', { version: manifest.version, data: place.dataDir });
+  log.info('starting', { version: manifest.version, data: settings.dataDir });
   try {
-    await holdProcess(() => start(place, log, lifetime));
+    await keepAlive(() => start(settings, log, lifetime));
   } catch (error) {
     await lifetime.unwind();
     // Ctrl-C at a terminal also reaches the child that the start is waiting for.
@@ -47,32 +47,32 @@ export async function serveAsPrimary(): Promise<void> {
   lifetime.started();
 }
 
-async function start(place: Place, log: Log, lifetime: Lifetime): Promise<void> {
-  const isThere = place.databaseUrl === null && hasCluster(place.dataDir);
+async function start(settings: BootstrapConfig, log: Log, lifetime: Lifetime): Promise<void> {
+  const isThere = settings.databaseUrl === null && hasCluster(settings.dataDir);
   // Check the settings and the address before creating or contacting anything.
-  const first = isThere ? undefined : (await import('./settings.ts')).readSettings();
-  makeDataFolder(place.dataDir);
-  const lock = await mendable('', () => lockDataFolder(place.dataDir, clock));
+  const first = isThere ? undefined : (await import('./load-config.ts')).readConfig();
+  makeDataFolder(settings.dataDir);
+  const lock = await forOperator('', () => lockDataFolder(settings.dataDir, clock));
   lifetime.onEnd(async () => lock.release());
   if (first !== undefined) await checkListening(first);
-  if (place.databaseUrl !== null) log.info('connecting to the database');
+  if (settings.databaseUrl !== null) log.info('connecting to the database');
   else if (isThere) log.info('starting the database');
-  else log.info('creating the database', { folder: path.join(place.dataDir, 'postgres') });
-  const database = databaseOf(place, log, lifetime);
+  else log.info('creating the database', { folder: path.join(settings.dataDir, 'postgres') });
+  const database = databaseOf(settings, log, lifetime);
   // Most of the start is loading code, which blocks the event loop: let an existing database server start meanwhile.
   if (isThere) await Promise.race([database.launched, database.target]);
-  const [{ readSettings }, app, { migrations }] = await Promise.all([
-    import('./settings.ts'),
-    import('./app.ts'),
-    import('./migrations.ts'),
+  const [{ readConfig }, app, { migrations }] = await Promise.all([
+    import('./load-config.ts'),
+    import('../app.ts'),
+    import('../migrations.ts'),
   ]);
-  const config = readSettings();
+  const config = readConfig();
   if (first === undefined) await checkListening(config);
   const target = await database.target;
-  await mendable('', () => reachServer({ target, clock }));
-  await mendable(`${describeTarget(target)}: `, async () => {
+  await forOperator('', () => reachServer({ target, clock }));
+  await forOperator(`${describeTarget(target)}: `, async () => {
     const ran = await migrate({ target, migrations, log });
-    if (ran.length > 0) await (await import('./jobs/index.ts')).installJobs(target);
+    if (ran.length > 0) await (await import('../jobs/index.ts')).installJobs(target);
   });
   const serving =
     config.workers > 1 ? new Workers(config, target, log) : new Single(config, target, log, app.createApp);
@@ -91,13 +91,13 @@ function makeDataFolder(folder: string): void {
   }
 }
 
-function databaseOf({ dataDir, databaseUrl }: Place, log: Log, lifetime: Lifetime) {
+function databaseOf({ dataDir, databaseUrl }: BootstrapConfig, log: Log, lifetime: Lifetime) {
   const { promise: launched, resolve: onLaunched } = Promise.withResolvers<void>();
   if (databaseUrl !== null) {
     const target: Target = { connectionString: databaseUrl.reveal() };
     return { launched, target: Promise.resolve(target) };
   }
-  const embedded = mendable('', () => startEmbedded({ dataFolder: dataDir, clock, log, onLaunched }));
+  const embedded = forOperator('', () => startEmbedded({ dataFolder: dataDir, clock, log, onLaunched }));
   lifetime.onEnd(async () => {
     const started = await embedded.catch(() => undefined);
     await started?.stop();
@@ -108,7 +108,7 @@ function databaseOf({ dataDir, databaseUrl }: Place, log: Log, lifetime: Lifetim
 }
 
 /** Errors of `work` are for the operator to fix: a lock, a port, an unreachable database. */
-async function mendable<T>(what: string, work: () => Promise<T>): Promise<T> {
+async function forOperator<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -151,8 +151,8 @@ class Single implements Serving {
   }
 
   reload(): void {
-    void import('./settings.ts').then(({ rereadSettings }) => {
-      const config = rereadSettings(this.#config, this.#log);
+    void import('./load-config.ts').then(({ rereadConfig }) => {
+      const config = rereadConfig(this.#config, this.#log);
       if (config === undefined) return;
       this.#config = config;
       this.#app?.reload(config);
@@ -175,15 +175,15 @@ export type WorkerMessage =
   | { type: 'reload' }
   | { type: 'retire' }
   | { type: 'close' }
-  | InquiryMessage;
-export type PrimaryMessage = { type: 'listening'; serving: Served } | ReportMessage;
+  | FromCollector;
+export type PrimaryMessage = { type: 'listening'; serving: Served } | ToCollector;
 
 class Workers implements Serving {
   readonly started: Promise<void>;
   readonly #config: Config;
   readonly #target: Target;
   readonly #log: Log;
-  readonly #reports = new ReportDesk(clock);
+  readonly #metrics = new MetricsCollector(clock);
   #closing = false;
   /** The started worker that created the first keys, or the first one. */
   #serving: Served | undefined;
@@ -205,7 +205,7 @@ class Workers implements Serving {
     worker.on('message', (message: PrimaryMessage) => {
       if (message.type !== 'listening') {
         const others = all().filter((other) => other !== worker);
-        this.#reports.heard(message, colleague(worker), others.map(colleague));
+        this.#metrics.receive(message, metricsWorker(worker), others.map(metricsWorker));
         return;
       }
       listening = true;
@@ -222,7 +222,7 @@ class Workers implements Serving {
     });
     // The worker has just died; its exit event follows.
     worker.on('error', (error) => this.#log.warn('cannot send a message to a worker', { worker: worker.id, error }));
-    tell(worker, { type: 'start', target: this.#target });
+    send(worker, { type: 'start', target: this.#target });
     return promise;
   }
 
@@ -233,11 +233,11 @@ class Workers implements Serving {
   }
 
   reload(): void {
-    for (const worker of all()) tell(worker, { type: 'reload' });
+    for (const worker of all()) send(worker, { type: 'reload' });
   }
 
   retire(): number {
-    for (const worker of all()) tell(worker, { type: 'retire' });
+    for (const worker of all()) send(worker, { type: 'retire' });
     return this.#config.limits.drainDelayMs;
   }
 
@@ -245,12 +245,12 @@ class Workers implements Serving {
     this.#closing = true;
     const workers = all();
     const ends = workers.map((worker) => new Promise((resolve) => worker.on('exit', resolve)));
-    for (const worker of workers) tell(worker, { type: 'close' });
-    const late = clock.timer(this.#config.limits.drainMs + WORKER_PATIENCE_MS, () => {
+    for (const worker of workers) send(worker, { type: 'close' });
+    const timeout = clock.timer(this.#config.limits.drainMs + WORKER_CLOSE_TIMEOUT_MS, () => {
       for (const worker of all()) worker.process.kill('SIGKILL');
     });
     await Promise.all(ends);
-    late.cancel();
+    timeout.cancel();
   }
 }
 
@@ -258,11 +258,11 @@ function all(): Worker[] {
   return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
 }
 
-function colleague(worker: Worker) {
-  return { id: worker.id, tell: (message: InquiryMessage) => tell(worker, message) };
+function metricsWorker(worker: Worker): MetricsWorker {
+  return { id: worker.id, send: (message) => send(worker, message) };
 }
 
-function tell(worker: Worker, message: WorkerMessage): void {
+function send(worker: Worker, message: WorkerMessage): void {
   if (worker.isConnected()) worker.send(message);
 }
 

@@ -4,7 +4,7 @@
  * directory without anyone to stop it.
  */
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import type { Clock, Timer } from './base/clock.ts';
+import type { Clock, Timer } from '../base/clock.ts';
 
 /** Interval for checking the chain of parent processes. */
 const LOOK_MS = 1_000;

@@ -1,7 +1,7 @@
 /** Whether the server can be reached. While it cannot, one probe asks, and statements wait briefly or are refused. */
 import { type Clock, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { holdProcess } from './hold.ts';
+import { keepAlive } from './keep-alive.ts';
 import { unavailable } from './unavailable.ts';
 
 /** A crash recovery or restart of the embedded server is shorter, so callers do not notice it. */
@@ -9,7 +9,7 @@ const GRACE_MS = 3_000;
 const PROBE_DELAY_MS = 20;
 const PROBE_DELAY_LIMIT_MS = 1_000;
 
-export class Reach {
+export class Availability {
   readonly #probe: () => Promise<unknown>;
   readonly #clock: Clock;
   readonly #log: Log;
@@ -43,7 +43,7 @@ export class Reach {
     if (this.#closed) throw unavailable('the database is closed');
     if (this.#downSinceMs === undefined) return;
     const leftMs = this.#downSinceMs + GRACE_MS - this.#clock.monotonic();
-    if (leftMs > 0) await holdProcess(() => this.#wait(leftMs));
+    if (leftMs > 0) await keepAlive(() => this.#wait(leftMs));
     if (!this.up) throw unavailable('the database cannot be reached', this.#reason);
   }
 

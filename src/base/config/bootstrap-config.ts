@@ -6,7 +6,7 @@ import { Environment, type Inputs } from './environment.ts';
 import type { Problem } from './problems.ts';
 
 /** Data directory, database and log settings. */
-export interface Place {
+export interface BootstrapConfig {
   /** Absolute. */
   dataDir: string;
   /** null: the embedded PostgreSQL, in the data folder. */
@@ -15,14 +15,14 @@ export interface Place {
 }
 
 /** From the environment only; undefined on a mistake, which `loadConfig` then reports with all others. */
-export function loadPlace(inputs: Inputs): Place | undefined {
+export function loadBootstrapConfig(inputs: Inputs): BootstrapConfig | undefined {
   const problems: Problem[] = [];
   const environment = new Environment(inputs, problems);
-  const place = placeOf(environment, inputs.cwd);
+  const place = bootstrapConfigOf(environment, inputs.cwd);
   return problems.length === 0 ? place : undefined;
 }
 
-export function placeOf(environment: Environment, cwd: string): Place {
+export function bootstrapConfigOf(environment: Environment, cwd: string): BootstrapConfig {
   return {
     dataDir: path.resolve(cwd, environment.text('GATEHOUSE_DATA_DIR')),
     databaseUrl: environment.databaseUrl(),

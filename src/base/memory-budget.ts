@@ -1,5 +1,5 @@
 /** A bound shared by many users: what one takes is unavailable to others until it is returned. */
-export class Room {
+export class MemoryBudget {
   #left: number;
 
   constructor(size: number) {

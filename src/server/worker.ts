@@ -2,31 +2,31 @@
  * One of several serving processes (GATEHOUSE_WORKERS). The primary tells it when to start, reload and stop. If the primary
  * dies, Node.js ends its workers at once; the next start replays their journals.
  */
-import type { FirstKey } from './access/index.ts';
-import { type App, createApp } from './app.ts';
-import { systemClock as clock } from './base/clock.ts';
-import { createLog } from './base/log.ts';
-import { releaseMemory } from './base/release-memory.ts';
-import { Colleagues } from './between-processes.ts';
+import type { FirstKey } from '../access/index.ts';
+import { type App, createApp } from '../app.ts';
+import { systemClock as clock } from '../base/clock.ts';
+import { createLog } from '../base/log.ts';
+import { releaseMemory } from '../base/release-memory.ts';
+import type { Target } from '../storage/connection.ts';
+import { readConfig, rereadConfig } from './load-config.ts';
 import { type PrimaryMessage, showFirstKeys, shownKey, type WorkerMessage } from './primary.ts';
-import { readSettings, rereadSettings } from './settings.ts';
 import { StartError } from './start-error.ts';
-import type { Target } from './storage/connection.ts';
+import { PeerMetrics } from './worker-metrics.ts';
 
 export async function serveAsWorker(): Promise<void> {
-  let config = readSettings();
+  let config = readConfig();
   const log = createLog({ stream: process.stderr, level: config.logLevel });
   let app: App | undefined;
-  const tell = (message: PrimaryMessage) => void process.send?.(message);
-  const colleagues = new Colleagues(tell, clock);
+  const send = (message: PrimaryMessage) => void process.send?.(message);
+  const peers = new PeerMetrics(send, clock);
   const start = async (target: Target) => {
-    app = await createApp({ config, target, clock, log, colleagues: () => colleagues.reports() });
+    app = await createApp({ config, target, clock, log, peerMetrics: () => peers.collect() });
     let firstKeys: readonly FirstKey[] = [];
     await app.bootstrap((keys) => {
       firstKeys = keys;
       showFirstKeys(keys, config, log);
     });
-    tell({ type: 'listening', serving: { ...(await app.listen()), ...shownKey(firstKeys) } });
+    send({ type: 'listening', serving: { ...(await app.listen()), ...shownKey(firstKeys) } });
     releaseMemory(clock, app.use);
   };
   const close = async () => {
@@ -42,11 +42,11 @@ export async function serveAsWorker(): Promise<void> {
     else if (message.type === 'close') close().catch(fail);
     else if (message.type === 'retire') app?.retire();
     else if (message.type !== 'reload') {
-      colleagues
-        .heard(message, async () => (await app?.report()) ?? [])
+      peers
+        .receive(message, async () => (await app?.report()) ?? [])
         .catch((error: unknown) => log.warn('cannot send the metrics of this process', { error }));
     } else {
-      const next = rereadSettings(config, log);
+      const next = rereadConfig(config, log);
       if (next === undefined) return;
       config = next;
       app?.reload(next);

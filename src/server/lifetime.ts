@@ -1,8 +1,8 @@
 /** The lifetime of the gateway process: cleanup steps, and the signals that trigger them. */
-import type { Clock, Timer } from './base/clock.ts';
-import type { Log } from './base/log.ts';
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { keepAlive } from '../storage/keep-alive.ts';
 import { Terminal, watchNpm } from './launcher.ts';
-import { holdProcess } from './storage/hold.ts';
 
 /** A terminal that closes may send its signal a moment before it is gone. */
 const HANGUP_MS = 200;
@@ -51,7 +51,7 @@ export class Lifetime {
 
   /** Runs the cleanup steps, last one first. */
   async unwind(): Promise<void> {
-    await holdProcess(async () => {
+    await keepAlive(async () => {
       for (const undo of this.#undo.splice(0).reverse()) await undo();
     });
   }

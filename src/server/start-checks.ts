@@ -1,7 +1,7 @@
 /** Checks that the gateway can listen, with messages for the operator. */
-import type { Config } from './base/config.ts';
-import { refusalToListen } from './http/address.ts';
-import { certificateProblem } from './http/certificate.ts';
+import type { Config } from '../base/config.ts';
+import { refusalToListen } from '../http/address.ts';
+import { certificateProblem } from '../http/certificate.ts';
 import { StartError } from './start-error.ts';
 
 type Address = Pick<Config, 'host' | 'port'>;

@@ -1,8 +1,8 @@
 /** Health checks for orchestrators: liveness and readiness. */
 import { Type } from 'typebox';
-import { GatewayError } from './base/errors.ts';
-import { ok } from './http/contract.ts';
-import type { Operation } from './http/operation.ts';
+import { GatewayError } from '../base/errors.ts';
+import { ok } from '../http/contract.ts';
+import type { Operation } from '../http/operation.ts';
 
 export interface Readiness {
   /** False until everything has started, and once draining begins. */

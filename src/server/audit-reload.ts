@@ -1,11 +1,11 @@
 /** A configuration reload as an audit log entry. */
 import { createHash } from 'node:crypto';
-import { organizationId } from './access/index.ts';
-import { gatewayAuthor, recordOnce } from './audit/index.ts';
-import type { Config, FederationPolicy, ScimSource } from './base/config.ts';
-import { usdFromNano } from './base/money.ts';
-import type { Secret } from './base/secret.ts';
-import type { Database } from './storage/database.ts';
+import { organizationId } from '../access/index.ts';
+import { gatewayAuthor, recordOnce } from '../audit/index.ts';
+import type { Config, FederationPolicy, ScimSource } from '../base/config.ts';
+import { usdFromNano } from '../base/money.ts';
+import type { Secret } from '../base/secret.ts';
+import type { Database } from '../storage/database.ts';
 
 /** All processes reload within this time; the first one writes the entry. */
 const SAME_RELOAD_MS = 10_000;

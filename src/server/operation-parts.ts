@@ -1,0 +1,127 @@
+/** What the operations need, from the parts of the process and the live configuration. */
+import manifest from '../../package.json' with { type: 'json' };
+import { sleep } from '../base/clock.ts';
+import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
+import { endOwnKeys } from '../byok/index.ts';
+import { endFiles, FILE_LIMITS } from '../files/index.ts';
+import { endGuardrails } from '../guardrails/index.ts';
+import {
+  Concurrency,
+  Credentials,
+  Health,
+  type InferenceParts,
+  RememberedThinking,
+  regionOf,
+  Sessions,
+  Threads,
+} from '../inference/index.ts';
+import type { Observability } from '../observability/index.ts';
+import type { OperationParts } from '../operations.ts';
+import type { PageParts } from '../pages/index.ts';
+import { endMappings } from '../scim/index.ts';
+import { serviceDocument } from '../service-document.ts';
+import { ENTERED_WITHIN_MS } from '../spend/index.ts';
+import { refresher } from '../storage/followed.ts';
+import type { Readiness } from './health.ts';
+import type { LiveConfig } from './live-config.ts';
+import type { AppOptions, Parts } from './parts.ts';
+import { isOnlySimulated } from './start-summary.ts';
+
+export function operationParts(
+  options: AppOptions,
+  live: LiveConfig,
+  parts: Parts,
+  observability: Observability,
+  readiness: Readiness,
+): OperationParts {
+  const { config, clock } = options;
+  const { database, changes, sealing, access, federation, spend, transcripts, scim, blobs } = parts;
+  const namespace = createNamespace(config.namespace);
+  const catalog = () => live.catalog;
+  const spendEntered = async () => {
+    await sleep(clock, ENTERED_WITHIN_MS);
+    await spend.flush();
+  };
+  return {
+    workspaces: {
+      ...{ database, changes, clock, spendEntered },
+      knowsModel: (name) => live.catalog.find(name) !== undefined,
+      toolName: (name) => fromWireName(name, namespace),
+      ended: [endGuardrails(changes), endMappings, endOwnKeys(changes), endFiles(blobs)],
+    },
+    access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
+    guardrails: { database, changes, clock, spendEntered },
+    byok: { database, changes, clock, sealing, providers: () => live.settings.providers },
+    files: {
+      ...{ database, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
+      isRegional: (host) => regionOf(host, live.settings.hosts) !== 'global',
+    },
+    scim,
+    signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
+    inference: inferenceParts(options, live, parts, observability, namespace),
+    transcripts: {
+      ...{ transcripts, database, clock },
+      hasGeneration: async (id, organizationId) => (await spend.findGeneration(id, { organizationId })) !== undefined,
+    },
+    limits: config.limits,
+    observability: { metrics: observability.metrics, spend, database, clock, catalog },
+    analytics: { database, clock, catalog, entered: () => spend.flush() },
+    ...{ audit: { database }, pages: pageParts(live), readiness },
+  };
+}
+
+function inferenceParts(
+  { config, clock, log }: AppOptions,
+  live: LiveConfig,
+  parts: Parts,
+  observability: Observability,
+  namespace: Namespace,
+): InferenceParts {
+  const { spend, statistics, ownKeys, cache, transcripts, limiter, running, transport, egress, tokens } = parts;
+  const { random, endOfTurn } = parts;
+  const health = new Health(clock);
+  return {
+    ...{
+      spend,
+      statistics,
+      ownKeys,
+      transcripts,
+      running,
+      transport,
+      egress,
+      tokens,
+      health,
+      random,
+      endOfTurn,
+      clock,
+      log,
+    },
+    catalog: () => live.catalog,
+    refresh: refresher(parts.changes.freshness, [ownKeys, parts.balance]),
+    cached: { answers: cache, headerPrefix: namespace.headerPrefix },
+    pace: { limiter, defaults: () => live.settings.rateLimits },
+    attempted: ({ id }, outcome) => observability.attempted(id, outcome),
+    concurrency: new Concurrency(),
+    credentials: new Credentials(health),
+    sessions: new Sessions(clock),
+    threads: new Threads(spend),
+    thinking: new RememberedThinking(clock),
+    policy: () => live.settings.account,
+    promptCaching: () => live.settings.account.promptCaching,
+    hedgeAfterMs: () => live.settings.routing.hedgeAfterMs,
+    limits: config.limits,
+    hosts: () => live.settings.hosts,
+    accountBalanceNano: () => parts.balance.current(),
+    hashUser: (caller, user) => parts.identities.hash(caller, user),
+    keepAliveComment: `: ${namespace.keepAlive}\n\n`,
+    metadataKey: namespace.metadataKey,
+  };
+}
+
+function pageParts(live: LiveConfig): PageParts {
+  return {
+    version: manifest.version,
+    document: () => JSON.stringify(serviceDocument()),
+    state: () => ({ onlySimulated: isOnlySimulated(live.catalog) }),
+  };
+}

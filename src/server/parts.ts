@@ -1,0 +1,134 @@
+/** The parts of a serving process that must be closed: connections, timers, buffered writes. */
+import path from 'node:path';
+import { createAccess } from '../access/index.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Config } from '../base/config.ts';
+import { endOfTurn } from '../base/end-of-turn.ts';
+import type { Log } from '../base/log.ts';
+import { cleanBlobsJob, createBlobs, diskBackend } from '../blobs/index.ts';
+import { followOwnKeys } from '../byok/index.ts';
+import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
+import { createStatistics } from '../catalog/index.ts';
+import { createEgress } from '../egress/index.ts';
+import { guardrailsReader } from '../guardrails/index.ts';
+import { Identities, Running, TokenCounter, userHashSecret } from '../inference/index.ts';
+import { createJobs } from '../jobs/index.ts';
+import type { Exposed } from '../observability/index.ts';
+import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
+import { Limiter } from '../rate-limits/index.ts';
+import { oneWriter, syncJob } from '../scim/index.ts';
+import { sealedRows } from '../sealed-rows.ts';
+import { followNewKeys, Sealing, SealingError, sweepJob } from '../sealing/index.ts';
+import { createFederation } from '../sign-in/index.ts';
+import { createSpend, followBalance, tidyLedgerJob } from '../spend/index.ts';
+import { openChanges } from '../storage/changes.ts';
+import type { Target } from '../storage/connection.ts';
+import { openDatabase, type Queryable } from '../storage/database.ts';
+import { UnheardError } from '../storage/listener.ts';
+import { cleanTranscriptsJob, createTranscripts } from '../transcripts/index.ts';
+import { createTerms } from '../workspaces/index.ts';
+import type { LiveConfig } from './live-config.ts';
+import { inWords } from './start-checks.ts';
+import { StartError } from './start-error.ts';
+
+export interface AppOptions {
+  /** Addresses where local model servers are looked for; default: their standard ports. */
+  localServers?: readonly LocalServer[];
+  config: Config;
+  /** The migrated database. */
+  target: Target;
+  clock: Clock;
+  log: Log;
+  /** Random source to choose between equally good endpoints; default Math.random. */
+  random?: () => number;
+  /** Collects the metrics of the other workers; absent with a single process. */
+  peerMetrics?: () => Promise<Exposed[][]>;
+}
+
+export type Parts = Awaited<ReturnType<typeof openParts>>;
+
+export async function openParts({ config, target, clock, log, random = Math.random }: AppOptions, live: LiveConfig) {
+  const database = await openDatabase({ target, clock, log }).catch(inWords);
+  const changes = await openChanges({ target, database, clock, log }).catch(async (error: unknown) => {
+    await database.close();
+    throw error instanceof UnheardError ? new StartError(error.message, { cause: error }) : error;
+  });
+  const shared = { database, changes, clock, log };
+  const sealing = new Sealing({ database, clock, settings: config.sealing, freshness: changes.freshness });
+  const ownKeys = await followOwnKeys({
+    ...shared,
+    sealing,
+    providers: () => live.settings.providers,
+    otherNames: (modelId) => live.lastingNames(modelId),
+  }).catch(async (error: unknown) => {
+    await changes.close();
+    await database.close();
+    throw error instanceof SealingError ? new StartError(error.message, { cause: error }) : error;
+  });
+  const atEndOfTurn = endOfTurn();
+  const retentionDays = () => live.settings.retention.generationsDays;
+  const egress = createEgress({ clock, settings: () => live.settings.egress });
+  const federation = createFederation({
+    ...shared,
+    ...{ sealing, egress },
+    policies: () => live.settings.federation,
+    callerOfKey: (hash) => access.callerOfKey(hash),
+  });
+  const access = createAccess({
+    ...{ database, changes, clock },
+    termsOf: createTerms(database),
+    guardrailsOf: guardrailsReader(database),
+    accessTokens: federation.tokens,
+  });
+  const jobs = createJobs(shared);
+  const writer = oneWriter(database);
+  const sync = syncJob({ ...shared, egress, writer, source: () => live.settings.scim.source });
+  const scim = { database: writer, changes, clock, runSyncJobs: (tx: Queryable) => jobs.send(sync, {}, { tx }) };
+  const configured = () => live.settings.account.balanceNano;
+  const { responseCacheBytes: mostBytes, responseCacheAnswerBytes: answerBytes } = config.limits;
+  const cache = createResponseCache({ database, clock, log, mostBytes, answerBytes });
+  const transcripts = createTranscripts({
+    ...{ database, clock, log, random },
+    settings: () => live.settings.ioLogging,
+    feedbackDays: retentionDays,
+  });
+  const blobs = createBlobs({ database, clock, log, backend: diskBackend(path.join(config.dataDir, 'blobs')) });
+  const sweepKeys = sweepJob({ ...shared, sealing, rows: sealedRows });
+  // While the database is down nothing can be sent. The job repeats.
+  followNewKeys(changes, sealing, () => void jobs.send(sweepKeys, {}).catch(() => {}));
+  jobs.register(sync);
+  jobs.register(sweepKeys);
+  jobs.register(tidyLedgerJob({ ...shared, retentionDays }));
+  jobs.register(cleanCacheJob(cache));
+  jobs.register(cleanBlobsJob(blobs));
+  jobs.register(cleanTranscriptsJob(transcripts));
+  return {
+    ...{ database, changes, sealing, ownKeys, egress, federation, access, scim, random, endOfTurn: atEndOfTurn },
+    ...{ jobs, cache, transcripts, blobs },
+    spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
+    balance: await followBalance({ ...shared, configured }),
+    limiter: new Limiter(shared),
+    transport: createTransport({ clock, log, ...outgoingOf(config) }),
+    identities: new Identities(await userHashSecret(database)),
+    statistics: createStatistics({ database, clock, log }),
+    running: new Running(log),
+    tokens: new TokenCounter(clock),
+  };
+}
+
+/** Writers close before the parts that they write through. */
+export async function closeParts(parts: Parts): Promise<void> {
+  await parts.jobs.close();
+  await parts.transport.close();
+  await parts.egress.close();
+  await parts.tokens.close();
+  await parts.spend.close();
+  await parts.limiter.close();
+  await parts.statistics.close();
+  await parts.cache.close();
+  await parts.transcripts.close();
+  parts.ownKeys.close();
+  await parts.blobs.close();
+  await parts.changes.close();
+  await parts.database.close();
+}
