@@ -1,7 +1,7 @@
 /** Streams for every pair of a served and a spoken format: the mock upstream's responses, and the cases. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { awsMessage } from '../src/testing/corpus.ts';
+import { awsMessage } from '../src/testing/recordings/corpus.ts';
 
 const SERVED = ['chat', 'messages', 'responses'];
 const SPOKEN = ['chat', 'messages', 'responses', 'gemini', 'converse', 'cohere'];

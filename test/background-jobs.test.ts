@@ -5,13 +5,13 @@ import { systemClock } from '../src/base/clock.ts';
 import { silentLog } from '../src/base/log.ts';
 import { migrations } from '../src/migrations.ts';
 import { openDatabase } from '../src/storage/database.ts';
-import { wholeOf } from '../src/testing/answers.ts';
-import { until } from '../src/testing/clock.ts';
-import { emptyDatabase } from '../src/testing/database.ts';
-import { startGateway } from '../src/testing/gateway.ts';
-import { enterRows } from '../src/testing/ledger-rows.ts';
-import { NOON, sampleAccepted, sampleGeneration } from '../src/testing/spend-samples.ts';
-import { readDays, readRows } from './rows.ts';
+import { until } from '../src/testing/clock/clock.ts';
+import { emptyDatabase } from '../src/testing/database/database.ts';
+import { enterRows } from '../src/testing/database/ledger-rows.ts';
+import { readDays, readRows } from '../src/testing/database/rows.ts';
+import { startGateway } from '../src/testing/gateway/gateway.ts';
+import { NOON, sampleAccepted, sampleGeneration } from '../src/testing/laws/spend-samples.ts';
+import { wholeOf } from '../src/testing/upstream/answers.ts';
 
 test('a starting gateway adds rows that an earlier version left out of the daily totals', async (t) => {
   const target = await emptyDatabase(t, migrations, true);

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { GatewayError } from '../base/errors.ts';
 import type { Changes } from '../storage/database.ts';
 import { OUTAGE_GRACE_MS, ProvenFreshness, READ_TIMEOUT_MS, TRUST_MS } from '../storage/freshness.ts';
-import { TestClock } from '../testing/clock.ts';
-import { TestFreshness } from '../testing/freshness.ts';
+import { TestClock } from '../testing/clock/clock.ts';
+import { TestFreshness } from '../testing/clock/freshness.ts';
 import {
   type AccessTokens,
   Authenticator,

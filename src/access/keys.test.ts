@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { auditMigrations } from '../audit/index.ts';
-import { TestClock } from '../testing/clock.ts';
-import { freshDatabase } from '../testing/database.ts';
-import { type Answer, create, installation, KeyProcess, refused, type ShownKey } from '../testing/keys.ts';
+import { TestClock } from '../testing/clock/clock.ts';
+import { freshDatabase } from '../testing/database/database.ts';
+import { type Answer, create, installation, KeyProcess, refused, type ShownKey } from '../testing/database/keys.ts';
 import { accessMigrations } from './index.ts';
 import { CreatedKeyEnvelope, CurrentKeyEnvelope, KeyEnvelope, KeyListEnvelope } from './schema.ts';
 

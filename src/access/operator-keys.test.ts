@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { silentLog } from '../base/log.ts';
 import { openChanges } from '../storage/changes.ts';
 import type { Database } from '../storage/database.ts';
-import { create, installation } from '../testing/keys.ts';
+import { create, installation } from '../testing/database/keys.ts';
 import { revokeOperatorKey } from './index.ts';
 
 test('a key deleted between being found and being revoked is not revoked twice', async (t) => {

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import pg from 'pg';
 import { clientConfig, type Target } from '../storage/connection.ts';
 import { OUTAGE_GRACE_MS } from '../storage/freshness.ts';
-import { until } from '../testing/clock.ts';
-import { type Answer, create, installation, type KeyProcess, refused } from '../testing/keys.ts';
+import { until } from '../testing/clock/clock.ts';
+import { type Answer, create, installation, type KeyProcess, refused } from '../testing/database/keys.ts';
 
 /** Closes the one database to all connections, or opens it again; the server stays up for other tests. */
 async function setReachable(target: Target, reachable: boolean): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * Time as a parameter. Nothing else in the project reads the system time or sets timers, so every deadline can be tested
- * without waiting (`testing/clock.ts`).
+ * without waiting (`testing/clock/clock.ts`).
  */
 
 /** A pending call. `refresh` restarts the delay, `cancel` drops the call; both may be called at any time. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { settle, TestClock } from '../testing/clock.ts';
+import { settle, TestClock } from '../testing/clock/clock.ts';
 import { LeaseQueue } from './lease-queue.ts';
 
 const REST_MS = 100;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { TestClock } from '../testing/clock.ts';
+import { TestClock } from '../testing/clock/clock.ts';
 import { createLog, type Fields, type LogOptions, redact, scrub } from './log.ts';
 
 /** What a log writes, line by line. */

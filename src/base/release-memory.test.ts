@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { TestClock } from '../testing/clock.ts';
+import { TestClock } from '../testing/clock/clock.ts';
 import { releaseMemory } from './release-memory.ts';
 
 const MINUTE = 60_000;

@@ -6,8 +6,8 @@ import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { GatewayError } from '../base/errors.ts';
 import { silentLog } from '../base/log.ts';
-import { TestClock } from '../testing/clock.ts';
-import { emptyFolder, freshDatabase } from '../testing/database.ts';
+import { TestClock } from '../testing/clock/clock.ts';
+import { emptyFolder, freshDatabase } from '../testing/database/database.ts';
 import { type BlobBackend, BlobUnavailable } from './backend.ts';
 import { type Blobs, blobMigrations, createBlobs, diskBackend } from './index.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KINDS, ownWay, type Provider, providersFrom } from '../providers/index.ts';
-import { serviceAccount } from '../testing/service-account.ts';
+import { serviceAccount } from '../testing/upstream/service-account.ts';
 import { readCredential } from './credential.ts';
 
 type Json = Record<string, unknown>;

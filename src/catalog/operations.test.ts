@@ -8,7 +8,7 @@ import { silentLog } from '../base/log.ts';
 import { parsePrice, textFromPrice } from '../base/money.ts';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
 import { KINDS, providersFrom } from '../providers/index.ts';
-import { TestClock } from '../testing/clock.ts';
+import { TestClock } from '../testing/clock/clock.ts';
 import { factsFrom, type ModelFacts } from './facts.ts';
 import { buildCatalog, catalogOperations, type EndpointFigures, NO_FIGURES } from './index.ts';
 import * as schema from './schema.ts';

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, test } from 'node:test';
 import { DEFAULT_EGRESS, type EgressSettings } from '../base/config.ts';
-import { TestClock, until } from '../testing/clock.ts';
-import { type Answer, startUpstream } from '../testing/upstream.ts';
+import { TestClock, until } from '../testing/clock/clock.ts';
+import { type Answer, startUpstream } from '../testing/upstream/upstream.ts';
 import { createEgress, type EgressRequest } from './egress.ts';
 import { EgressError, type EgressFault } from './fault.ts';
 

@@ -1,9 +1,9 @@
 /** Slow, excessive, oversized and missing requests, and clients that disconnect. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { settle, TestClock, until } from '../testing/clock.ts';
-import { serving, startTestServer } from '../testing/operation-server.ts';
-import { RawClient } from '../testing/raw-client.ts';
+import { RawClient } from '../testing/clients/raw-client.ts';
+import { settle, TestClock, until } from '../testing/clock/clock.ts';
+import { serving, startTestServer } from '../testing/gateway/operation-server.ts';
 
 const KEY = 'Authorization: Bearer inference';
 const JSON_TYPE = 'Content-Type: application/json';

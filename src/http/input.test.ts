@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { startTestServer, type TestServer } from '../testing/operation-server.ts';
-import { RawClient, type RawResponse } from '../testing/raw-client.ts';
+import { RawClient, type RawResponse } from '../testing/clients/raw-client.ts';
+import { startTestServer, type TestServer } from '../testing/gateway/operation-server.ts';
 
 let running: TestServer;
 before(async () => {

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import net, { type Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import tls from 'node:tls';
-import { makeCertificate } from '../testing/certificate.ts';
-import { until } from '../testing/clock.ts';
-import { serving, startTestServer } from '../testing/operation-server.ts';
+import { until } from '../testing/clock/clock.ts';
+import { serving, startTestServer } from '../testing/gateway/operation-server.ts';
+import { makeCertificate } from '../testing/upstream/certificate.ts';
 
 const MEGA = 2 ** 20;
 const TYPE = 'Content-Type: application/json';

@@ -4,9 +4,9 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { settle, until } from '../testing/clock.ts';
-import { serving, type TestCaller } from '../testing/operation-server.ts';
-import { head, RawClient } from '../testing/raw-client.ts';
+import { head, RawClient } from '../testing/clients/raw-client.ts';
+import { settle, until } from '../testing/clock/clock.ts';
+import { serving, type TestCaller } from '../testing/gateway/operation-server.ts';
 import { GatewayRequest } from './message.ts';
 
 const JSON_TYPE = 'Content-Type: application/json';

@@ -1,6 +1,6 @@
 /**
  * One HTTP operation as data: method, path, access, schemas of request and replies, and a thin handler. `server.ts`
- * runs it, `openapi.ts` describes it, and `test/access.test.ts` checks its access. `C` is the caller that
+ * runs it, `openapi.ts` describes it, and `test/access/permissions.test.ts` checks its access. `C` is the caller that
  * authentication yields.
  */
 import type { IncomingHttpHeaders } from 'node:http';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { request as tlsRequest } from 'node:https';
 import { after, before, describe, test } from 'node:test';
-import { makeCertificate } from '../testing/certificate.ts';
-import { startTestServer, type TestServer } from '../testing/operation-server.ts';
-import { RawClient } from '../testing/raw-client.ts';
+import { RawClient } from '../testing/clients/raw-client.ts';
+import { startTestServer, type TestServer } from '../testing/gateway/operation-server.ts';
+import { makeCertificate } from '../testing/upstream/certificate.ts';
 
 let running: TestServer;
 before(async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { corpusMissing, recordings } from '../testing/corpus.ts';
+import { corpusMissing, recordings } from '../testing/recordings/corpus.ts';
 import { EventReader, EventTooLargeError, type UnfinishedEvent } from './sse.ts';
 
 interface Read {

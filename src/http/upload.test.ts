@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { settle, until } from '../testing/clock.ts';
-import { serving } from '../testing/operation-server.ts';
-import { RawClient } from '../testing/raw-client.ts';
+import { RawClient } from '../testing/clients/raw-client.ts';
+import { settle, until } from '../testing/clock/clock.ts';
+import { serving } from '../testing/gateway/operation-server.ts';
 
 const MEGA = 2 ** 20;
 const head = (length: number | 'chunked', type = 'application/octet-stream', path = '/v1/upload') =>

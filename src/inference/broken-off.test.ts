@@ -1,8 +1,15 @@
 /** The cost of an answer that never reached its end. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CHAT_DONE, chatChunk, chatFinish, chatUsageChunk, messagesStart, messagesText } from '../testing/answers.ts';
-import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/pipeline.ts';
+import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/laws/pipeline.ts';
+import {
+  CHAT_DONE,
+  chatChunk,
+  chatFinish,
+  chatUsageChunk,
+  messagesStart,
+  messagesText,
+} from '../testing/upstream/answers.ts';
 
 const TEXT = 'Forty letters of an answer that goes on.';
 

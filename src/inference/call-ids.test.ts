@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FormatId } from '../formats/conversation/conversation.ts';
-import { playThrough } from '../testing/pipeline.ts';
-import type { ServedForm } from '../testing/served-answer.ts';
+import type { ServedForm } from '../testing/clients/served-answer.ts';
+import { playThrough } from '../testing/laws/pipeline.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: requests of every format are read freely
 type Json = any;

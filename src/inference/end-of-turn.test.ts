@@ -13,11 +13,11 @@ import type { CachedAnswer, ResponseCache } from '../cache/index.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { UpstreamReceiver } from '../providers/index.ts';
 import { type Generation, spendMigrations } from '../spend/index.ts';
-import { until } from '../testing/clock.ts';
-import { freshDatabase } from '../testing/database.ts';
-import { chatPipeline, MemorySink } from '../testing/pipeline.ts';
-import { SpendProcess } from '../testing/spend-process.ts';
-import { NOON } from '../testing/spend-samples.ts';
+import { until } from '../testing/clock/clock.ts';
+import { freshDatabase } from '../testing/database/database.ts';
+import { SpendProcess } from '../testing/database/spend-process.ts';
+import { chatPipeline, MemorySink } from '../testing/laws/pipeline.ts';
+import { NOON } from '../testing/laws/spend-samples.ts';
 import type { InferenceRequest } from './index.ts';
 import { serve } from './index.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { until } from '../testing/clock.ts';
-import { startGateway } from '../testing/gateway.ts';
-import type { Answer } from '../testing/upstream.ts';
+import { until } from '../testing/clock/clock.ts';
+import { startGateway } from '../testing/gateway/gateway.ts';
+import type { Answer } from '../testing/upstream/upstream.ts';
 
 const chunk = (delta: object, more: object = {}) =>
   `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1_750_000_000, model: 'm', choices: [{ index: 0, delta, finish_reason: null }], ...more })}\n\n`;

@@ -11,8 +11,8 @@ import type { EncodeTarget, ServedFormat } from '../formats/conversation/format.
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { chat, messages, responses, SPOKEN_FORMS, spokenFormat } from '../formats/index.ts';
 import { KINDS } from '../providers/index.ts';
-import { SILENT } from '../testing/field-reasons.ts';
-import { CHAT_FIELDS, MESSAGES_FIELDS, RESPONSES_FIELDS } from '../testing/field-samples.ts';
+import { SILENT } from '../testing/laws/field-reasons.ts';
+import { CHAT_FIELDS, MESSAGES_FIELDS, RESPONSES_FIELDS } from '../testing/laws/field-samples.ts';
 import { Translation } from './translate.ts';
 
 type Body = Record<string, unknown>;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type GatewayOptions, MANAGEMENT_KEY, PRICING, startGateway } from '../testing/gateway.ts';
-import type { Answer } from '../testing/upstream.ts';
+import { type GatewayOptions, MANAGEMENT_KEY, PRICING, startGateway } from '../testing/gateway/gateway.ts';
+import type { Answer } from '../testing/upstream/upstream.ts';
 
 const hello = { model: 'test/m', messages: [{ role: 'user', content: 'hi' }] };
 

@@ -1,10 +1,10 @@
 /** Streams whose upstream sends heartbeats after the finish reason instead of its end marker. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { chatChunk, chatFinish, chatUsageChunk, messagesEvents } from '../testing/answers.ts';
-import { settle, until } from '../testing/clock.ts';
-import { type Gateway, startGateway } from '../testing/gateway.ts';
-import { readStreamed } from '../testing/told.ts';
+import { settle, until } from '../testing/clock/clock.ts';
+import { readStreamed } from '../testing/gateway/ask-gateway.ts';
+import { type Gateway, startGateway } from '../testing/gateway/gateway.ts';
+import { chatChunk, chatFinish, chatUsageChunk, messagesEvents } from '../testing/upstream/answers.ts';
 
 const USAGE = { input: 12, output: 7 };
 const SSE = { 'content-type': 'text/event-stream' };

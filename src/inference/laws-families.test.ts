@@ -6,17 +6,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { awsMessage } from '../testing/corpus.ts';
-import { playThrough } from '../testing/pipeline.ts';
-import { exactText, parsedExactly, type RecordedAnswer } from '../testing/recorded-answer.ts';
 import {
   assertServed,
   readServedStream,
   readServedWhole,
   SERVED_FORMS,
   type ServedForm,
-} from '../testing/served-answer.ts';
-import { cutBytes } from '../testing/upstream.ts';
+} from '../testing/clients/served-answer.ts';
+import { playThrough } from '../testing/laws/pipeline.ts';
+import { awsMessage } from '../testing/recordings/corpus.ts';
+import { exactText, parsedExactly, type RecordedAnswer } from '../testing/recordings/recorded-answer.ts';
+import { cutBytes } from '../testing/upstream/upstream.ts';
 
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 60;
 

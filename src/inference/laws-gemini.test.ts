@@ -5,12 +5,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { readServerSentEvents } from '../testing/corpus.ts';
-import { readMessageStream } from '../testing/messages-client.ts';
-import { type PipelineAnswer, playThrough } from '../testing/pipeline.ts';
-import { readGeminiStream, readGeminiWhole } from '../testing/recorded-gemini.ts';
-import { assertServed, readServedStream, readServedWhole } from '../testing/served-answer.ts';
-import { cutBytes } from '../testing/upstream.ts';
+import { readMessageStream } from '../testing/clients/messages-client.ts';
+import { assertServed, readServedStream, readServedWhole } from '../testing/clients/served-answer.ts';
+import { type PipelineAnswer, playThrough } from '../testing/laws/pipeline.ts';
+import { readServerSentEvents } from '../testing/recordings/corpus.ts';
+import { readGeminiStream, readGeminiWhole } from '../testing/recordings/recorded-gemini.ts';
+import { cutBytes } from '../testing/upstream/upstream.ts';
 
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 100;
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { chatChunk, chatFailure, chatStream, chatWhole, shownText } from '../testing/chat-upstream.ts';
-import { settle, until } from '../testing/clock.ts';
-import { type Gateway, MANAGEMENT_KEY, startGateway } from '../testing/gateway.ts';
+import { settle, until } from '../testing/clock/clock.ts';
+import { type Gateway, MANAGEMENT_KEY, startGateway } from '../testing/gateway/gateway.ts';
+import { chatChunk, chatFailure, chatStream, chatWhole, shownText } from '../testing/upstream/chat-upstream.ts';
 
 const BODY = { model: 'test/m', messages: [{ role: 'user', content: 'hi' }], stream: true };
 const HEDGED = { routing: { hedge_after: '2s' } };

@@ -5,10 +5,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { FormatId } from '../formats/conversation/conversation.ts';
-import { corpusMissing, type Recording, recordings } from '../testing/corpus.ts';
-import { everyPosition, sampleOf, seeded } from '../testing/cuts.ts';
-import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/pipeline.ts';
-import type { Ending, RecordedAnswer } from '../testing/recorded-answer.ts';
+import {
+  assertServed,
+  readServedWhole,
+  SERVED_FORMS,
+  type ServedAnswer,
+  type ServedForm,
+} from '../testing/clients/served-answer.ts';
+import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/laws/pipeline.ts';
+import { corpusMissing, type Recording, recordings } from '../testing/recordings/corpus.ts';
+import { everyPosition, sampleOf, seeded } from '../testing/recordings/cuts.ts';
+import type { Ending, RecordedAnswer } from '../testing/recordings/recorded-answer.ts';
 import {
   awsBorders,
   cohereBilled,
@@ -16,16 +23,9 @@ import {
   readCohereWhole,
   readConverseStream,
   readConverseWhole,
-} from '../testing/recorded-families.ts';
-import { assertRefused, assertTold, costOf, countsOfRow } from '../testing/recorded-play.ts';
-import {
-  assertServed,
-  readServedWhole,
-  SERVED_FORMS,
-  type ServedAnswer,
-  type ServedForm,
-} from '../testing/served-answer.ts';
-import { cutBytes } from '../testing/upstream.ts';
+} from '../testing/recordings/recorded-families.ts';
+import { assertRefused, assertTold, costOf, countsOfRow } from '../testing/recordings/recorded-play.ts';
+import { cutBytes } from '../testing/upstream/upstream.ts';
 
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
 const CUTS = 150;

@@ -5,14 +5,21 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import * as formats from '../formats/index.ts';
-import { corpusMissing, type Recording, recordings } from '../testing/corpus.ts';
-import { cutPositions, everyPosition, isBorder, SHORT_STREAM_BYTES, sampleOf, seeded } from '../testing/cuts.ts';
-import { type PipelineAnswer, playThrough } from '../testing/pipeline.ts';
-import { type Ending, type RecordedAnswer, saysSomething } from '../testing/recorded-answer.ts';
-import { readGeminiStream, readGeminiWhole } from '../testing/recorded-gemini.ts';
-import { assertRefused, assertTold, costOf, countsOfRow } from '../testing/recorded-play.ts';
-import { assertServed, readServedWhole, type ServedAnswer, type ServedForm } from '../testing/served-answer.ts';
-import { cutBytes } from '../testing/upstream.ts';
+import { assertServed, readServedWhole, type ServedAnswer, type ServedForm } from '../testing/clients/served-answer.ts';
+import { type PipelineAnswer, playThrough } from '../testing/laws/pipeline.ts';
+import { corpusMissing, type Recording, recordings } from '../testing/recordings/corpus.ts';
+import {
+  cutPositions,
+  everyPosition,
+  isBorder,
+  SHORT_STREAM_BYTES,
+  sampleOf,
+  seeded,
+} from '../testing/recordings/cuts.ts';
+import { type Ending, type RecordedAnswer, saysSomething } from '../testing/recordings/recorded-answer.ts';
+import { readGeminiStream, readGeminiWhole } from '../testing/recordings/recorded-gemini.ts';
+import { assertRefused, assertTold, costOf, countsOfRow } from '../testing/recordings/recorded-play.ts';
+import { cutBytes } from '../testing/upstream/upstream.ts';
 
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
 /** Every served format. */

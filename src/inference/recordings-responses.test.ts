@@ -5,9 +5,16 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { corpusMissing, type Recording, recordings } from '../testing/corpus.ts';
-import { cutPositions, everyPosition, isBorder, sampleOf, seeded } from '../testing/cuts.ts';
-import { type PipelineAnswer, playThrough } from '../testing/pipeline.ts';
+import {
+  assertServed,
+  readServedWhole,
+  SERVED_FORMS,
+  type ServedAnswer,
+  type ServedForm,
+} from '../testing/clients/served-answer.ts';
+import { type PipelineAnswer, playThrough } from '../testing/laws/pipeline.ts';
+import { corpusMissing, type Recording, recordings } from '../testing/recordings/corpus.ts';
+import { cutPositions, everyPosition, isBorder, sampleOf, seeded } from '../testing/recordings/cuts.ts';
 import {
   type Ending,
   lackingCount,
@@ -15,17 +22,10 @@ import {
   readRecordedStream,
   readRecordedWhole,
   type SpokenForm,
-} from '../testing/recorded-answer.ts';
-import { assertRefused, assertTold, costOf, countsOfRow } from '../testing/recorded-play.ts';
-import { readResponsesStream, readResponsesWhole } from '../testing/recorded-responses.ts';
-import {
-  assertServed,
-  readServedWhole,
-  SERVED_FORMS,
-  type ServedAnswer,
-  type ServedForm,
-} from '../testing/served-answer.ts';
-import { cutBytes } from '../testing/upstream.ts';
+} from '../testing/recordings/recorded-answer.ts';
+import { assertRefused, assertTold, costOf, countsOfRow } from '../testing/recordings/recorded-play.ts';
+import { readResponsesStream, readResponsesWhole } from '../testing/recordings/recorded-responses.ts';
+import { cutBytes } from '../testing/upstream/upstream.ts';
 
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
 const CUTS = 12;

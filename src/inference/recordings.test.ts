@@ -6,9 +6,24 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EventReader } from '../http/sse.ts';
-import { corpusMissing, type Recording, recordings } from '../testing/corpus.ts';
-import { cutPositions, everyPosition, isBorder, SHORT_STREAM_BYTES, sampleOf, seeded } from '../testing/cuts.ts';
-import { type PipelineAnswer, playThrough } from '../testing/pipeline.ts';
+import {
+  assertContent,
+  assertServed,
+  readServedStream,
+  readServedWhole,
+  type ServedAnswer,
+  type ServedForm,
+} from '../testing/clients/served-answer.ts';
+import { type PipelineAnswer, playThrough } from '../testing/laws/pipeline.ts';
+import { corpusMissing, type Recording, recordings } from '../testing/recordings/corpus.ts';
+import {
+  cutPositions,
+  everyPosition,
+  isBorder,
+  SHORT_STREAM_BYTES,
+  sampleOf,
+  seeded,
+} from '../testing/recordings/cuts.ts';
 import {
   type Ending,
   lackingCount,
@@ -17,17 +32,9 @@ import {
   readRecordedWhole,
   type SpokenForm,
   saysSomething,
-} from '../testing/recorded-answer.ts';
-import { assertRefused, costOf, countsOfRow } from '../testing/recorded-play.ts';
-import {
-  assertContent,
-  assertServed,
-  readServedStream,
-  readServedWhole,
-  type ServedAnswer,
-  type ServedForm,
-} from '../testing/served-answer.ts';
-import { cutBytes } from '../testing/upstream.ts';
+} from '../testing/recordings/recorded-answer.ts';
+import { assertRefused, costOf, countsOfRow } from '../testing/recordings/recorded-play.ts';
+import { cutBytes } from '../testing/upstream/upstream.ts';
 
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
 const CUTS = 24;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { TestClock } from '../testing/clock.ts';
+import { TestClock } from '../testing/clock/clock.ts';
 import { RememberedThinking } from './thinking-memory.ts';
 
 const thinking = (id: string, length = 1) => ({

@@ -4,8 +4,8 @@ import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { openChanges } from '../storage/changes.ts';
 import { type Database, openDatabase } from '../storage/database.ts';
-import { TestClock } from '../testing/clock.ts';
-import { emptyDatabase } from '../testing/database.ts';
+import { TestClock } from '../testing/clock/clock.ts';
+import { emptyDatabase } from '../testing/database/database.ts';
 import { createJobs, type JobKind, type Jobs } from './index.ts';
 
 interface Process {

@@ -5,9 +5,9 @@ import { systemClock as clock } from '../base/clock.ts';
 import { silentLog as log } from '../base/log.ts';
 import { openChanges } from '../storage/changes.ts';
 import { openDatabase } from '../storage/database.ts';
-import { until } from '../testing/clock.ts';
-import { emptyDatabase } from '../testing/database.ts';
-import { startProcess } from '../testing/process.ts';
+import { until } from '../testing/clock/clock.ts';
+import { emptyDatabase } from '../testing/database/database.ts';
+import { startProcess } from '../testing/process/process.ts';
 import { createJobs, type JobKind, type Jobs } from './index.ts';
 
 const JOBS = 10;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { silentLog } from '../base/log.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import { TestClock } from '../testing/clock.ts';
+import { TestClock } from '../testing/clock/clock.ts';
 import { type Signer, SignInError, type Token, TokenKeeper } from './auth/sign.ts';
 import { type Delivery, deliver } from './deliver.ts';
 import { chat } from './kinds/chat.ts';

@@ -6,10 +6,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { settle } from '../testing/clock.ts';
-import { freshDatabase } from '../testing/database.ts';
-import { RateProcess, type RateWorld } from '../testing/rate-process.ts';
-import type { Fault } from '../testing/spend-process.ts';
+import { settle } from '../testing/clock/clock.ts';
+import { freshDatabase } from '../testing/database/database.ts';
+import { RateProcess, type RateWorld } from '../testing/database/rate-process.ts';
+import type { Fault } from '../testing/database/spend-process.ts';
 import { compileLimits, type RateLimit, type RateLimitHold, rateLimitMigrations } from './index.ts';
 
 type Step =

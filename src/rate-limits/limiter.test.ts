@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { settle } from '../testing/clock.ts';
-import { freshDatabase } from '../testing/database.ts';
-import { RateProcess, type RateWorld } from '../testing/rate-process.ts';
+import { settle } from '../testing/clock/clock.ts';
+import { freshDatabase } from '../testing/database/database.ts';
+import { RateProcess, type RateWorld } from '../testing/database/rate-process.ts';
 import { compileLimits, type RateLimit, type RateLimitHold, type RateLimits, rateLimitMigrations } from './index.ts';
 import type { RateRefusal } from './limits.ts';
 

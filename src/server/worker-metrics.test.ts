@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Exposed } from '../observability/index.ts';
-import { TestClock } from '../testing/clock.ts';
+import { TestClock } from '../testing/clock/clock.ts';
 import { type FromCollector, MetricsCollector, PeerMetrics, type ToCollector } from './worker-metrics.ts';
 
 const metricsOf = (id: number): Exposed[] => [

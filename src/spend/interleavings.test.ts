@@ -12,8 +12,8 @@ import fc from 'fast-check';
 import { generationId } from '../base/ids.ts';
 import { silentLog } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
-import { freshDatabase } from '../testing/database.ts';
-import { type Fault, faulty, SpendProcess, type SpendWorld } from '../testing/spend-process.ts';
+import { freshDatabase } from '../testing/database/database.ts';
+import { type Fault, faulty, SpendProcess, type SpendWorld } from '../testing/database/spend-process.ts';
 import {
   begin,
   NOON,
@@ -21,7 +21,7 @@ import {
   sampleAttempt,
   sampleBudget,
   sampleGeneration,
-} from '../testing/spend-samples.ts';
+} from '../testing/laws/spend-samples.ts';
 import { type Budget, type OpenGeneration, type Reservation, spendMigrations, windowStart } from './index.ts';
 import { replayJournal } from './replay.ts';
 

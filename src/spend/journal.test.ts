@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../base/clock.ts';
-import { TestClock, until } from '../testing/clock.ts';
+import { TestClock, until } from '../testing/clock/clock.ts';
 import { Journal, type JournalFiles, type JournalOptions } from './journal.ts';
 import { Lines } from './lines.ts';
 import { type ScannedRecord, scanSegment } from './scan.ts';

@@ -8,8 +8,8 @@ import { systemClock } from '../base/clock.ts';
 import { generationId } from '../base/ids.ts';
 import { silentLog } from '../base/log.ts';
 import { openChanges } from '../storage/changes.ts';
-import { freshDatabase } from '../testing/database.ts';
-import { SpendProcess, type SpendWorld } from '../testing/spend-process.ts';
+import { freshDatabase } from '../testing/database/database.ts';
+import { SpendProcess, type SpendWorld } from '../testing/database/spend-process.ts';
 import {
   begin,
   NOON,
@@ -17,7 +17,7 @@ import {
   sampleAttempt,
   sampleBudget,
   sampleGeneration,
-} from '../testing/spend-samples.ts';
+} from '../testing/laws/spend-samples.ts';
 import {
   type Budget,
   listProcesses,

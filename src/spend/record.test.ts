@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { SAMPLE_USAGE, sampleAccepted, sampleAttempt, sampleGeneration } from '../testing/spend-samples.ts';
+import { SAMPLE_USAGE, sampleAccepted, sampleAttempt, sampleGeneration } from '../testing/laws/spend-samples.ts';
 import { Lines } from './lines.ts';
 import {
   decodeAttempt,

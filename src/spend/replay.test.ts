@@ -11,9 +11,9 @@ import { systemClock } from '../base/clock.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { silentLog } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
-import { until } from '../testing/clock.ts';
-import { freshDatabase } from '../testing/database.ts';
-import { faulty, SpendProcess } from '../testing/spend-process.ts';
+import { until } from '../testing/clock/clock.ts';
+import { freshDatabase } from '../testing/database/database.ts';
+import { faulty, SpendProcess } from '../testing/database/spend-process.ts';
 import {
   begin,
   enter,
@@ -22,7 +22,7 @@ import {
   sampleAttempt,
   sampleGeneration,
   settle,
-} from '../testing/spend-samples.ts';
+} from '../testing/laws/spend-samples.ts';
 import { type Generation, type Reservation, spendMigrations } from './index.ts';
 import { Journal } from './journal.ts';
 import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, encodeSettled } from './record.ts';
@@ -375,7 +375,7 @@ test('kill -9 during writes loses no row that was reported as settled, in 20 rou
 
 /** What the child reported for each id before it was killed after `lines` lines. */
 async function runAndKill(directory: string, prefix: string, lines: number): Promise<Map<string, string>> {
-  const program = new URL('../testing/journal-writer.ts', import.meta.url).pathname;
+  const program = new URL('../testing/process/journal-writer.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, [program, directory, prefix], { stdio: ['ignore', 'pipe', 'inherit'] });
   const said = new Map<string, string>();
   let count = 0;

@@ -8,7 +8,7 @@ import { generationId } from '../base/ids.ts';
 import { silentLog } from '../base/log.ts';
 import { openChanges } from '../storage/changes.ts';
 import type { Database } from '../storage/database.ts';
-import { freshDatabase } from '../testing/database.ts';
+import { freshDatabase } from '../testing/database/database.ts';
 import {
   begin,
   enter,
@@ -17,7 +17,7 @@ import {
   sampleAccepted,
   sampleBudget,
   sampleGeneration,
-} from '../testing/spend-samples.ts';
+} from '../testing/laws/spend-samples.ts';
 import type { Charge } from './budget.ts';
 import { createSpend, type Reservation, type Spend, type SpendOptions, spendMigrations } from './index.ts';
 import { replayJournal } from './replay.ts';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { systemClock as clock } from '../base/clock.ts';
 import { silentLog as log } from '../base/log.ts';
-import { until } from '../testing/clock.ts';
-import { freshDatabase, type TestDatabase } from '../testing/database.ts';
-import { type StartedProcess, startProcess } from '../testing/process.ts';
+import { until } from '../testing/clock/clock.ts';
+import { freshDatabase, type TestDatabase } from '../testing/database/database.ts';
+import { type StartedProcess, startProcess } from '../testing/process/process.ts';
 import { LEASE_MS, openChanges } from './changes.ts';
 import type { Changes } from './database.ts';
 

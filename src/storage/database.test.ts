@@ -5,8 +5,8 @@ import { type TestContext, test } from 'node:test';
 import { systemClock as clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { silentLog as log } from '../base/log.ts';
-import { until } from '../testing/clock.ts';
-import { emptyDatabase, freshDatabase } from '../testing/database.ts';
+import { until } from '../testing/clock/clock.ts';
+import { emptyDatabase, freshDatabase } from '../testing/database/database.ts';
 import { describeTarget } from './connection.ts';
 import { type Database, openDatabase, type Queryable } from './database.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { systemClock as clock } from '../base/clock.ts';
 import { silentLog as log } from '../base/log.ts';
-import { emptyDatabase } from '../testing/database.ts';
+import { emptyDatabase } from '../testing/database/database.ts';
 import type { Target } from './connection.ts';
 import { openDatabase } from './database.ts';
 import { type Migration, migrate, migrationProblems } from './migrate.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { systemClock as clock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
-import { connectOnce, emptyDatabase } from '../testing/database.ts';
+import { connectOnce, emptyDatabase } from '../testing/database/database.ts';
 import { type Target, withClient } from './connection.ts';
 import { openDatabase } from './database.ts';
 import { migrate } from './migrate.ts';

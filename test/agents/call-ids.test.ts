@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import {
   answerOf,
   CHAT_DONE,
@@ -12,9 +13,8 @@ import {
   chatUsageChunk,
   streamOf,
   wholeOf,
-} from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+} from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of requests and answers
 type Json = any;

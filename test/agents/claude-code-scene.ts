@@ -4,15 +4,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import {
-  AGENT_UPSTREAMS,
-  type AgentScenario,
-  type AgentUpstream,
-  agentAnswers,
-} from '../../src/testing/agent-scene.ts';
-import { answerOf, type Told } from '../../src/testing/answers.ts';
-import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway.ts';
-import { npmProgram } from '../../src/testing/npm-program.ts';
+import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { npmProgram } from '../../src/testing/process/npm-program.ts';
+import { answerOf, type Told } from '../../src/testing/upstream/answers.ts';
+import { AGENT_UPSTREAMS, type AgentScenario, type AgentUpstream, agentAnswers } from './agent-scene.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: events of the program
 type Json = any;

@@ -1,6 +1,6 @@
 /** The Claude Code CLI against upstreams of every format, in every scenario. The normal suite runs a few of these. */
 import { after, test } from 'node:test';
-import { AGENT_SCENARIOS, AGENT_UPSTREAMS } from '../../src/testing/agent-scene.ts';
+import { AGENT_SCENARIOS, AGENT_UPSTREAMS } from './agent-scene.ts';
 import { claudeCode, doTask, startScene } from './claude-code-scene.ts';
 
 const gateway = await startScene({ after: (close) => after(close as () => Promise<void>) });

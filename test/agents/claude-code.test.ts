@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { toldBy } from '../../src/testing/agent-scene.ts';
-import { wholeOf } from '../../src/testing/answers.ts';
+import { wholeOf } from '../../src/testing/upstream/answers.ts';
+import { toldBy } from './agent-scene.ts';
 import { call, claudeCode, doTask, runClaude, startScene, workFolder } from './claude-code-scene.ts';
 
 const gateway = await startScene({ after: (close) => after(close as () => Promise<void>) });

@@ -1,10 +1,10 @@
 /** Tools that the client runs and that upstreams know as functions only, over sockets: what goes up, and what comes back. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AGENT_UPSTREAMS, type AgentUpstream, agentAnswer } from '../../src/testing/agent-answers.ts';
-import { answerOf, streamOf, type Told } from '../../src/testing/answers.ts';
-import { type Gateway, startGateway } from '../../src/testing/gateway.ts';
-import { responsesAnswer } from '../../src/testing/responses-answers.ts';
+import { type Gateway, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf, streamOf, type Told } from '../../src/testing/upstream/answers.ts';
+import { responsesAnswer } from '../../src/testing/upstream/responses-answers.ts';
+import { AGENT_UPSTREAMS, type AgentUpstream, agentAnswer } from './agent-answers.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies are read freely
 type Json = any;

@@ -1,12 +1,12 @@
 /** A task of three rounds that Codex does through the gateway: look something up (MCP), run a command, tell the outcome. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { AGENT_UPSTREAMS, type AgentUpstream, agentAnswer, brokenAnswer } from '../../src/testing/agent-answers.ts';
-import type { Told } from '../../src/testing/answers.ts';
-import { type CodexRun, runCodex } from '../../src/testing/codex.ts';
-import { type Gateway, INFERENCE_KEY } from '../../src/testing/gateway.ts';
-import type { NpmProgram } from '../../src/testing/npm-program.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+import { type Gateway, INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
+import type { NpmProgram } from '../../src/testing/process/npm-program.ts';
+import type { Told } from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
+import { AGENT_UPSTREAMS, type AgentUpstream, agentAnswer, brokenAnswer } from './agent-answers.ts';
+import { type CodexRun, runCodex } from './codex.ts';
 
 export const SCENARIOS = ['whole', 'cut', '429', '529'] as const;
 export type Scenario = (typeof SCENARIOS)[number];

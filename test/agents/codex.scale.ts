@@ -1,8 +1,8 @@
 /** The Codex CLI against every kind of upstream and every way in which one fails. */
 import { test } from 'node:test';
-import { AGENT_UPSTREAMS } from '../../src/testing/agent-answers.ts';
-import { codex } from '../../src/testing/codex.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { AGENT_UPSTREAMS } from './agent-answers.ts';
+import { codex } from './codex.ts';
 import { assertDone, PROVIDERS, runTask, SCENARIOS } from './codex-task.ts';
 
 const program = await codex();

@@ -1,10 +1,10 @@
 /** The Codex CLI as its users run it. Every kind of upstream and failure: `codex.scale.ts`. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { agentAnswer } from '../../src/testing/agent-answers.ts';
-import type { Told } from '../../src/testing/answers.ts';
-import { codex, runCodex } from '../../src/testing/codex.ts';
-import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import type { Told } from '../../src/testing/upstream/answers.ts';
+import { agentAnswer } from './agent-answers.ts';
+import { codex, runCodex } from './codex.ts';
 import { assertDone, outcome, PROVIDERS, runTask } from './codex-task.ts';
 
 const program = await codex();

@@ -5,9 +5,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, type TestContext, test } from 'node:test';
-import { toldBy } from '../../src/testing/agent-scene.ts';
-import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway.ts';
-import { type NpmProgram, type NpmProgramOptions, npmProgram } from '../../src/testing/npm-program.ts';
+import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { type NpmProgram, type NpmProgramOptions, npmProgram } from '../../src/testing/process/npm-program.ts';
+import { toldBy } from './agent-scene.ts';
 
 const GUIDE = path.join(import.meta.dirname, '..', '..', 'docs', 'guides', 'coding-agents.md');
 const ADDRESS = 'http://127.0.0.1:8484';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
-import { answerOf } from '../../src/testing/answers.ts';
-import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf } from '../../src/testing/upstream/answers.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },

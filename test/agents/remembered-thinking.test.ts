@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { answerOf, type Told } from '../../src/testing/answers.ts';
-import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
-import { responsesAnswer } from '../../src/testing/responses-answers.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf, type Told } from '../../src/testing/upstream/answers.ts';
+import { responsesAnswer } from '../../src/testing/upstream/responses-answers.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of requests and answers
 type Json = any;

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { answerOf } from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf } from '../../src/testing/upstream/answers.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies that upstreams received
 type Json = any;

@@ -6,10 +6,10 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
-import { answerOf, wholeOf } from '../../src/testing/answers.ts';
-import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
-import { rowOf } from '../../src/testing/told.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+import { rowOf } from '../../src/testing/gateway/ask-gateway.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf, wholeOf } from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of requests and answers
 type Json = any;

@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
-import { AGENT_SCENARIOS, AGENT_UPSTREAMS, type AgentUpstream, agentAnswers } from '../../src/testing/agent-scene.ts';
-import type { Told } from '../../src/testing/answers.ts';
-import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import type { Told } from '../../src/testing/upstream/answers.ts';
+import { AGENT_SCENARIOS, AGENT_UPSTREAMS, type AgentUpstream, agentAnswers } from './agent-scene.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies that upstreams received
 type Json = any;

@@ -7,9 +7,9 @@ import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Generation } from '../../src/spend/index.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { enterRows } from '../../src/testing/ledger-rows.ts';
-import { sampleAccepted, sampleGeneration } from '../../src/testing/spend-samples.ts';
+import { enterRows } from '../../src/testing/database/ledger-rows.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { sampleAccepted, sampleGeneration } from '../../src/testing/laws/spend-samples.ts';
 import { controlOf } from '../workspaces/control.ts';
 import { type Asked, expectedAnswer, type KnownKey, METRICS, type Row } from './reader.ts';
 

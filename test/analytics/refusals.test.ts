@@ -7,9 +7,9 @@ import type { GatewayError } from '../../src/base/errors.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Exchange } from '../../src/http/operation.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
-import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway.ts';
-import { enterRows } from '../../src/testing/ledger-rows.ts';
-import { sampleAccepted, sampleGeneration } from '../../src/testing/spend-samples.ts';
+import { enterRows } from '../../src/testing/database/ledger-rows.ts';
+import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { sampleAccepted, sampleGeneration } from '../../src/testing/laws/spend-samples.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 
 const hooks = { after: (close: () => unknown) => after(close as () => Promise<void>) };

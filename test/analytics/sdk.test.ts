@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { HTTPClient, OpenRouter } from '@openrouter/sdk';
-import { chatFailure, chatWhole } from '../../src/testing/chat-upstream.ts';
-import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { chatFailure, chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 
 const DAY_MS = 86_400_000;
 const gateway = await startGateway(

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Operation } from '../../src/http/operation.ts';
 import { operations } from '../../src/operations.ts';
-import { MANAGEMENT_KEY } from '../../src/testing/gateway.ts';
+import { MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
 import { startDirectory } from '../scim/directory.ts';
 import type { Json } from '../workspaces/control.ts';
 
@@ -23,9 +23,9 @@ const EXCEPTIONS: Record<string, string> = {
   createImageGeneration: 'inference',
   countMessageTokens: 'inference',
   takeConsent: 'makes a code as createAuthKeysCode does',
-  exchangeAuthCodeForAPIKey: 'makes a key as createKey does, shown in test/sign-in.test.ts',
+  exchangeAuthCodeForAPIKey: 'makes a key as createKey does, shown in test/sign-in/oauth.test.ts',
   createOauthToken:
-    'a token changes nothing; the key that signs it has an entry, shown in test/federation/exchange.test.ts',
+    'a token changes nothing; the key that signs it has an entry, shown in test/sign-in/federation/exchange.test.ts',
   uploadFile: 'takes a form; its entry is shown in test/files/files.test.ts',
   deleteFile: 'shown in test/files/files.test.ts',
   submitGenerationFeedback: 'an opinion about an answer governs nothing',

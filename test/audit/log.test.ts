@@ -8,8 +8,8 @@ import { redact, silentLog } from '../../src/base/log.ts';
 import { Secret } from '../../src/base/secret.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { freshDatabase } from '../../src/testing/database.ts';
-import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { freshDatabase } from '../../src/testing/database/database.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 
 const change = { action: 'thing.updated', resourceType: 'thing', resourceId: 'one', workspaceId: null } as const;

@@ -7,7 +7,7 @@ import { silentLog } from '../../src/base/log.ts';
 import { KINDS } from '../../src/providers/index.ts';
 import { recordReload } from '../../src/server/audit-reload.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 
 const FIRST_SECRET = 'first-secret-of-the-provider-0123456789';

@@ -7,7 +7,7 @@ import { silentLog } from '../../src/base/log.ts';
 import { backup } from '../../src/storage/archive/backup.ts';
 import { restore } from '../../src/storage/archive/restore.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { emptyDatabase, emptyFolder, freshDatabase } from '../../src/testing/database.ts';
+import { emptyDatabase, emptyFolder, freshDatabase } from '../../src/testing/database/database.ts';
 
 test('a restored log has every entry, continues after them, and is append-only too', async (t) => {
   const author = gatewayAuthor('org', 0);

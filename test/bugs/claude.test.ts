@@ -5,9 +5,9 @@
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { answerOf, wholeOf } from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { ask } from '../../src/testing/told.ts';
+import { ask } from '../../src/testing/gateway/ask-gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 
 const model = (upstream_id: string) => ({ kind: 'anthropic', model: { upstream_id } });
 const gateway = await startGateway(

@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { streamOf, wholeOf } from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { streamOf, wholeOf } from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 const KINDS = ['chat', 'messages', 'responses', 'gemini', 'converse', 'cohere'] as const;
 

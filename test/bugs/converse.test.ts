@@ -1,9 +1,9 @@
 /** Faults in front of Bedrock that users of other gateways met, each asked of a whole gateway in the converse form. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { wholeOf } from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { ask, type FORMS, readWhole, rowOf } from '../../src/testing/told.ts';
+import { ask, type FORMATS, readWhole, rowOf } from '../../src/testing/gateway/ask-gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { wholeOf } from '../../src/testing/upstream/answers.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies that upstreams received
 type Json = any;
@@ -20,7 +20,7 @@ const CALL = (id: string) => ({ id, type: 'function', function: { name: 'c', arg
 const answer = (content: unknown[], stopReason = 'end_turn', usage: Json = USAGE) =>
   wholeOf({ output: { message: { role: 'assistant', content } }, stopReason, usage });
 
-async function sent(served: (typeof FORMS)[number], body: object): Promise<Json> {
+async function sent(served: (typeof FORMATS)[number], body: object): Promise<Json> {
   gateway.upstream.script('converse', answer([{ text: 'ok' }]));
   const { status, text } = await ask(gateway, served, 'test/converse', { ...body });
   assert.equal(status, 200, text);

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { wholeOf } from '../../src/testing/answers.ts';
-import { startGateway, UPSTREAM_KEY } from '../../src/testing/gateway.ts';
-import { ask, FORMS, readWhole, rowOf } from '../../src/testing/told.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+import { ask, FORMATS, readWhole, rowOf } from '../../src/testing/gateway/ask-gateway.ts';
+import { startGateway, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
+import { wholeOf } from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies that upstreams received
 type Json = any;
@@ -28,7 +28,7 @@ function answer(parts: unknown[], usageMetadata: Json = USAGE): Answer {
   return wholeOf({ candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }], usageMetadata });
 }
 
-async function sent(served: (typeof FORMS)[number], body: object): Promise<Json> {
+async function sent(served: (typeof FORMATS)[number], body: object): Promise<Json> {
   gateway.upstream.script('gemini', answer([{ text: 'ok' }]));
   const { status, text } = await ask(gateway, served, 'test/gemini', { ...body });
   assert.equal(status, 200, text);
@@ -70,7 +70,7 @@ test('40 | each tool choice has one meaning', async () => {
 test('50 | a document is recognised in every kind of part', async () => {
   const pdf = 'JVBERi0xLjQK';
   const url = `data:application/pdf;base64,${pdf}`;
-  const ways: [(typeof FORMS)[number], Json][] = [
+  const ways: [(typeof FORMATS)[number], Json][] = [
     ['chat', { type: 'file', file: { filename: 'a.pdf', file_data: url } }],
     ['chat', { type: 'image_url', image_url: { url } }],
     ['messages', { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: pdf } }],
@@ -94,7 +94,7 @@ test('54 | thoughts count as output, cached and tool prompts as input, each bill
     toolUsePromptTokenCount: 5,
     totalTokenCount: 1026,
   };
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     gateway.upstream.script('gemini', answer([{ text: '42' }], usage));
     const answered = await ask(gateway, served, 'test/gemini');
     const told = answered.json.usage;
@@ -134,7 +134,7 @@ test('70 | the key is sent in a header and never reaches the client, whatever th
     ),
     echo(`API key not valid: ${UPSTREAM_KEY}`),
   ];
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     for (const echoed of echoes) {
       gateway.upstream.script('gemini', echoed);
       const { text, headers } = await ask(gateway, served, 'test/gemini');
@@ -166,7 +166,7 @@ test('71 | a redirect is not followed and its headers are not passed on', async 
 test('28 | calls without ids, or with a shared id, get distinct ids within and across turns', async () => {
   const calls = [{ functionCall: { name: 'f', args: {} } }, { functionCall: { name: 'f', args: {} } }];
   const same = calls.map(({ functionCall }) => ({ functionCall: { ...functionCall, id: 'x' } }));
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     const ids: string[] = [];
     for (const parts of [calls, calls, same]) {
       gateway.upstream.script('gemini', answer(parts));

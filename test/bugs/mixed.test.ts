@@ -1,9 +1,9 @@
 /** What came to light when forms, features and services were mixed: each asked of the ways through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { answerOf, type Form } from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { ask, readWhole, rowOf, WAYS } from '../../src/testing/told.ts';
+import { ask, FORMAT_PAIRS, readWhole, rowOf } from '../../src/testing/gateway/ask-gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf, type Format } from '../../src/testing/upstream/answers.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
@@ -23,7 +23,7 @@ type Json = any;
 const USER = { role: 'user', content: 'x' };
 
 /** What the upstream got for a request that must succeed. */
-async function sent(served: Form, provider: string, body: Record<string, unknown>): Promise<Json> {
+async function sent(served: Format, provider: string, body: Record<string, unknown>): Promise<Json> {
   gateway.upstream.script(provider, answerOf(provider === 'chat' ? 'chat' : 'messages', false, { text: 'ok' }));
   const { status, text } = await ask(gateway, served, `test/${provider}`, body);
   assert.equal(status, 200, text);
@@ -61,7 +61,7 @@ test('what only the messages form has a place for is never left out without a wo
   await sent('messages', 'chat', { mcp_servers: [], container: null });
 });
 
-for (const { name, served, spoken } of WAYS) {
+for (const { name, served, spoken } of FORMAT_PAIRS) {
   test(`${name} | a byte order mark in front of a whole answer is no fault`, async () => {
     const answer = answerOf(spoken, false, { text: 'ok' });
     gateway.upstream.script(spoken, { ...answer, chunks: ['\ufeff', ...answer.chunks!] });
@@ -71,7 +71,7 @@ for (const { name, served, spoken } of WAYS) {
   });
 }
 
-for (const { name, served, spoken } of WAYS) {
+for (const { name, served, spoken } of FORMAT_PAIRS) {
   test(`6 and its kind | ${name} | impossible counts are estimated, neither free nor excessive`, async () => {
     const answer = answerOf(spoken, false, { text: 'ok', usage: { input: 777, output: 5 } });
     for (const count of ['-10', '1e30', '99999999999999999999999']) {

@@ -1,17 +1,17 @@
 /** Failures around the responses form that users of other gateways met, each through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { streamOf, wholeOf } from '../../src/testing/answers.ts';
-import { readServerSentEvents } from '../../src/testing/corpus.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
+import { readServedStream, readServedWhole } from '../../src/testing/clients/served-answer.ts';
+import { rowOf } from '../../src/testing/gateway/ask-gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { readServerSentEvents } from '../../src/testing/recordings/corpus.ts';
+import { streamOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 import {
   responsesAnswer,
   responsesData,
   responsesEvents,
   responsesReply,
-} from '../../src/testing/responses-answers.ts';
-import { readServedStream, readServedWhole } from '../../src/testing/served-answer.ts';
-import { rowOf } from '../../src/testing/told.ts';
+} from '../../src/testing/upstream/responses-answers.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },

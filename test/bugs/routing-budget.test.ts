@@ -1,9 +1,9 @@
 /** A budget is asked where the endpoint is chosen, whatever way led to it; users of other gateways met ways around it. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { chatFailure, chatStream, chatWhole } from '../../src/testing/chat-upstream.ts';
-import { settle } from '../../src/testing/clock.ts';
-import { type Gateway, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { settle } from '../../src/testing/clock/clock.ts';
+import { type Gateway, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { chatFailure, chatStream, chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 
 const FREE = { pricing: { prompt: '0', completion: '0' } };
 const MESSAGES = [{ role: 'user', content: 'x' }];

@@ -1,21 +1,30 @@
 /** Failures of failover that users of other gateways met, each asked of every way through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { until } from '../../src/testing/clock/clock.ts';
+import {
+  ask,
+  FORMAT_PAIRS,
+  FORMATS,
+  PATHS,
+  readStreamed,
+  readWhole,
+  requestOf,
+  rowOf,
+} from '../../src/testing/gateway/ask-gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import {
   answerOf,
   errorOf,
-  type Form,
+  type Format,
   messagesData,
   messagesStart,
   streamOf,
   wholeOf,
-} from '../../src/testing/answers.ts';
-import { until } from '../../src/testing/clock.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { ask, FORMS, PATHS, readStreamed, readWhole, requestOf, rowOf, WAYS } from '../../src/testing/told.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+} from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
-const provider = (form: Form, model: Record<string, unknown> = {}) => ({
+const provider = (form: Format, model: Record<string, unknown> = {}) => ({
   ...(form === 'messages' && { kind: 'messages' }),
   timeouts: { connect: '5s', first_byte: '20s', idle: '20s', total: '600s' },
   model,
@@ -37,7 +46,7 @@ const gateway = await startGateway(
   },
 );
 
-const other = (form: Form): Form => (form === 'chat' ? 'messages' : 'chat');
+const other = (form: Format): Format => (form === 'chat' ? 'messages' : 'chat');
 
 function countOf(key: string): number {
   return gateway.upstream.requests(key).length;
@@ -48,7 +57,7 @@ function rest(): void {
   gateway.clock.jump(3_600_000);
 }
 
-for (const { served, spoken, name } of WAYS) {
+for (const { served, spoken, name } of FORMAT_PAIRS) {
   test(`12 | ${name} | an overload inside a 200 before any content fails over once, and the endpoint goes into cooldown`, async () => {
     rest();
     const overload =
@@ -224,7 +233,7 @@ test('60 | the shortest wait of several rate limits is reported, and each endpoi
 });
 
 /** Errors that services answer with the wrong status, or with a status that others use otherwise. */
-const FALLS_OVER: [string, Form, Answer][] = [
+const FALLS_OVER: [string, Format, Answer][] = [
   [
     'an empty account as 400',
     'messages',
@@ -266,7 +275,7 @@ const FALLS_OVER: [string, Form, Answer][] = [
 
 for (const [what, spoken, answer] of FALLS_OVER) {
   test(`12 and its kind | ${spoken} | ${what} moves on, whole and streamed`, async () => {
-    for (const served of FORMS) {
+    for (const served of FORMATS) {
       for (const stream of [false, true]) {
         rest();
         gateway.upstream.script(`${spoken}-1`, answer);

@@ -3,20 +3,28 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { createLog } from '../../src/base/log.ts';
+import { RawClient } from '../../src/testing/clients/raw-client.ts';
+import {
+  ask,
+  FORMAT_PAIRS,
+  FORMATS,
+  PATHS,
+  readStreamed,
+  requestOf,
+  rowOf,
+} from '../../src/testing/gateway/ask-gateway.ts';
+import { INFERENCE_KEY, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
 import {
   answerOf,
   chatChunk,
   chatData,
   errorOf,
-  type Form,
+  type Format,
   messagesStart,
   streamOf,
   wholeOf,
-} from '../../src/testing/answers.ts';
-import { INFERENCE_KEY, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway.ts';
-import { RawClient } from '../../src/testing/raw-client.ts';
-import { ask, FORMS, PATHS, readStreamed, requestOf, rowOf, WAYS } from '../../src/testing/told.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+} from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 const lines: string[] = [];
 
@@ -49,7 +57,7 @@ function assertNoKey(where: string, ...texts: string[]): void {
 }
 
 /** Answers that hold the credential which they were sent. */
-const ECHOES: [string, (form: Form) => Answer][] = [
+const ECHOES: [string, (form: Format) => Answer][] = [
   ['a refused key named in full', (form) => errorOf(form, 401, `Incorrect API key provided: ${UPSTREAM_KEY}`)],
   [
     'the address in a 400',
@@ -109,7 +117,7 @@ const ECHOES: [string, (form: Form) => Answer][] = [
   ],
 ];
 
-for (const { served, spoken, name } of WAYS) {
+for (const { served, spoken, name } of FORMAT_PAIRS) {
   test(`70 | ${name} | the provider's key never reaches the client, whatever the provider responds`, async () => {
     for (const [what, answer] of ECHOES) {
       for (const stream of [false, true]) {
@@ -204,7 +212,7 @@ for (const { served, spoken, name } of WAYS) {
 
 test('70 | an unreachable address that contains the key does not show it', async () => {
   for (const name of ['refused', 'unknown']) {
-    for (const served of FORMS) {
+    for (const served of FORMATS) {
       const { status, text, headers } = await ask(gateway, served, `test/${name}`, {}, { 'x-svc-metadata': 'enabled' });
       assert.equal(status, 502, text);
       assertNoKey(name, text, JSON.stringify([...headers]), lines.join(''));
@@ -233,9 +241,9 @@ test('72 | the caller’s key is never forwarded, whichever header carries it', 
 
 // The upstreams of this issue fetch pictures themselves: the gateway opens no connection for one, wherever it points.
 test('73 | image URLs are not fetched by the gateway, and non-web URLs are refused', async () => {
-  const part = (served: Form, url: string) =>
+  const part = (served: Format, url: string) =>
     served === 'chat' ? { type: 'image_url', image_url: { url } } : { type: 'image', source: { type: 'url', url } };
-  for (const { served, spoken } of WAYS) {
+  for (const { served, spoken } of FORMAT_PAIRS) {
     const before = gateway.upstream.requests().length;
     gateway.upstream.script(spoken, answerOf(spoken, false, { text: 'x' }));
     const inside = `${gateway.upstream.url}/secret.png`;
@@ -272,7 +280,7 @@ const DEPTH = 100_000;
 test('75 | deep nesting is a 400 in every position, from client and upstream, and the process survives', async () => {
   const deep = '['.repeat(DEPTH) + ']'.repeat(DEPTH);
   const objects = '{"a":'.repeat(DEPTH) + '1' + '}'.repeat(DEPTH);
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     const tool = (schema: string) =>
       served === 'chat'
         ? `"tools":[{"type":"function","function":{"name":"f","parameters":${schema}}}]`
@@ -292,7 +300,7 @@ test('75 | deep nesting is a 400 in every position, from client and upstream, an
       400,
     );
   }
-  for (const { served, spoken } of WAYS) {
+  for (const { served, spoken } of FORMAT_PAIRS) {
     for (const answer of [
       wholeOf(objects),
       wholeOf(`{"choices":${deep},"content":${deep}}`),

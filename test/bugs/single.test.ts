@@ -1,8 +1,8 @@
 /** Faults of embeddings, rankings and pictures that users of other gateways met, each asked of a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { wholeOf } from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { wholeOf } from '../../src/testing/upstream/answers.ts';
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 

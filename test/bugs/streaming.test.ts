@@ -2,6 +2,17 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import {
+  ask,
+  FINISHES,
+  FORMAT_PAIRS,
+  FORMATS,
+  PATHS,
+  readStreamed,
+  requestOf,
+  rowOf,
+} from '../../src/testing/gateway/ask-gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import {
   answerOf,
   CHAT_DONE,
   chatChunk,
@@ -9,17 +20,15 @@ import {
   chatFinish,
   chatUsageChunk,
   errorEvent,
-  type Form,
+  type Format,
   messagesData,
   messagesEnd,
   messagesStart,
   messagesText,
   streamOf,
   wholeOf,
-} from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { ask, FINISHES, FORMS, PATHS, readStreamed, requestOf, rowOf, WAYS } from '../../src/testing/told.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+} from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
@@ -43,12 +52,12 @@ function bytesOf(answer: Answer): Buffer {
   return Buffer.from((answer.chunks as string[]).join(''));
 }
 
-async function streamed(served: Form, spoken: Form, answer: Answer) {
+async function streamed(served: Format, spoken: Format, answer: Answer) {
   gateway.upstream.script(spoken, answer);
   return ask(gateway, served, `test/${spoken}`, { stream: true });
 }
 
-for (const { served, spoken, name } of WAYS) {
+for (const { served, spoken, name } of FORMAT_PAIRS) {
   test(`1 | ${name} | a multi-byte character survives a network split at every position`, async () => {
     const answer = answerOf(spoken, true, { text: TEXT });
     const bytes = bytesOf(answer);
@@ -170,7 +179,7 @@ for (const { served, spoken, name } of WAYS) {
 }
 
 /** Streams of status 200 that hold nothing but an error, in the shapes of several services. */
-const ERROR_STREAMS: [string, Form, Answer][] = [
+const ERROR_STREAMS: [string, Format, Answer][] = [
   [
     'an error beside empty choices',
     'chat',
@@ -233,7 +242,7 @@ const ERROR_STREAMS: [string, Form, Answer][] = [
 
 for (const [what, spoken, failing] of ERROR_STREAMS) {
   test(`10, 12 | ${spoken} | ${what} is a failure: another endpoint answers, and without one the client gets the error`, async () => {
-    for (const served of FORMS) {
+    for (const served of FORMATS) {
       gateway.upstream.script(`${spoken}-a`, failing);
       gateway.upstream.script(`${spoken}-b`, answerOf(spoken, true, { text: 'hi' }));
       const { status, text } = await ask(gateway, served, `pair/${spoken}`, { stream: true });
@@ -264,7 +273,7 @@ test('19 | metadata chunks with empty names or without a delta are ignored', asy
     chatUsageChunk({ input: 3, output: 1 }),
     CHAT_DONE,
   ];
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     const { text } = await streamed(served, 'chat', streamOf(events));
     // The reader insists on one id, on `object`, on `created` and on a delta in every choice.
     const read = readStreamed(served, text);
@@ -273,7 +282,7 @@ test('19 | metadata chunks with empty names or without a delta are ignored', asy
 });
 
 /** Good streams in unusual dress. */
-const ODD: [string, Form, Answer][] = [
+const ODD: [string, Format, Answer][] = [
   [
     'a byte order mark first',
     'chat',
@@ -407,7 +416,7 @@ const ODD: [string, Form, Answer][] = [
 
 for (const [what, spoken, answer] of ODD) {
   test(`2 and its kind | ${spoken} | ${what}: the answer is whole`, async () => {
-    for (const served of FORMS) {
+    for (const served of FORMATS) {
       const { status, text } = await streamed(served, spoken, answer);
       assert.equal(status, 200, text);
       const read = readStreamed(served, text);

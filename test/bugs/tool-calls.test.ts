@@ -2,22 +2,29 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import {
+  ask,
+  FINISHES,
+  FORMAT_PAIRS,
+  FORMATS,
+  readStreamed,
+  readWhole,
+} from '../../src/testing/gateway/ask-gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import {
   answerOf,
   CHAT_DONE,
   chatChunk,
   chatFinish,
   chatUsageChunk,
-  type Form,
+  type Format,
   messagesBlock,
   messagesEnd,
   messagesReply,
   messagesStart,
   streamOf,
   wholeOf,
-} from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { ask, FINISHES, FORMS, readStreamed, readWhole, WAYS } from '../../src/testing/told.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+} from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
@@ -28,12 +35,12 @@ const gateway = await startGateway(
 type Json = any;
 
 const NAMES = ['look', 'now', 'run'];
-const TOOLS: Record<Form, Json[]> = {
+const TOOLS: Record<Format, Json[]> = {
   chat: NAMES.map((name) => ({ type: 'function', function: { name, parameters: { type: 'object', properties: {} } } })),
   messages: NAMES.map((name) => ({ name, input_schema: { type: 'object', properties: {} } })),
 };
 
-async function read(served: Form, spoken: Form, answer: Answer, stream: boolean) {
+async function read(served: Format, spoken: Format, answer: Answer, stream: boolean) {
   gateway.upstream.script(spoken, answer);
   const { status, text } = await ask(gateway, served, `test/${spoken}`, { stream, tools: TOOLS[served] });
   assert.equal(status, 200, text);
@@ -41,7 +48,7 @@ async function read(served: Form, spoken: Form, answer: Answer, stream: boolean)
 }
 
 /** What the upstream got for a request. */
-async function sent(served: Form, spoken: Form, body: object): Promise<Json> {
+async function sent(served: Format, spoken: Format, body: object): Promise<Json> {
   gateway.upstream.script(spoken, answerOf(spoken, false, { text: 'ok' }));
   const { status, text } = await ask(gateway, served, `test/${spoken}`, { tools: TOOLS[served], ...body });
   assert.equal(status, 200, text);
@@ -77,7 +84,7 @@ test('22 | interleaved fragments reach their own call in any order', async () =>
           if (piece !== '') events.push(call(which, { function: { arguments: piece } }));
         }
       }
-      for (const served of FORMS) {
+      for (const served of FORMATS) {
         const told = await read(served, 'chat', streamOf([...events, ...CHAT_END]), true);
         assert.deepEqual(
           told.calls,
@@ -97,7 +104,7 @@ test('22 | text after a started call, and a call after that text, keep their ord
     call(1, { id: 'c1', type: 'function', function: { name: 'now', arguments: '{}' } }),
     ...CHAT_END,
   ];
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     const told = await read(served, 'chat', streamOf(events), true);
     assert.equal(told.text, 'between');
     assert.deepEqual(
@@ -107,7 +114,7 @@ test('22 | text after a started call, and a call after that text, keep their ord
   }
 });
 
-const EMPTY_CALLS: [string, Form, Answer, boolean][] = [
+const EMPTY_CALLS: [string, Format, Answer, boolean][] = [
   [
     'no fragment',
     'messages',
@@ -164,7 +171,7 @@ const EMPTY_CALLS: [string, Form, Answer, boolean][] = [
 
 for (const [what, spoken, answer, stream] of EMPTY_CALLS) {
   test(`23 | ${spoken}, ${stream ? 'streamed' : 'whole'} | a call without arguments (${what}) has the arguments {}`, async () => {
-    for (const served of FORMS) {
+    for (const served of FORMATS) {
       const told = await read(served, spoken, answer, stream);
       assert.deepEqual(told.calls, [{ id: 't', name: 'now', arguments: {} }], told.raw);
     }
@@ -172,7 +179,7 @@ for (const [what, spoken, answer, stream] of EMPTY_CALLS) {
 }
 
 test('25 | empty argument fragments are accepted', async () => {
-  const answers: [Form, Answer][] = [
+  const answers: [Format, Answer][] = [
     [
       'chat',
       streamOf([
@@ -195,14 +202,14 @@ test('25 | empty argument fragments are accepted', async () => {
     ],
   ];
   for (const [spoken, answer] of answers) {
-    for (const served of FORMS) {
+    for (const served of FORMATS) {
       const told = await read(served, spoken, answer, true);
       assert.deepEqual([told.calls[0]?.arguments, told.error], [{ k: 1 }, undefined]);
     }
   }
 });
 
-for (const { served, spoken, name } of WAYS) {
+for (const { served, spoken, name } of FORMAT_PAIRS) {
   test(`27 | ${name} | finish tool_calls without any call becomes stop`, async () => {
     for (const stream of [true, false]) {
       const told = await read(served, spoken, answerOf(spoken, stream, { text: 'x', finish: 'tool_calls' }), stream);
@@ -227,7 +234,7 @@ for (const { served, spoken, name } of WAYS) {
 }
 
 test('27 | a response with neither content nor calls is accepted, since it was billed', async () => {
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     const told = await read(
       served,
       'messages',
@@ -239,7 +246,7 @@ test('27 | a response with neither content nor calls is accepted, since it was b
 });
 
 /** Histories with the same two calls and results in each form. */
-function history(served: Form, ids: readonly string[], texts: readonly string[] = ids.map(() => '{}')): Json[] {
+function history(served: Format, ids: readonly string[], texts: readonly string[] = ids.map(() => '{}')): Json[] {
   if (served === 'chat') {
     return [
       { role: 'user', content: 'run' },
@@ -335,7 +342,7 @@ test('32 | blocks inside results are relayed unchanged within the messages forma
   }
 });
 
-for (const { served, spoken, name } of WAYS) {
+for (const { served, spoken, name } of FORMAT_PAIRS) {
   test(`34 | ${name} | numbers in arguments keep their digits in both directions`, async () => {
     const numbers = ['7203685477580700123', '-9007199254740993', '0.1000000000000000055511', '1.0', '1e400'];
     const text = `{"n":[${numbers.join(',')}]}`;
@@ -456,7 +463,7 @@ const NUMBERINGS: [string, string[]][] = [
 
 for (const [what, events] of NUMBERINGS) {
   test(`21, 35 | calls numbered ${what} are two calls`, async () => {
-    for (const served of FORMS) {
+    for (const served of FORMATS) {
       const told = await read(served, 'chat', streamOf([...events, ...CHAT_END]), true);
       assert.deepEqual(
         told.calls,
@@ -492,7 +499,7 @@ test('35 | calls without ids get distinct ids that a second turn can reference',
     ],
     usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
   };
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     for (const [answer, stream] of [
       [streamOf([bare(0, 'look'), bare(1, 'now'), ...CHAT_END]), true],
       [wholeOf(whole), false],
@@ -526,7 +533,7 @@ test('40 | arguments sent as an object become JSON text', async () => {
     ],
     usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
   };
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     const told = await read(served, 'chat', wholeOf(whole), false);
     assert.deepEqual(told.calls, [{ id: 't', name: 'look', arguments: { x: 1 } }], told.raw);
   }

@@ -2,10 +2,19 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { answerOf, chatReply, type Form, messagesReply, wholeOf } from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { ask, FINISHES, FORMS, PATHS, readStreamed, readWhole, requestOf, WAYS } from '../../src/testing/told.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+import {
+  ask,
+  FINISHES,
+  FORMAT_PAIRS,
+  FORMATS,
+  PATHS,
+  readStreamed,
+  readWhole,
+  requestOf,
+} from '../../src/testing/gateway/ask-gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf, chatReply, type Format, messagesReply, wholeOf } from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
@@ -29,7 +38,7 @@ const TOOL = { type: 'function', function: { name: 'f', parameters: { type: 'obj
 const NATIVE_TOOL = { name: 'f', input_schema: { type: 'object', properties: {} } };
 
 /** What the upstream got for a request that must succeed. */
-async function sent(served: Form, provider: string, body: object): Promise<Json> {
+async function sent(served: Format, provider: string, body: object): Promise<Json> {
   const spoken = provider === 'messages' || provider === 'anthropic' ? 'messages' : 'chat';
   gateway.upstream.script(provider, answerOf(spoken, false, { text: 'ok' }));
   const { status, text } = await ask(gateway, served, `test/${provider}`, { ...body });
@@ -38,7 +47,7 @@ async function sent(served: Form, provider: string, body: object): Promise<Json>
 }
 
 /** The refusal of a request that must not reach the upstream. */
-async function refused(served: Form, provider: string, body: object): Promise<Json> {
+async function refused(served: Format, provider: string, body: object): Promise<Json> {
   const before = gateway.upstream.requests(provider).length;
   const { status, json, text } = await ask(gateway, served, `test/${provider}`, { ...body });
   assert.equal(status, 400, text);
@@ -299,7 +308,7 @@ test('44 | cache breakpoints keep their positions, at most four, and are dropped
     })),
   });
   assert.equal(JSON.stringify(many).split('cache_control').length - 1, 4);
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     const asked =
       served === 'chat'
         ? body
@@ -477,7 +486,7 @@ test('50 | a PDF is one document in every kind of part', async () => {
 
 const PACKERS = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
 
-for (const { served, spoken, name } of WAYS) {
+for (const { served, spoken, name } of FORMAT_PAIRS) {
   test(`80 | ${name} | compressed responses, errors and streams reach the client decompressed and without content-encoding`, async () => {
     for (const [encoding, pack] of Object.entries(PACKERS)) {
       const packed = (answer: Answer): Answer => {

@@ -1,6 +1,8 @@
 /** Wrong counts that users of other gateways were billed by, each asked of the ways through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { ask, FORMAT_PAIRS, FORMATS, readStreamed, readWhole, rowOf } from '../../src/testing/gateway/ask-gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import {
   answerOf,
   CHAT_DONE,
@@ -9,7 +11,7 @@ import {
   chatFinish,
   chatReply,
   chatUsageChunk,
-  type Form,
+  type Format,
   messagesData,
   messagesEnd,
   messagesReply,
@@ -17,10 +19,8 @@ import {
   messagesText,
   streamOf,
   wholeOf,
-} from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { ask, FORMS, readStreamed, readWhole, rowOf, WAYS } from '../../src/testing/told.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+} from '../../src/testing/upstream/answers.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
@@ -60,7 +60,7 @@ function assertClose(actual: unknown, expected: number, what: string): void {
 
 /** The client's record, the row and the cost of an answer with these counts. */
 async function assertCounts(
-  served: Form,
+  served: Format,
   provider: string,
   answer: Answer,
   stream: boolean,
@@ -102,7 +102,7 @@ async function assertCounts(
   return text;
 }
 
-for (const { served, spoken, name } of WAYS) {
+for (const { served, spoken, name } of FORMAT_PAIRS) {
   test(`52, 54 | ${name} | each token has one price class, whole and streamed`, async () => {
     const counts: Counts[] = [
       { input: 4, cacheWrite: 10_000, output: 500 },
@@ -125,7 +125,7 @@ test('52 | one-hour cache writes are reported separately and counted once', asyn
     cache_creation: { ephemeral_5m_input_tokens: 60, ephemeral_1h_input_tokens: 40 },
     output_tokens: 5,
   };
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     for (const stream of [false, true]) {
       const answer = stream
         ? streamOf([
@@ -139,7 +139,7 @@ test('52 | one-hour cache writes are reported separately and counted once', asyn
   }
 });
 
-for (const spoken of FORMS) {
+for (const spoken of FORMATS) {
   test(`5 | ${spoken} upstream | requested usage is on one last chunk without choices, and on no other`, async () => {
     gateway.upstream.script(spoken, answerOf(spoken, true, { text: 'Hello', usage: { input: 13, output: 20 } }));
     const { text } = await ask(gateway, 'chat', `test/${spoken}`, {
@@ -193,7 +193,7 @@ test('7 | usage is requested from a chat upstream for messages clients too', asy
 });
 
 test('7 | stream_options is not sent to an upstream that refuses it', async () => {
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     gateway.upstream.script('mistral', answerOf('chat', true, { text: '4' }));
     const { status } = await ask(gateway, served, 'test/mistral', {
       stream: true,
@@ -315,7 +315,7 @@ const RECORDS: [string, Json[] | string[], Counts][] = [
 
 for (const [where, events, counts] of RECORDS) {
   test(`6 | usage reported ${where} is recorded and shown once`, async () => {
-    for (const served of FORMS) await assertCounts(served, 'chat', streamOf(events), true, counts);
+    for (const served of FORMATS) await assertCounts(served, 'chat', streamOf(events), true, counts);
   });
 }
 
@@ -328,7 +328,7 @@ test('54 | thinking counted in addition to the completion is added, so that the 
     completion_tokens_details: { reasoning_tokens: 700 },
   };
   const counts = { input: 18, cacheRead: 8, output: 1000, reasoning: 700 };
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     await assertCounts(served, 'xai', wholeOf({ ...chatReply({ text: 'x' }), usage }), false, counts);
     await assertCounts(
       served,
@@ -395,11 +395,11 @@ const MESSAGES_RECORDS: [string, string[], Counts][] = [
 
 for (const [where, events, counts] of MESSAGES_RECORDS) {
   test(`52 | usage of a messages stream reported ${where} is recorded and shown once`, async () => {
-    for (const served of FORMS) await assertCounts(served, 'messages', streamOf(events), true, counts);
+    for (const served of FORMATS) await assertCounts(served, 'messages', streamOf(events), true, counts);
   });
 }
 
-for (const { served, spoken, name } of WAYS) {
+for (const { served, spoken, name } of FORMAT_PAIRS) {
   test(`6 | ${name} | a response without usage is estimated, never free`, async () => {
     for (const stream of [false, true]) {
       const answer = answerOf(spoken, stream, {
@@ -437,7 +437,7 @@ const UNREAD: [string, 'chat' | 'messages', Answer, boolean][] = [
 for (const [how, spoken, answer, stream] of UNREAD) {
   const name = `${spoken}, ${stream ? 'streamed' : 'whole'}`;
   test(`6 and its kind | ${name} | a prompt count ${how} is estimated, other counts stay as reported`, async () => {
-    for (const served of FORMS) {
+    for (const served of FORMATS) {
       gateway.upstream.script(spoken, answer);
       const { status, text, headers } = await ask(gateway, served, `test/${spoken}`, { stream });
       assert.equal(status, 200, text);
@@ -451,7 +451,7 @@ for (const [how, spoken, answer, stream] of UNREAD) {
   });
 }
 
-for (const { served, spoken, name } of WAYS) {
+for (const { served, spoken, name } of FORMAT_PAIRS) {
   test(`6 and its kind | ${name} | a zero completion count next to a prompt count is estimated`, async () => {
     for (const stream of [false, true]) {
       const said = 'A sentence of some length, so that there is something to count.';

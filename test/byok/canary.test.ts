@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { wholeOf } from '../../src/testing/answers.ts';
-import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
-import { wholeDatabase } from '../rows.ts';
+import { wholeDatabase } from '../../src/testing/database/rows.ts';
+import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { wholeOf } from '../../src/testing/upstream/answers.ts';
 import { controlOf, inDatabase, type Json } from '../workspaces/control.ts';
 
 const CANARY = 'sk-canary-0123456789-of-a-customer';

@@ -11,9 +11,9 @@ import { migrations } from '../../src/migrations.ts';
 import { Sealing } from '../../src/sealing/index.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
-import { freshDatabase } from '../../src/testing/database.ts';
-import { TestFreshness } from '../../src/testing/freshness.ts';
-import { type Gateway, startGateway } from '../../src/testing/gateway.ts';
+import { TestFreshness } from '../../src/testing/clock/freshness.ts';
+import { freshDatabase } from '../../src/testing/database/database.ts';
+import { type Gateway, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { controlOf, inDatabase } from '../workspaces/control.ts';
 
 const PROVIDER = { id: 'a', kindId: 'chat' };

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { wholeOf } from '../../src/testing/answers.ts';
-import { PRICING, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway.ts';
+import { PRICING, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
+import { wholeOf } from '../../src/testing/upstream/answers.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 
 const SHARED = `Bearer ${UPSTREAM_KEY}`;

@@ -8,9 +8,9 @@ import path from 'node:path';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
 import { createLog } from '../../src/base/log.ts';
-import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
-import { SERVICE_ACCOUNT, serviceAccount } from '../../src/testing/service-account.ts';
-import { connect } from '../rows.ts';
+import { connect } from '../../src/testing/database/rows.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { SERVICE_ACCOUNT, serviceAccount } from '../../src/testing/upstream/service-account.ts';
 import { controlOf, inDatabase, type Json } from '../workspaces/control.ts';
 
 const SECRET = 'sk-own-0123456789-canary-of-a-customer';

@@ -1,10 +1,10 @@
 /** An own key of a cloud reaches the project that it belongs to, through a whole gateway. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { wholeOf } from '../../src/testing/answers.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { serviceAccount } from '../../src/testing/service-account.ts';
-import { startUpstream } from '../../src/testing/upstream.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { wholeOf } from '../../src/testing/upstream/answers.ts';
+import { serviceAccount } from '../../src/testing/upstream/service-account.ts';
+import { startUpstream } from '../../src/testing/upstream/upstream.ts';
 import { controlOf } from '../workspaces/control.ts';
 
 async function vertexScene(t: TestContext) {

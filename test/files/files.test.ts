@@ -6,9 +6,9 @@ import { after, test } from 'node:test';
 import Anthropic, { toFile as toAnthropicFile } from '@anthropic-ai/sdk';
 import { OpenRouter } from '@openrouter/sdk';
 import OpenAI, { toFile } from 'openai';
-import { until } from '../../src/testing/clock.ts';
-import { type Gateway, INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
-import { RawClient } from '../../src/testing/raw-client.ts';
+import { RawClient } from '../../src/testing/clients/raw-client.ts';
+import { until } from '../../src/testing/clock/clock.ts';
+import { type Gateway, INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { controlOf } from '../workspaces/control.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape

@@ -1,8 +1,15 @@
 /** Filters on answers that are given again, have several choices, or come from the second of two endpoints that were asked. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { CHAT_END, chatChunk, chatStream, chatUsage, chatWhole, shownText } from '../../src/testing/chat-upstream.ts';
-import { until } from '../../src/testing/clock.ts';
+import { until } from '../../src/testing/clock/clock.ts';
+import {
+  CHAT_END,
+  chatChunk,
+  chatStream,
+  chatUsage,
+  chatWhole,
+  shownText,
+} from '../../src/testing/upstream/chat-upstream.ts';
 import type { Json } from '../workspaces/control.ts';
 import { startGuarded } from './guarded.ts';
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { answerOf } from '../../src/testing/answers.ts';
-import { chatChunk, chatUsage } from '../../src/testing/chat-upstream.ts';
-import { responsesAnswer } from '../../src/testing/responses-answers.ts';
+import { answerOf } from '../../src/testing/upstream/answers.ts';
+import { chatChunk, chatUsage } from '../../src/testing/upstream/chat-upstream.ts';
+import { responsesAnswer } from '../../src/testing/upstream/responses-answers.ts';
 import type { Json } from '../workspaces/control.ts';
 import { startGuarded } from './guarded.ts';
 

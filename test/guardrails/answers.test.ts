@@ -1,7 +1,7 @@
 /** Filters on answers over HTTP (`apply_to`): whole and streamed, in every served form. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { CHAT_END, chatChunk, chatUsage, chatWhole, shownText } from '../../src/testing/chat-upstream.ts';
+import { CHAT_END, chatChunk, chatUsage, chatWhole, shownText } from '../../src/testing/upstream/chat-upstream.ts';
 import type { Json } from '../workspaces/control.ts';
 import { startGuarded } from './guarded.ts';
 

@@ -1,7 +1,7 @@
 /** Guardrail filters over HTTP: block, redact and flag, in every position of a request. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { chatStream, chatWhole } from '../../src/testing/chat-upstream.ts';
+import { chatStream, chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import type { Json } from '../workspaces/control.ts';
 import { sentTo, startGuarded } from './guarded.ts';
 

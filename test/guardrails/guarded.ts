@@ -1,7 +1,7 @@
 /** A gateway whose keys are given guardrails, and requests with them. */
 import assert from 'node:assert/strict';
 import http from 'node:http';
-import { type Gateway, type GatewayOptions, startGateway } from '../../src/testing/gateway.ts';
+import { type Gateway, type GatewayOptions, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { controlOf, type Json, type TeamKey } from '../workspaces/control.ts';
 
 export interface GuardedKey extends TeamKey {

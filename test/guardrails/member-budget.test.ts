@@ -1,7 +1,7 @@
 /** The limit of a guardrail that is assigned to a member is one for all keys of the member, over all processes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startGateway } from '../../src/testing/gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { startDirectory } from '../scim/directory.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
 import type { Config } from '../../src/base/config.ts';
-import { chatWhole } from '../../src/testing/chat-upstream.ts';
+import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import type { Json, TeamKey } from '../workspaces/control.ts';
 import { postThrough, startGuarded } from './guarded.ts';
 

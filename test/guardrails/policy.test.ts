@@ -1,8 +1,8 @@
 /** The effective policy of a key: the most restrictive of its guardrails, its member's, its workspace's and the account's. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { chatWhole } from '../../src/testing/chat-upstream.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import type { Json } from '../workspaces/control.ts';
 import { postThrough, postWith, startGuarded } from './guarded.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
-import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { controlOf } from '../workspaces/control.ts';
 
 const gateway = await startGateway(

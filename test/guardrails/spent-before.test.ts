@@ -1,8 +1,8 @@
 /** The limit of a guardrail counts all of its window, whenever it was set or given to a key, as those of keys do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chatWhole } from '../../src/testing/chat-upstream.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 import { postWith, startGuarded } from './guarded.ts';
 

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { chatWhole } from '../../src/testing/chat-upstream.ts';
+import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import type { Json } from '../workspaces/control.ts';
 import { sentTo, startGuarded } from './guarded.ts';
 

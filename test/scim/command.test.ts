@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
 import { test } from 'node:test';
-import { type GatewayHome, runCommand, startGatewayProcess } from '../../src/testing/gateway-process.ts';
+import { type GatewayHome, runCommand, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 
 async function gatehouse(home: GatewayHome, ...args: string[]) {
   const { code, out, err } = await runCommand(home, ['scim', ...args]);

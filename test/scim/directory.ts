@@ -7,7 +7,7 @@ import { silentLog } from '../../src/base/log.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import type { Target } from '../../src/storage/connection.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { type Gateway, type GatewayOptions, startGateway } from '../../src/testing/gateway.ts';
+import { type Gateway, type GatewayOptions, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 
 export interface ScimAnswer {

@@ -6,10 +6,10 @@ import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { startGatewayProcess } from '../../src/testing/gateway-process.ts';
-import { startUpstream } from '../../src/testing/upstream.ts';
-import { embeddedTarget } from '../rows.ts';
+import { embeddedTarget } from '../../src/testing/database/rows.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
+import { startUpstream } from '../../src/testing/upstream/upstream.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 import { directoryOf, scimToken, startDirectory } from './directory.ts';
 

@@ -1,7 +1,7 @@
 /** The protocol itself (RFC 7644): resources, filters, pages, versions, refusals. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { INFERENCE_KEY, MANAGEMENT_KEY } from '../../src/testing/gateway.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
 import type { Json } from '../workspaces/control.ts';
 import { directoryOf, ENTERPRISE, GROUP, PATCH, startDirectory, USER } from './directory.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
-import { MANAGEMENT_KEY } from '../../src/testing/gateway.ts';
+import { MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
 import { startDirectory } from './directory.ts';
 
 const directory = await startDirectory(

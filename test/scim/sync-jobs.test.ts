@@ -1,8 +1,8 @@
 /** Sync jobs: what they do with a source and without, and what becomes of them when something is in the way. */
 import assert from 'node:assert/strict';
 import { after, type TestContext, test } from 'node:test';
-import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
-import { type Answer, startUpstream } from '../../src/testing/upstream.ts';
+import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { type Answer, startUpstream } from '../../src/testing/upstream/upstream.ts';
 import { controlOf, inDatabase, type Json } from '../workspaces/control.ts';
 import { type Directory, directoryOf, scimToken, startDirectory } from './directory.ts';
 

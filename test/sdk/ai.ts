@@ -1,12 +1,12 @@
 import { APICallError, generateText, jsonSchema, type LanguageModel, Output, streamText, tool } from 'ai';
-import type { Form } from '../../src/testing/answers.ts';
-import type { Json } from '../../src/testing/sdk.ts';
+import type { Json } from '../../src/testing/gateway/sdk.ts';
+import type { Format } from '../../src/testing/upstream/answers.ts';
 import { type Client, type Question, TIME, WEATHER } from './client.ts';
 
 /** What differs between the providers of the `ai` package. */
 export interface AiProvider {
   name: string;
-  model(form: Form): LanguageModel;
+  model(form: Format): LanguageModel;
   /** How it is told to think hard. */
   thinking: Json;
   /** Options of every call. */

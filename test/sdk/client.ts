@@ -1,10 +1,11 @@
 /** A client library as the table sees it: one question of the library's own kind, and what it made of the answer. */
-import type { Form } from '../../src/testing/answers.ts';
-import type { Json } from '../../src/testing/sdk.ts';
+
+import type { Json } from '../../src/testing/gateway/sdk.ts';
+import type { Format } from '../../src/testing/upstream/answers.ts';
 
 export interface Question {
   /** The model is `test/<form>`. */
-  form: Form;
+  form: Format;
   stream: boolean;
   /** The turns behind the user's first words, as the library keeps them. */
   history?: Json[];

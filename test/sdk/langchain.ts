@@ -1,6 +1,6 @@
 import { AIMessage, type AIMessageChunk, HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { ChatOpenAI } from '@langchain/openai';
-import type { Json } from '../../src/testing/sdk.ts';
+import type { Json } from '../../src/testing/gateway/sdk.ts';
 import { type Client, type Question, TIME, WEATHER } from './client.ts';
 
 /** LangChain's client of OpenAI. It shows no thinking of chat completions. */

@@ -1,5 +1,5 @@
 import { OpenRouter } from '@openrouter/sdk';
-import type { Json } from '../../src/testing/sdk.ts';
+import type { Json } from '../../src/testing/gateway/sdk.ts';
 import { type Client, type Question, type Seen, TIME, WEATHER } from './client.ts';
 
 /** `@openrouter/sdk`: it checks every answer against its schema, and calls everything in camel case. */

@@ -4,16 +4,16 @@ import { chmodSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
-import { wholeOf } from '../../src/testing/answers.ts';
-import { MANAGEMENT_KEY, UPSTREAM_KEY } from '../../src/testing/gateway.ts';
+import { embeddedTarget, wholeDatabase } from '../../src/testing/database/rows.ts';
+import { MANAGEMENT_KEY, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
 import {
   type GatewayProcess,
   plannedYaml,
   runCommand,
   startGatewayProcess,
-} from '../../src/testing/gateway-process.ts';
-import { startUpstream } from '../../src/testing/upstream.ts';
-import { embeddedTarget, wholeDatabase } from '../rows.ts';
+} from '../../src/testing/process/gateway-process.ts';
+import { wholeOf } from '../../src/testing/upstream/answers.ts';
+import { startUpstream } from '../../src/testing/upstream/upstream.ts';
 
 const ASKS = 8;
 const ANSWER = wholeOf({

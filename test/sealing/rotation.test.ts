@@ -20,8 +20,8 @@ import {
 } from '../../src/sealing/index.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { TestClock, until } from '../../src/testing/clock.ts';
-import { emptyDatabase, emptyFolder } from '../../src/testing/database.ts';
+import { TestClock, until } from '../../src/testing/clock/clock.ts';
+import { emptyDatabase, emptyFolder } from '../../src/testing/database/database.ts';
 import { THINGS, thingsTable } from './things.ts';
 
 const migrations = [...sealingMigrations, thingsTable];

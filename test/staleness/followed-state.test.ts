@@ -8,11 +8,11 @@ import fc from 'fast-check';
 import { migrations } from '../../src/migrations.ts';
 import { StartError } from '../../src/server/start-error.ts';
 import { OUTAGE_GRACE_MS, TRUST_MS } from '../../src/storage/freshness.ts';
-import { until } from '../../src/testing/clock.ts';
-import { emptyDatabase } from '../../src/testing/database.ts';
-import { DatabaseLine } from '../../src/testing/database-line.ts';
-import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { until } from '../../src/testing/clock/clock.ts';
+import { emptyDatabase } from '../../src/testing/database/database.ts';
+import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import type { Json } from '../workspaces/control.ts';
+import { DatabaseLine } from './database-line.ts';
 import { ask, KINDS, type Kind, type Scene, scene } from './kinds.ts';
 
 const WAYS: Record<string, (line: DatabaseLine) => void> = {

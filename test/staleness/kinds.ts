@@ -10,12 +10,12 @@ import { rotateSigningKey } from '../../src/sign-in/index.ts';
 import { setBalance } from '../../src/spend/index.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import { type Changes, type Database, openDatabase } from '../../src/storage/database.ts';
-import { answerOf } from '../../src/testing/answers.ts';
-import { emptyDatabase } from '../../src/testing/database.ts';
-import { DatabaseLine } from '../../src/testing/database-line.ts';
-import { type Gateway, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway.ts';
-import { accessToken, claimsAt, KEY_HASH, makeKey, sign } from '../federation/issuer.ts';
+import { emptyDatabase } from '../../src/testing/database/database.ts';
+import { type Gateway, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
+import { answerOf } from '../../src/testing/upstream/answers.ts';
+import { accessToken, claimsAt, KEY_HASH, makeKey, sign } from '../sign-in/federation/issuer.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
+import { DatabaseLine } from './database-line.ts';
 
 const ISSUER = 'https://issuer.test';
 const CHAT = { model: 'test/a', max_tokens: 16 };

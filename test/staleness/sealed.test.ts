@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { migrations } from '../../src/migrations.ts';
 import { sealedRows } from '../../src/sealed-rows.ts';
-import { answerOf } from '../../src/testing/answers.ts';
-import { emptyDatabase } from '../../src/testing/database.ts';
-import { type Gateway, MANAGEMENT_KEY, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway.ts';
-import { accessToken, claimsAt, exchange, KEY_HASH, makeKey, sign } from '../federation/issuer.ts';
+import { emptyDatabase } from '../../src/testing/database/database.ts';
+import { type Gateway, MANAGEMENT_KEY, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
+import { answerOf } from '../../src/testing/upstream/answers.ts';
+import { accessToken, claimsAt, exchange, KEY_HASH, makeKey, sign } from '../sign-in/federation/issuer.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 
 const ISSUER = 'https://issuer.test';

@@ -1,8 +1,8 @@
 /** Workspace budgets through a whole gateway: validation, refusals, reports, resets. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type Gateway, type GatewayOptions, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
-import type { Answer } from '../../src/testing/upstream.ts';
+import { type Gateway, type GatewayOptions, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
 import { controlOf, inDatabase, type Json } from './control.ts';
 
 /** Nothing for the prompt and a cent for a thousand tokens of output, of which `test/m` may write as many. */

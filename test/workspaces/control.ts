@@ -1,7 +1,7 @@
 /** The control plane as an administrator uses it. */
 import assert from 'node:assert/strict';
-import { type Gateway, MANAGEMENT_KEY } from '../../src/testing/gateway.ts';
-import { connect } from '../rows.ts';
+import { connect } from '../../src/testing/database/rows.ts';
+import { type Gateway, MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
 export type Json = any;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { operations } from '../../src/operations.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { controlOf, type Json } from './control.ts';
 
 const PER_TOKEN = { prompt: '0.000003', completion: '0.000015' };

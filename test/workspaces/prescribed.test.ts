@@ -1,8 +1,8 @@
 /** Workspace rules: default models, default sorting, disabled tools. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { chatWhole } from '../../src/testing/chat-upstream.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import { controlOf, type Json } from './control.ts';
 
 let drawn = 0;

@@ -1,9 +1,9 @@
 /** Two processes on one database: what is written through one holds for the next request of the other. */
 import assert from 'node:assert/strict';
 import { after, type TestContext, test } from 'node:test';
-import { type Gateway, startGateway } from '../../src/testing/gateway.ts';
-import { startGatewayProcess } from '../../src/testing/gateway-process.ts';
-import { type Answer, startUpstream } from '../../src/testing/upstream.ts';
+import { type Gateway, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
+import { type Answer, startUpstream } from '../../src/testing/upstream/upstream.ts';
 import { controlOf, type Json } from './control.ts';
 
 /** A request for a thousand tokens could cost exactly one cent, with what is added for rounding up. */

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
-import { answerOf } from '../../src/testing/answers.ts';
-import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf } from '../../src/testing/upstream/answers.ts';
 import { controlOf } from './control.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
-import { chatWhole } from '../../src/testing/chat-upstream.ts';
-import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway.ts';
+import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import { inDatabase, type Json } from './control.ts';
 
 const gateway = await startGateway(

@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { until } from '../../src/testing/clock.ts';
-import { startGateway } from '../../src/testing/gateway.ts';
-import { connect } from '../rows.ts';
+import { until } from '../../src/testing/clock/clock.ts';
+import { connect } from '../../src/testing/database/rows.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { type Answered, controlOf } from './control.ts';
 
 async function scene(t: TestContext) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseJson } from '../../base/json.ts';
-import { readChatStream, readWholeChat } from '../../testing/chat-client.ts';
+import { readChatStream, readWholeChat } from '../../testing/clients/chat-client.ts';
 import type { Conversation, Part, TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { EncodeTarget, Stamp } from '../conversation/format.ts';
 import { Losses, Uncarried } from '../conversation/losses.ts';

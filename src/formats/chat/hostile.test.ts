@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc, { type Arbitrary } from 'fast-check';
 import { GatewayError } from '../../base/errors.ts';
 import { parseJson } from '../../base/json.ts';
-import { readChatStream, readWholeChat } from '../../testing/chat-client.ts';
+import { readChatStream, readWholeChat } from '../../testing/clients/chat-client.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { chat } from './index.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { applyEdits, parseJson, readDocument } from '../../base/json.ts';
-import { type Abilities, arbitraryConversation, arbitraryRound, arbitraryTurn } from '../conversation/arbitrary.ts';
+import { type Abilities, arbitraryConversation, arbitraryRound, arbitraryTurn } from '../../testing/laws/arbitrary.ts';
 import type { Turn, TurnEvent } from '../conversation/conversation.ts';
 import type { EncodeTarget, Stamp } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';

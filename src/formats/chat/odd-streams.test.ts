@@ -1,9 +1,9 @@
 /** Chat streams of services with unusual variants of the format, relayed and translated. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { readChatStream } from '../../testing/chat-client.ts';
-import { playThrough } from '../../testing/pipeline.ts';
-import { SERVED_FORMS } from '../../testing/served-answer.ts';
+import { readChatStream } from '../../testing/clients/chat-client.ts';
+import { SERVED_FORMS } from '../../testing/clients/served-answer.ts';
+import { playThrough } from '../../testing/laws/pipeline.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: events are written freely
 type Json = any;

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { stringifyJson } from '../../base/json.ts';
-import { decodedChat, decodedMessages, type Json, sent } from '../../testing/spoken-requests.ts';
-import { type Abilities, arbitraryConversation, arbitraryRound } from '../conversation/arbitrary.ts';
+import { type Abilities, arbitraryConversation, arbitraryRound } from '../../testing/laws/arbitrary.ts';
+import { decodedChat, decodedMessages, type Json, sent } from '../../testing/laws/spoken-requests.ts';
 import { cohere } from './index.ts';
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUg==';

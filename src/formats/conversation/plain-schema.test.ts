@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { playThrough } from '../../testing/pipeline.ts';
-import type { ServedForm } from '../../testing/served-answer.ts';
+import type { ServedForm } from '../../testing/clients/served-answer.ts';
+import { playThrough } from '../../testing/laws/pipeline.ts';
 import type { FormatId } from './conversation.ts';
 import { namedProperties, withoutNullKeywords } from './plain-schema.ts';
 

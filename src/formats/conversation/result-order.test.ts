@@ -1,7 +1,7 @@
 /** A message that a client sends while its tool runs, toward services that want the result directly after the call. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decodedChat, type Json, sent } from '../../testing/spoken-requests.ts';
+import { decodedChat, type Json, sent } from '../../testing/laws/spoken-requests.ts';
 import { chat } from '../chat/index.ts';
 import { cohere } from '../cohere/index.ts';
 import { converse } from '../converse/index.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stringifyJson } from '../../base/json.ts';
-import { decodedChat, decodedMessages, type Json, sent } from '../../testing/spoken-requests.ts';
+import { decodedChat, decodedMessages, type Json, sent } from '../../testing/laws/spoken-requests.ts';
 import { converse } from './index.ts';
 
 const CLAUDE = 'us.anthropic.claude-sonnet-4-5-20250929-v1:0';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { corpusMissing, recordings } from '../../testing/corpus.ts';
-import { checkTurnEvents } from '../../testing/turn-events.ts';
+import { checkTurnEvents } from '../../testing/laws/turn-events.ts';
+import { corpusMissing, recordings } from '../../testing/recordings/corpus.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
 import { collect } from '../conversation/replay.ts';
 import { GeminiDecoder } from './decoder.ts';

@@ -1,7 +1,7 @@
 /** Recorded replies of services, read by their adapters. The expected values were taken from the recordings by hand. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { corpusMissing, recordings } from '../../testing/corpus.ts';
+import { corpusMissing, recordings } from '../../testing/recordings/corpus.ts';
 import type { Adapter, Step } from '../single/index.ts';
 import { googleImages } from './google.ts';
 import { openaiImages } from './openai.ts';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
 import { parseJson, stringifyJson } from '../../base/json.ts';
-import { readMessageStream } from '../../testing/messages-client.ts';
+import { readMessageStream } from '../../testing/clients/messages-client.ts';
 import type { Conversation, Message, Part, TurnEvent } from '../conversation/conversation.ts';
 import type { EncodeTarget, Stamp } from '../conversation/format.ts';
 import { Losses, Uncarried } from '../conversation/losses.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { Compile } from 'typebox/compile';
 import { GatewayError } from '../../base/errors.ts';
-import { corpusMissing, recordings } from '../../testing/corpus.ts';
+import { corpusMissing, recordings } from '../../testing/recordings/corpus.ts';
 import { messages } from './index.ts';
 
 const schema = Compile(messages.schema);

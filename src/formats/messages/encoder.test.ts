@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
 import { GatewayError } from '../../base/errors.ts';
-import { readMessageStream } from '../../testing/messages-client.ts';
+import { readMessageStream } from '../../testing/clients/messages-client.ts';
 import type { Part, PartDelta, Turn, TurnEvent } from '../conversation/conversation.ts';
 import type { Stamp } from '../conversation/format.ts';
 import { eventsOf } from '../conversation/replay.ts';

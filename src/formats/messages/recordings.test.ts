@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parseJson } from '../../base/json.ts';
-import { corpusMissing, type Recording, recordings } from '../../testing/corpus.ts';
-import { type Block, readMessageStream, readRecordedEvents } from '../../testing/messages-client.ts';
+import { type Block, readMessageStream, readRecordedEvents } from '../../testing/clients/messages-client.ts';
+import { corpusMissing, type Recording, recordings } from '../../testing/recordings/corpus.ts';
 import type { Part, TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { Closing, Stamp, TurnDecoder } from '../conversation/format.ts';
 import { collect, eventsOf } from '../conversation/replay.ts';

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
 import { readDocument } from '../../base/json.ts';
-import { readResponseStream, readWholeResponse } from '../../testing/responses-client.ts';
+import { readResponseStream, readWholeResponse } from '../../testing/clients/responses-client.ts';
 import type { Part, Turn, TurnEvent } from '../conversation/conversation.ts';
 import type { Stamp } from '../conversation/format.ts';
 import { eventsOf } from '../conversation/replay.ts';

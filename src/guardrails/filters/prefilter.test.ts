@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { systemClock } from '../../base/clock.ts';
 import { readDocument } from '../../base/json.ts';
-import { placesIn, plainPattern } from '../../testing/plain-patterns.ts';
+import { placesIn, plainPattern } from '../../testing/laws/plain-patterns.ts';
 import type { FilterAction } from '../settings.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
 import { type NativeModule, nativeModule } from './engine.ts';

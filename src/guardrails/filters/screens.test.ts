@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { systemClock } from '../../base/clock.ts';
-import { placesIn, plainPattern } from '../../testing/plain-patterns.ts';
+import { placesIn, plainPattern } from '../../testing/laws/plain-patterns.ts';
 import { type NativeModule, nativeExpression, nativeModule } from './engine.ts';
 import { keysOf } from './keys.ts';
 import { Effort, Pattern, PatternSet, programOf } from './patterns.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readDocument } from '../../base/json.ts';
-import { TestClock } from '../../testing/clock.ts';
+import { TestClock } from '../../testing/clock/clock.ts';
 import { BlockedByFilter, Filters } from './filters.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: content parts of every format

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { CHAT_END, chatChunk, chatFailure, chatStream, chatUsage, chatWhole } from '../../testing/chat-upstream.ts';
-import { type Gateway, type GatewayOptions, INFERENCE_KEY, startGateway } from '../../testing/gateway.ts';
+import { type Gateway, type GatewayOptions, INFERENCE_KEY, startGateway } from '../../testing/gateway/gateway.ts';
+import {
+  CHAT_END,
+  chatChunk,
+  chatFailure,
+  chatStream,
+  chatUsage,
+  chatWhole,
+} from '../../testing/upstream/chat-upstream.ts';
 
 const MESSAGES = [{ role: 'user', content: 'hi' }];
 const BODY = { model: 'test/m', messages: MESSAGES };

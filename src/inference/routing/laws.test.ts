@@ -5,7 +5,7 @@ import type { EndpointFigures } from '../../catalog/index.ts';
 import { NO_FIGURES } from '../../catalog/index.ts';
 import type { Asked } from '../../formats/conversation/format.ts';
 import type { ProviderPreferences, SortMetric } from '../../formats/conversation/preferences.ts';
-import { askedWith, catalogFrom, providersIn, type RoutedProvider, routingWorld } from '../../testing/routing.ts';
+import { askedWith, catalogFrom, providersIn, type RoutedProvider, routingWorld } from '../../testing/laws/routing.ts';
 import { inOrder, type Live, lot, type Wanted } from './order.ts';
 import { type PreparedEndpoint, prepare } from './prepared.ts';
 import { type RoutingPolicy, rulesFor } from './rules.ts';

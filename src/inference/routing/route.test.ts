@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Asked } from '../../formats/conversation/format.ts';
-import { providersIn, type RoutingWorld, refusalIn, routeIn, routingWorld } from '../../testing/routing.ts';
+import { providersIn, type RoutingWorld, refusalIn, routeIn, routingWorld } from '../../testing/laws/routing.ts';
 import { sessionKey } from './index.ts';
 
 /** Three providers of `a/m`, one of which also has `a/other`. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
-import { TestClock } from '../../testing/clock.ts';
+import { TestClock } from '../../testing/clock/clock.ts';
 import { TokenCounter } from './counter.ts';
 import { encodingOf } from './family.ts';
 import { countInPieces } from './pieces.ts';

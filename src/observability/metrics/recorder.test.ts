@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FinishedExchange, Operation } from '../../http/operation.ts';
-import { sampleAccepted, sampleGeneration } from '../../testing/spend-samples.ts';
+import { sampleAccepted, sampleGeneration } from '../../testing/laws/spend-samples.ts';
 import { Recorder } from './recorder.ts';
 
 const operation = { id: 'createChatCompletion' } as Operation;

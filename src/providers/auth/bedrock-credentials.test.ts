@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { TestClock } from '../../testing/clock.ts';
+import { TestClock } from '../../testing/clock/clock.ts';
 import { chainKeeper } from './bedrock-credentials.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-aws-'));

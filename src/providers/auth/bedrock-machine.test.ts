@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, beforeEach, test } from 'node:test';
-import { TestClock } from '../../testing/clock.ts';
-import { type RecordedRequest, startRecordingServer } from '../../testing/recording-server.ts';
+import { TestClock } from '../../testing/clock/clock.ts';
+import { type RecordedRequest, startRecordingServer } from '../../testing/upstream/recording-server.ts';
 import { chainKeeper } from './bedrock-credentials.ts';
 
 const BEGIN_MS = 4_000_000_000_000;

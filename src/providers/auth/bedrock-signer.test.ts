@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { signatureFault } from '../../testing/aws-signature.ts';
-import { TestClock } from '../../testing/clock.ts';
+import { TestClock } from '../../testing/clock/clock.ts';
+import { signatureFault } from '../../testing/upstream/aws-signature.ts';
 import { bedrock } from '../kinds/bedrock.ts';
 import type { Provider } from '../provider.ts';
 import type { UpstreamRequest } from '../send/index.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import fc from 'fast-check';
-import { awsMessage, corpusMissing, recordings } from '../../testing/corpus.ts';
-import { awsBorders, readAwsMessages } from '../../testing/recorded-families.ts';
+import { awsMessage, corpusMissing, recordings } from '../../testing/recordings/corpus.ts';
+import { awsBorders, readAwsMessages } from '../../testing/recordings/recorded-families.ts';
 import { converseFraming, eventStreamReady, invokeFraming } from './bedrock-event-stream.ts';
 import type { Framing } from './framing.ts';
 

@@ -6,8 +6,8 @@ import { type TestContext, test } from 'node:test';
 import tls from 'node:tls';
 import { silentLog } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import { makeCertificate } from '../../testing/certificate.ts';
-import { TestClock, until } from '../../testing/clock.ts';
+import { TestClock, until } from '../../testing/clock/clock.ts';
+import { makeCertificate } from '../../testing/upstream/certificate.ts';
 import { createTransport } from './index.ts';
 
 const TIMEOUTS = { connect: 1000, firstByte: 60_000, idle: 2000, stall: 600_000, total: 600_000 };

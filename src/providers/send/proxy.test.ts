@@ -3,10 +3,10 @@ import type { Socket } from 'node:net';
 import { after, afterEach, before, type TestContext, test } from 'node:test';
 import { createLog, silentLog } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import { makeCertificate } from '../../testing/certificate.ts';
-import { TestClock, until } from '../../testing/clock.ts';
-import { startProxy as start } from '../../testing/proxy.ts';
-import { startUpstream, type Upstream } from '../../testing/upstream.ts';
+import { TestClock, until } from '../../testing/clock/clock.ts';
+import { makeCertificate } from '../../testing/upstream/certificate.ts';
+import { startProxy as start } from '../../testing/upstream/proxy.ts';
+import { startUpstream, type Upstream } from '../../testing/upstream/upstream.ts';
 import { createTransport, type Transport } from './index.ts';
 import { type ProxySettings, proxyFor } from './proxy.ts';
 

@@ -7,9 +7,9 @@ import { brotliCompressSync, createGzip, deflateRawSync, deflateSync, gzipSync, 
 import fc from 'fast-check';
 import { createLog, silentLog } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import { makeCertificate } from '../../testing/certificate.ts';
-import { settle, TestClock, until } from '../../testing/clock.ts';
-import { type Answer, cutBytes, startUpstream, type Upstream } from '../../testing/upstream.ts';
+import { settle, TestClock, until } from '../../testing/clock/clock.ts';
+import { makeCertificate } from '../../testing/upstream/certificate.ts';
+import { type Answer, cutBytes, startUpstream, type Upstream } from '../../testing/upstream/upstream.ts';
 import { createTransport, type Transport, type UpstreamCall, type UpstreamReceiver } from './index.ts';
 
 const TIMEOUTS = { connect: 1000, firstByte: 5000, idle: 2000, stall: 60_000, total: 60_000 };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import { settle, TestClock, until } from '../../testing/clock.ts';
+import { settle, TestClock, until } from '../../testing/clock/clock.ts';
 import { simulatedTransport } from '../kinds/simulated.ts';
 import type { UpstreamCall } from '../send/index.ts';
 

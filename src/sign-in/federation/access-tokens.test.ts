@@ -10,9 +10,9 @@ import { Sealing } from '../../sealing/index.ts';
 import type { Changed, Database } from '../../storage/database.ts';
 import { OUTAGE_GRACE_MS } from '../../storage/freshness.ts';
 import { unavailable } from '../../storage/unavailable.ts';
-import { TestClock } from '../../testing/clock.ts';
-import { freshDatabase } from '../../testing/database.ts';
-import { TestFreshness } from '../../testing/freshness.ts';
+import { TestClock } from '../../testing/clock/clock.ts';
+import { TestFreshness } from '../../testing/clock/freshness.ts';
+import { freshDatabase } from '../../testing/database/database.ts';
 import { OwnAccessTokens } from './access-tokens.ts';
 import { rotateSigningKey } from './signing-keys.ts';
 

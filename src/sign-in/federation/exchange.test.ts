@@ -5,7 +5,7 @@ import type { Caller } from '../../access/index.ts';
 import type { FederationPolicy } from '../../base/config.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
-import { TestClock } from '../../testing/clock.ts';
+import { TestClock } from '../../testing/clock/clock.ts';
 import type { OwnAccessTokens } from './access-tokens.ts';
 import { Exchanges, PER_CLIENT, PER_POLICY } from './exchange.ts';
 import { Issuers } from './issuers.ts';

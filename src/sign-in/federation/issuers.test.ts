@@ -5,7 +5,7 @@ import type { FederationPolicy } from '../../base/config.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import type { EgressRequest } from '../../egress/index.ts';
-import { TestClock } from '../../testing/clock.ts';
+import { TestClock } from '../../testing/clock/clock.ts';
 import { AGAIN_MS, FRESH_MS, Issuers, RETRY_MS, STALE_MS } from './issuers.ts';
 
 const URL = 'https://idp.test/tenant/';

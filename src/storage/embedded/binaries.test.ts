@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { emptyFolder } from '../../testing/database.ts';
+import { emptyFolder } from '../../testing/database/database.ts';
 import { findPackage, type Package, prepareBinaries, reachable } from './binaries.ts';
 
 const NOBODY = { uid: 65534, gid: 65534 };

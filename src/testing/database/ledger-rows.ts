@@ -1,0 +1,11 @@
+/** Rows of the ledger as if requests had been settled. */
+import { silentLog } from '../../base/log.ts';
+import type { Generation } from '../../spend/index.ts';
+import { enterBatch } from '../../spend/ledger.ts';
+import { encodeRow } from '../../spend/record.ts';
+import type { Database } from '../../storage/database.ts';
+
+export async function enterRows(database: Database, rows: readonly Generation[]): Promise<void> {
+  const entries = rows.map((row) => ({ id: row.id, row: encodeRow(row), taken: [] }));
+  await enterBatch(database, 'process of the test', entries, silentLog);
+}

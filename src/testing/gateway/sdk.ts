@@ -1,0 +1,74 @@
+/**
+ * What the tests of client libraries share: a gateway in front of one upstream of each form, the cells of a table library
+ * x feature x upstream, and the upstream's script. A library is used as its users do: unmodified, with a base URL and a key.
+ */
+import { after, test } from 'node:test';
+import { answerOf, type Format, streamOf, type Told } from '../upstream/answers.ts';
+import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies that upstreams received
+export type Json = any;
+
+/** Forms of the upstream, each with the model `test/<form>`. */
+export const UPSTREAMS: readonly Format[] = ['chat', 'messages'];
+
+export const HELLO = [{ role: 'user' as const, content: 'hi' }];
+export const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=';
+export const ANSWER_SCHEMA = {
+  type: 'object' as const,
+  properties: { city: { type: 'string' as const }, degrees: { type: 'number' as const } },
+  required: ['city', 'degrees'],
+  additionalProperties: false as const,
+};
+/** What an upstream reports, and what it costs at the prices of `gateway.ts`. */
+export const USAGE = { input: 12, cacheRead: 5, cacheWrite: 3, output: 7, reasoning: 2 };
+export const USAGE_COST = 12 * 3e-6 + 5 * 0.3e-6 + 3 * 3.75e-6 + 7 * 15e-6;
+
+export interface SdkBench {
+  readonly gateway: Gateway;
+  /** A test for each form of the upstream. */
+  cell(sdk: string, feature: string, run: (form: Format) => Promise<void>): void;
+  /** Sets the upstream's answers; yields a reader of the bodies that it got since. */
+  script(form: Format, stream: boolean, ...turns: Told[]): () => Json[];
+}
+
+export async function startBench(options: GatewayOptions = {}): Promise<SdkBench> {
+  const gateway = await startGateway(
+    { after: (close) => after(close as () => Promise<void>) },
+    { providers: { chat: { kind: 'openrouter' }, messages: { kind: 'messages' } }, ...options },
+  );
+  return {
+    gateway,
+    cell(sdk, feature, run) {
+      for (const form of UPSTREAMS) test(`${sdk} | ${feature} | ${form} upstream`, () => run(form));
+    },
+    script(form, stream, ...turns) {
+      const before = gateway.upstream.requests(form).length;
+      gateway.upstream.script(
+        form,
+        turns.map((told) => answerOf(form, stream, told)),
+      );
+      return () =>
+        gateway.upstream
+          .requests(form)
+          .slice(before)
+          .map(({ json }) => json);
+    },
+  };
+}
+
+/** A streamed answer that has begun and says nothing more; `end` as for any answer. */
+export function begun(form: Format, end: 'stall' | 'reset' | 'close', ...further: string[]) {
+  const events = answerOf(form, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
+  return streamOf([...events, ...further], { end });
+}
+
+/** What a call that must fail throws. */
+export async function thrownBy(run: () => PromiseLike<unknown>): Promise<Json> {
+  try {
+    await run();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('the call succeeded');
+}

@@ -1,0 +1,359 @@
+/**
+ * There is no way around authentication: walks every operation of the service with every kind of caller. An operation
+ * that is not told here who may call it fails.
+ */
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../src/base/clock.ts';
+import { silentLog } from '../../src/base/log.ts';
+import type { Operation } from '../../src/http/operation.ts';
+import { operations } from '../../src/operations.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { scimToken } from '../scim/directory.ts';
+
+/** What an operation answers to callers who get past authentication: the status for each kind of key. */
+interface Expectation {
+  inference: number;
+  management: number;
+  /** Default 403. */
+  scim?: number;
+  /** Values for the path's parameters and the query, given the hash of a key that may be changed. */
+  path?: (hash: string) => string;
+  body?: unknown;
+}
+
+/** What an operation answers to everybody, whatever key they bring. */
+interface Open {
+  anybody: number;
+  path?: () => string;
+  body?: unknown;
+}
+
+const conversation = { model: 'simulated/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
+
+const NO_GUARDRAIL = '/guardrails/00000000-0000-7000-8000-000000000000';
+
+function assignmentsOf(noun: string, body: unknown): Record<string, Expectation> {
+  const path = `${NO_GUARDRAIL}/assignments/${noun.toLowerCase()}`;
+  return {
+    [`assign${noun}`]: { inference: 403, management: 404, path: () => path, body },
+    [`unassign${noun}`]: { inference: 403, management: 404, path: () => `${path}/remove`, body },
+  };
+}
+
+/** Of an identity provider alone. */
+const scimOnly = (scim: number, path?: string, body?: unknown): Expectation => ({
+  ...{ inference: 403, management: 403, scim, body },
+  ...(path !== undefined && { path: () => `/scim/v2${path}` }),
+});
+
+const NO_GROUP = '00000000-0000-7000-8000-000000000000';
+
+const SCIM: Record<string, Expectation> = {
+  getScimServiceProviderConfig: scimOnly(200),
+  listScimResourceTypes: scimOnly(200),
+  getScimResourceType: scimOnly(200, '/ResourceTypes/User'),
+  listScimSchemas: scimOnly(200),
+  getScimSchema: scimOnly(404, '/Schemas/none'),
+  scimMeGet: scimOnly(501),
+  scimMePost: scimOnly(501),
+  scimMePut: scimOnly(501),
+  scimMePatch: scimOnly(501),
+  scimMeDelete: scimOnly(501),
+  scimBulk: scimOnly(501),
+  scimSearch: scimOnly(400),
+  listScimUsers: scimOnly(200),
+  searchScimUsers: scimOnly(200, undefined, {}),
+  createScimUser: scimOnly(201, undefined, { userName: 'made' }),
+  getScimUser: scimOnly(404, '/Users/none'),
+  replaceScimUser: scimOnly(404, '/Users/none', { userName: 'made' }),
+  patchScimUser: scimOnly(404, '/Users/none', {}),
+  deleteScimUser: scimOnly(404, '/Users/none'),
+  listScimProtocolGroups: scimOnly(200),
+  searchScimGroups: scimOnly(200, undefined, {}),
+  createScimGroup: scimOnly(201, undefined, { displayName: 'made' }),
+  getScimGroup: scimOnly(404, '/Groups/none'),
+  replaceScimGroup: scimOnly(404, '/Groups/none', { displayName: 'made' }),
+  patchScimGroup: scimOnly(404, '/Groups/none', {}),
+  deleteScimGroup: scimOnly(404, '/Groups/none'),
+  listScimGroups: { inference: 403, management: 200 },
+  listScimGroupMappings: { inference: 403, management: 200 },
+  createScimGroupMapping: {
+    inference: 403,
+    management: 404,
+    body: { scim_group_id: NO_GROUP, workspace_id: NO_GROUP, role: 'member' },
+  },
+  getScimGroupMapping: { inference: 403, management: 404, path: () => '/scim/group-mappings/none' },
+  updateScimGroupMapping: { inference: 403, management: 404, path: () => '/scim/group-mappings/none', body: {} },
+  createScimSyncJob: { inference: 403, management: 202 },
+  getScimSyncJob: { inference: 403, management: 404, path: () => '/scim/sync-jobs/none' },
+  deleteScimGroupMapping: {
+    inference: 403,
+    management: 404,
+    path: () => '/scim/group-mappings/none?keep_members=true',
+  },
+};
+
+const EXPECTED: Record<string, Expectation | Open> = {
+  ...SCIM,
+  getHealth: { anybody: 200 },
+  getReadiness: { anybody: 200 },
+  getStartPage: { anybody: 200 },
+  getReference: { anybody: 200 },
+  getOpenApi: { anybody: 200 },
+  showConsent: { anybody: 200, path: () => '/auth?callback_url=http://localhost/' },
+  // Not the form of the page: what it takes is shown in test/sign-in/oauth.test.ts.
+  takeConsent: { anybody: 415, body: {} },
+  exchangeAuthCodeForAPIKey: { anybody: 403, body: { code: 'unknown' } },
+  // Not a form: what it takes is shown in test/federation/.
+  createOauthToken: { anybody: 415, body: {} },
+  listOauthJwks: { anybody: 200 },
+  createAuthKeysCode: { inference: 403, management: 200, body: { callback_url: 'http://localhost/' } },
+  getMetrics: { inference: 403, management: 200 },
+  getActivity: { inference: 403, management: 200 },
+  listAuditEntries: { inference: 403, management: 200 },
+  getAnalyticsMeta: { inference: 403, management: 200 },
+  queryAnalytics: { inference: 403, management: 200, body: { metrics: ['request_count'] } },
+  getCurrentKey: { inference: 200, management: 200 },
+  listKeys: { inference: 403, management: 200 },
+  createKey: { inference: 403, management: 201, body: { name: 'made' } },
+  getKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
+  updateKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}`, body: {} },
+  rotateKey: {
+    inference: 403,
+    management: 201,
+    path: (hash) => `/keys/${hash}/rotate`,
+    body: { revoke_previous_after_seconds: 0 },
+  },
+  listBYOKKeys: { inference: 403, management: 200 },
+  createBYOKKey: { inference: 403, management: 201, body: { provider: 'openai', key: 'own-key-of-a-customer' } },
+  getBYOKKey: { inference: 403, management: 404, path: () => '/byok/none' },
+  updateBYOKKey: { inference: 403, management: 404, path: () => '/byok/none', body: {} },
+  listFiles: { inference: 200, management: 200 },
+  // What a form must hold is asked once the key is known.
+  uploadFile: { inference: 415, management: 415, body: {} },
+  getFile: { inference: 404, management: 404, path: () => '/files/none' },
+  downloadFile: { inference: 404, management: 404, path: () => '/files/none/content' },
+  deleteFile: { inference: 404, management: 404, path: () => '/files/none' },
+  deleteBYOKKey: { inference: 403, management: 404, path: () => '/byok/none' },
+  listOrganizationMembers: { inference: 403, management: 200 },
+  deleteKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
+  listWorkspaces: { inference: 403, management: 200 },
+  createWorkspace: { inference: 403, management: 201, body: { name: 'made', slug: 'made' } },
+  getWorkspace: { inference: 403, management: 200, path: () => '/workspaces/kept' },
+  updateWorkspace: { inference: 403, management: 200, path: () => '/workspaces/kept', body: {} },
+  deleteWorkspace: { inference: 403, management: 200, path: () => '/workspaces/to-be-deleted' },
+  listWorkspaceMembers: { inference: 403, management: 200, path: () => '/workspaces/kept/members' },
+  addWorkspaceMembers: {
+    inference: 403,
+    management: 400,
+    path: () => '/workspaces/kept/members/add',
+    body: { user_ids: ['user_nobody'] },
+  },
+  removeWorkspaceMembers: {
+    inference: 403,
+    management: 200,
+    path: () => '/workspaces/kept/members/remove',
+    body: { user_ids: ['user_nobody'] },
+  },
+  listWorkspaceBudgets: { inference: 403, management: 200, path: () => '/workspaces/kept/budgets' },
+  upsertWorkspaceBudget: {
+    inference: 403,
+    management: 200,
+    path: () => '/workspaces/kept/budgets/daily',
+    body: { limit_usd: 1 },
+  },
+  getWorkspaceBudget: { inference: 403, management: 404, path: () => '/workspaces/kept/budgets/daily' },
+  deleteWorkspaceBudget: { inference: 403, management: 200, path: () => '/workspaces/kept/budgets/weekly' },
+  listGuardrails: { inference: 403, management: 200 },
+  createGuardrail: { inference: 403, management: 201, body: { name: 'made' } },
+  getGuardrail: { inference: 403, management: 404, path: () => NO_GUARDRAIL },
+  updateGuardrail: { inference: 403, management: 404, path: () => NO_GUARDRAIL, body: {} },
+  deleteGuardrail: { inference: 403, management: 404, path: () => NO_GUARDRAIL },
+  listKeyAssignments: { inference: 403, management: 200 },
+  listMemberAssignments: { inference: 403, management: 200 },
+  listGuardrailKeyAssignments: { inference: 403, management: 404, path: () => `${NO_GUARDRAIL}/assignments/keys` },
+  listGuardrailMemberAssignments: {
+    inference: 403,
+    management: 404,
+    path: () => `${NO_GUARDRAIL}/assignments/members`,
+  },
+  ...assignmentsOf('Keys', { key_hashes: ['f'.repeat(64)] }),
+  ...assignmentsOf('Members', { member_user_ids: ['user_nobody'] }),
+  listBudgets: { inference: 200, management: 200 },
+  getCredits: { inference: 403, management: 200 },
+  listModels: { inference: 200, management: 200 },
+  countModels: { inference: 200, management: 200 },
+  listUserModels: { inference: 200, management: 200 },
+  listEmbeddingModels: { inference: 200, management: 200 },
+  getModel: { inference: 200, management: 200, path: () => '/model/simulated/echo' },
+  retrieveModel: { inference: 200, management: 200, path: () => '/models/simulated%2Fecho' },
+  listZdrEndpoints: { inference: 200, management: 200 },
+  listProviders: { inference: 200, management: 200 },
+  listEndpoints: { inference: 200, management: 200, path: () => '/models/simulated/echo/endpoints' },
+  createChatCompletion: { inference: 200, management: 403, body: conversation },
+  createMessage: { inference: 200, management: 403, body: conversation },
+  createResponse: { inference: 200, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
+  createCompletion: { inference: 200, management: 403, body: { model: 'simulated/echo', prompt: 'hi' } },
+  countMessageTokens: { inference: 200, management: 403, body: conversation },
+  createEmbeddings: { inference: 400, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
+  rerank: { inference: 400, management: 403, body: { model: 'simulated/echo', query: 'q', documents: ['d'] } },
+  createImage: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
+  createImageGeneration: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
+  listImageModels: { inference: 200, management: 200 },
+  listImageModelEndpoints: {
+    inference: 404,
+    management: 404,
+    path: () => '/images/models/simulated/echo/endpoints',
+  },
+  getGenerationContent: { inference: 404, management: 404, path: () => `/generation/content?id=gen-${'0'.repeat(32)}` },
+  submitGenerationFeedback: {
+    inference: 403,
+    management: 404,
+    body: { generation_id: `gen-${'0'.repeat(32)}`, category: 'other' },
+  },
+  getGeneration: { inference: 404, management: 404, path: () => `/generation?id=gen-${'0'.repeat(32)}` },
+};
+
+/** Only the contracts are read; nothing is called. */
+const contracts = operations({ limits: { inferenceBodyBytes: 1024 } } as Parameters<typeof operations>[0]);
+
+interface Asked {
+  method: string;
+  path: string;
+  token?: string;
+  body?: unknown;
+}
+
+/** The path goes out as it stands; `fetch` would tidy it up. */
+function ask(url: string, { method, path, token, body }: Asked): Promise<{ status: number; text: string }> {
+  const headers = {
+    'content-type': 'application/json',
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
+  return new Promise((resolve, reject) => {
+    const request = http.request(url, { method, headers, path, agent: false }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on('error', reject);
+    });
+    request.on('error', reject);
+    request.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+interface Installation {
+  url: string;
+  /** Makes an inference key. */
+  make(body: Record<string, unknown>): Promise<{ token: string; hash: string }>;
+  /** Of an identity provider. */
+  scim: string;
+  disabled: string;
+  expired: string;
+  /** The key of a member who is none any more. */
+  orphan: string;
+}
+
+async function installation(t: TestContext): Promise<Installation> {
+  const gateway = await startGateway(t);
+  const make: Installation['make'] = async (body) => {
+    const path = '/api/v1/keys';
+    const { status, text } = await ask(gateway.url, { method: 'POST', path, token: MANAGEMENT_KEY, body });
+    assert.equal(status, 201, text);
+    const { key, data } = JSON.parse(text) as { key: string; data: { hash: string } };
+    return { token: key, hash: data.hash };
+  };
+  for (const slug of ['kept', 'to-be-deleted']) {
+    const body = { name: slug, slug };
+    await ask(gateway.url, { method: 'POST', path: '/api/v1/workspaces', token: MANAGEMENT_KEY, body });
+  }
+  const disabled = await make({ name: 'disabled' });
+  const path = `/api/v1/keys/${disabled.hash}`;
+  await ask(gateway.url, { method: 'PATCH', path, token: MANAGEMENT_KEY, body: { disabled: true } });
+  const expires_at = new Date(gateway.clock.now() + 60_000).toISOString();
+  const expired = await make({ name: 'expired', expires_at });
+  const orphan = await make({ name: 'orphan' });
+  const database = await openDatabase({ target: gateway.target, clock: systemClock, log: silentLog });
+  await database.query(`insert into users (id, name, created_at) values ('user_gone', 'Gone', now())`);
+  const changed = `update api_keys set creator_user_id = 'user_gone' where hash = $1`;
+  await database.query(changed, [orphan.hash]);
+  await database.query(`update api_keys set expires_at = now() - interval '1 day' where hash = $1`, [expired.hash]);
+  await database.close();
+  const scim = await scimToken(gateway.target);
+  return { url: gateway.url, make, scim, disabled: disabled.token, expired: expired.token, orphan: orphan.token };
+}
+
+function pathOf(operation: Operation, hash: string): string {
+  const expectation = EXPECTED[operation.id];
+  const path = expectation?.path?.(hash) ?? operation.path;
+  return operation.root ? path : `/api/v1${path}`;
+}
+
+test('access is declared for every operation, and for no other', () => {
+  assert.deepEqual(contracts.map(({ id }) => id).toSorted(), Object.keys(EXPECTED).toSorted());
+});
+
+test('every operation answers each kind of caller as it is said here', async (t) => {
+  const { url, make, scim, disabled, expired, orphan } = await installation(t);
+  for (const operation of contracts) {
+    const expectation = EXPECTED[operation.id];
+    if (expectation === undefined) continue;
+    const open = 'anybody' in expectation ? expectation.anybody : undefined;
+    const callers: [string, string | undefined, number][] = [
+      ['nobody', undefined, open ?? 401],
+      ['an unknown key', `sk-svc-v1-${'0'.repeat(64)}`, open ?? 401],
+      ['a disabled key', disabled, open ?? 401],
+      ['an expired key', expired, open ?? 401],
+      ['the key of one who left', orphan, open ?? 403],
+      ['an inference key', INFERENCE_KEY, open ?? (expectation as Expectation).inference],
+      ['a management key', MANAGEMENT_KEY, open ?? (expectation as Expectation).management],
+      ['a SCIM token', scim, open ?? (expectation as Expectation).scim ?? 403],
+    ];
+    for (const [who, token, status] of callers) {
+      const { hash } = await make({ name: 'to be changed' });
+      const { body } = expectation;
+      const request = { method: operation.method, path: pathOf(operation, hash), ...(token && { token }), body };
+      const answer = await ask(url, request);
+      assert.equal(answer.status, status, `${operation.id} to ${who}: ${answer.text}`);
+    }
+  }
+});
+
+test('no spelling of a path leads past authentication', async (t) => {
+  const { url, make } = await installation(t);
+  const { hash } = await make({ name: 'to be kept' });
+  for (const operation of contracts.filter(({ access }) => access !== 'none')) {
+    const path = pathOf(operation, hash);
+    const [, , , first = ''] = path.split('/');
+    const spellings = [
+      path.replace('/api/v1', '/v1'),
+      path.replace(first, `%${first.charCodeAt(0).toString(16)}${first.slice(1)}`),
+      path.replace('/api/v1', '/api/v1/.'),
+      path.replace('/api/v1', '/api/v1/x/..'),
+      path.replace('/api/v1', '/api/v1/'),
+      path.replace('/api/v1', '//api/v1'),
+      path.replace('/api/v1', '/health/../api/v1'),
+      path.replace('/api/v1', '/API/V1'),
+      path.toUpperCase(),
+      `${path}/`,
+      `${path}%00`,
+      `${path};x`,
+      `${path}?`,
+      `${path}#x`,
+      `${url}${path}`,
+    ];
+    const { body } = EXPECTED[operation.id] as Expectation;
+    for (const spelling of spellings) {
+      for (const token of [undefined, 'unknown-key']) {
+        const answer = await ask(url, { method: operation.method, path: spelling, ...(token && { token }), body });
+        assert.ok([400, 401, 404, 405].includes(answer.status), `${operation.method} ${spelling}: ${answer.status}`);
+      }
+    }
+  }
+});

@@ -1,0 +1,180 @@
+/**
+ * There is no operation through which a guardrail, a filter or a budget could be gone round: whatever asks a model is
+ * governed, and an operation that this file does not know fails it.
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { operations } from '../../src/operations.ts';
+import { wholeOf } from '../../src/testing/upstream/answers.ts';
+import { accessToken, claimsAt, makeKey, sign } from '../sign-in/federation/issuer.ts';
+import type { Json } from '../workspaces/control.ts';
+import { type GuardedKey, postWith, startGuarded } from './guarded.ts';
+
+const pricing = { prompt: '0.000003', completion: '0.000015', request: '0.01' };
+const chat = { kind: 'chat', model: { pricing } };
+let scene: Awaited<ReturnType<typeof startGuarded>>;
+const closing: (() => unknown)[] = [];
+after(async () => {
+  for (const close of closing.reverse()) await close();
+});
+
+before(async () => {
+  scene = await startGuarded(
+    { after: (close: unknown) => void closing.push(close as () => unknown) },
+    {
+      providers: {
+        text: chat,
+        vectors: { kind: 'openai', model: { pricing, output_modalities: ['embeddings'] } },
+        ranks: { kind: 'cohere', model: { pricing, output_modalities: ['rerank'] } },
+        pictures: {
+          kind: 'openai',
+          model: {
+            upstream_id: 'gpt-image-1.5',
+            pricing: { ...pricing, image_output: '0.00004' },
+            output_modalities: ['image'],
+          },
+        },
+      },
+    },
+  );
+  const reply = {
+    id: 'x',
+    choices: [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }],
+  };
+  for (const name of ['text', 'vectors', 'ranks', 'pictures']) {
+    scene.gateway.upstream.script(name, [{ ...wholeOf(reply), repeat: true }]);
+  }
+});
+
+/** By operation: where it is, which model serves it, and its body with the text in each place that a person writes. */
+const ASKED: Record<string, { route: string; model: string; bodies: (text: string) => Json[] }> = {
+  createChatCompletion: {
+    route: '/chat/completions',
+    model: 'test/text',
+    bodies: (text) => [
+      { messages: [{ role: 'user', content: text }], max_tokens: 9 },
+      { messages: [{ role: 'system', content: [{ type: 'text', text }] }], max_tokens: 9 },
+      {
+        messages: [{ role: 'user', content: 'hi' }],
+        tools: [{ type: 'function', function: { name: 'f', description: text, parameters: { type: 'object' } } }],
+        max_tokens: 9,
+      },
+    ],
+  },
+  createCompletion: {
+    route: '/completions',
+    model: 'test/text',
+    bodies: (text) => [{ prompt: text, max_tokens: 9 }],
+  },
+  createMessage: {
+    route: '/messages',
+    model: 'test/text',
+    bodies: (text) => [
+      { messages: [{ role: 'user', content: text }], max_tokens: 9 },
+      { messages: [{ role: 'user', content: 'hi' }], system: text, max_tokens: 9 },
+    ],
+  },
+  countMessageTokens: {
+    route: '/messages/count_tokens',
+    model: 'test/text',
+    bodies: (text) => [{ messages: [{ role: 'user', content: text }] }],
+  },
+  createResponse: {
+    route: '/responses',
+    model: 'test/text',
+    bodies: (text) => [
+      { input: text, max_output_tokens: 16 },
+      { input: 'hi', instructions: text, max_output_tokens: 16 },
+    ],
+  },
+  createEmbedding: {
+    route: '/embeddings',
+    model: 'test/vectors',
+    bodies: (text) => [{ input: text }, { input: ['hi', text] }],
+  },
+  createRerank: {
+    route: '/rerank',
+    model: 'test/ranks',
+    bodies: (text) => [
+      { query: text, documents: ['d'] },
+      { query: 'q', documents: ['d', text] },
+    ],
+  },
+  createImage: { route: '/images', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
+  createImageGeneration: { route: '/images/generations', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
+};
+
+const every = async (
+  key: Pick<GuardedKey, 'token'>,
+  text: string,
+  check: (name: string, answer: { status: number; body: Json; headers: Headers }) => void,
+) => {
+  for (const [name, { route, model, bodies }] of Object.entries(ASKED)) {
+    for (const body of bodies(text)) check(name, await postWith(scene.gateway, key.token, route, { model, ...body }));
+  }
+};
+
+test('every operation that asks a model is in the table', () => {
+  const contracts = operations({ limits: { inferenceBodyBytes: 1024 } } as Parameters<typeof operations>[0]);
+  const asking = contracts.filter(({ access, method }) => access === 'inference' && method === 'POST');
+  const known = Object.values(ASKED).map(({ route }) => route);
+  assert.deepEqual(asking.map(({ path }) => path).sort(), known.sort());
+});
+
+test('a model that a guardrail does not allow is asked by no operation, under none of its names', async () => {
+  const key = await scene.guarded({ allowed_models: ['test/elsewhere'] });
+  const asked = () =>
+    ['text', 'vectors', 'ranks', 'pictures'].map((name) => scene.gateway.upstream.requests(name).length);
+  const earlier = asked();
+  await every(key, 'hi', (name, { status, body }) =>
+    assert.ok([403, 404].includes(status), `${name}: ${JSON.stringify(body)}`),
+  );
+  for (const model of ['TEST/TEXT', 'test/text:nitro', 'test/text:floor', 'text']) {
+    const { status } = await key.post('/chat/completions', { model, messages: [{ role: 'user', content: 'hi' }] });
+    assert.ok(status >= 400 && status < 500, model);
+  }
+  const fallback = { models: ['test/text'], model: 'test/vectors', messages: [{ role: 'user', content: 'hi' }] };
+  assert.ok((await key.post('/chat/completions', fallback)).status >= 400);
+  assert.deepEqual(asked(), earlier);
+});
+
+test('a blocking filter sees user text in every operation and position', async () => {
+  const key = await scene.guarded({ content_filters: [{ pattern: 'forbidden-[0-9]{4}', action: 'block' }] });
+  await every(key, 'this is forbidden-1234 here', (name, { status, body }) => {
+    assert.equal(status, 403, `${name}: ${JSON.stringify(body)}`);
+    assert.match(JSON.stringify(body), /forbidden-\[0-9\]\{4\}/, name);
+  });
+});
+
+test('a spent limit refuses every operation that costs something', async () => {
+  const key = await scene.control.keyIn(undefined, 'spent', { limit: 0.000001 });
+  await every(key, 'hi', (name, { status, body }) => {
+    if (name === 'countMessageTokens') assert.equal(status, 200, JSON.stringify(body));
+    else assert.equal(status, 402, `${name}: ${JSON.stringify(body)}`);
+  });
+});
+
+test('an access token that was exchanged is governed in every operation as its key is', async () => {
+  const { gateway, guarded, control } = scene;
+  const issued = await makeKey('one', 'ES256');
+  const { kty, crv, x, y } = issued.jwk as Record<string, string>;
+  const tokenFor = async (keyHash: string) => {
+    const rules = { audience: ['gatehouse'], claims: [{ name: 'sub', patterns: ['repo:*'] }], lifetimeMs: 60_000 };
+    const keys = [{ kty: kty!, crv: crv!, x: x!, y: y!, kid: 'one' }];
+    const policy = { id: 'ci', issuer: 'https://issuer.test', keys, keyHash, ...rules };
+    gateway.app.reload({ ...gateway.config, federation: [policy] });
+    return { token: await accessToken(gateway, await sign(issued, claimsAt(gateway.clock.now(), policy.issuer))) };
+  };
+  const filtered = await guarded({ content_filters: [{ pattern: 'forbidden-[0-9]{4}', action: 'block' }] });
+  await every(await tokenFor(filtered.hash), 'this is forbidden-1234 here', (name, { status, body }) =>
+    assert.equal(status, 403, `${name}: ${JSON.stringify(body)}`),
+  );
+  const narrowed = await guarded({ allowed_models: ['test/elsewhere'] });
+  await every(await tokenFor(narrowed.hash), 'hi', (name, { status, body }) =>
+    assert.ok([403, 404].includes(status), `${name}: ${JSON.stringify(body)}`),
+  );
+  const spent = await control.keyIn(undefined, 'spent', { limit: 0.000001 });
+  await every(await tokenFor(spent.hash), 'hi', (name, { status, body }) =>
+    assert.equal(status, name === 'countMessageTokens' ? 200 : 402, `${name}: ${JSON.stringify(body)}`),
+  );
+});

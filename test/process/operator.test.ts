@@ -1,0 +1,176 @@
+/** The operator's commands, run as processes against installations that serve and that do not. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { ask } from '../../src/testing/clients/planned-client.ts';
+import { until } from '../../src/testing/clock/clock.ts';
+import { emptyDatabase } from '../../src/testing/database/database.ts';
+import { connect, embeddedTarget, readRows, rowsOnce } from '../../src/testing/database/rows.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
+import {
+  gatewayHome,
+  type Outcome,
+  plannedYaml,
+  runCommand,
+  startGatewayProcess,
+} from '../../src/testing/process/gateway-process.ts';
+import { PlannedUpstream } from '../../src/testing/upstream/planned-upstream.ts';
+
+async function done(outcome: Promise<Outcome>): Promise<string> {
+  const { code, out, err } = await outcome;
+  assert.equal(code, 0, err);
+  return out;
+}
+
+async function refused(outcome: Promise<Outcome>, code: number, message: RegExp): Promise<void> {
+  const { code: seen, err } = await outcome;
+  assert.match(err, message);
+  assert.equal(seen, code);
+}
+
+test('an operator makes, lists and revokes keys of both kinds while the gateway runs, and they work at once', async (t) => {
+  const gateway = await startGatewayProcess(t);
+  const { home } = gateway;
+  const management = (await done(runCommand(home, ['keys', 'create', '--management', '--print']))).trim();
+  assert.equal((await gateway.get('/keys', management)).status, 200);
+  const inference = (
+    await done(runCommand(home, ['keys', 'create', '--name', 'ci', '--limit', '5', '--print']))
+  ).trim();
+  const shown = (await (await gateway.get('/key', inference)).json()) as { data: Record<string, unknown> };
+  assert.equal(shown.data['limit'], 5);
+  const { data } = (await (await gateway.get('/keys', MANAGEMENT_KEY)).json()) as {
+    data: { name: string; hash: string }[];
+  };
+  const { hash } = data.find(({ name }) => name === 'ci')!;
+
+  const list = await done(runCommand(home, ['keys', 'list']));
+  assert.equal(list.trim().split('\n').length, 4);
+  assert.match(list, new RegExp(`^${hash.slice(0, 12)}  inference .* active .* ci$`, 'm'));
+  for (const token of [management, inference, MANAGEMENT_KEY, INFERENCE_KEY]) assert.ok(!list.includes(token));
+
+  await done(runCommand(home, ['keys', 'revoke', hash.slice(0, 8)]));
+  assert.equal((await gateway.get('/key', inference)).status, 401);
+  await refused(runCommand(home, ['keys', 'revoke', hash.slice(0, 8)]), 1, /no key has a hash that begins/);
+});
+
+test('a lost management key is replaced on an installation that does not run, through a file of its owner', async (t) => {
+  const home = await gatewayHome(t);
+  await refused(runCommand(home, ['keys', 'create']), 1, /start the gateway once/);
+  const first = await startGatewayProcess(t, { home });
+  await first.end('SIGTERM');
+  const out = await done(runCommand(home, ['keys', 'create', '--management']));
+  const file = /written to (\S+)/.exec(out)?.[1] ?? '';
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const token = readFileSync(file, 'utf8').trim();
+  assert.ok(!out.includes(token));
+  const second = await startGatewayProcess(t, { home });
+  assert.equal((await second.get('/keys', token)).status, 200);
+});
+
+test('wrong arguments are told apart from what went wrong, with the help', async (t) => {
+  const home = await gatewayHome(t);
+  for (const args of [
+    ['keys'],
+    ['keys', 'make'],
+    ['keys', 'create', '--limit', 'much'],
+    ['keys', 'create', '--management', '--limit', '1'],
+    ['keys', 'create', '--limit-reset', 'yearly'],
+    ['keys', 'list', 'all'],
+    ['keys', 'revoke'],
+    ['backup'],
+    ['restore', 'a', 'b'],
+  ]) {
+    await refused(runCommand(home, args), 2, /gatehouse (?:keys|backup)/);
+  }
+  await refused(runCommand(home, ['serv']), 2, /unknown command "serv"/);
+});
+
+test('a backup of a running gateway, restored elsewhere, has every row, key and sum', async (t) => {
+  const upstream = await new PlannedUpstream().listen();
+  t.after(() => upstream.close());
+  const yaml = plannedYaml(upstream.url);
+  const original = await startGatewayProcess(t, { yaml });
+  const name = 'line\r\nfeed \\ tab\t \u2028 \\. ü 🚪';
+  const created = await original.post('/keys', { name, limit: 3 }, MANAGEMENT_KEY);
+  const { key } = (await created.json()) as { key: string };
+  const answers = Array.from({ length: 20 }, (_, at) => ask(original.url, { tag: `t${at}`, events: 3 }, { key }));
+  await until(() => answers.every(({ over }) => over), 'all are answered');
+  const rows = await rowsOnce(embeddedTarget(original.home), 20);
+  const spent = await (await original.get('/key', key)).json();
+
+  const file = path.join(original.home.folder, 'backup');
+  await done(runCommand(original.home, ['backup', file]));
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  await refused(runCommand(original.home, ['backup', file]), 2, /is there already/);
+  await refused(runCommand(original.home, ['restore', file]), 1, /another gateway/);
+  await original.end('SIGTERM');
+  await refused(runCommand(original.home, ['restore', file]), 1, /in use/);
+
+  const copy = await gatewayHome(t);
+  assert.match(await done(runCommand(copy, ['restore', file])), /rows restored into the embedded PostgreSQL/);
+  const restored = await startGatewayProcess(t, { home: copy, yaml });
+  assert.deepEqual(await (await restored.get('/key', key)).json(), spent);
+  const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
+  assert.deepEqual((await readRows(embeddedTarget(copy))).sort(byId), rows.sort(byId));
+  const listed = (await (await restored.get('/keys', MANAGEMENT_KEY)).json()) as { data: { name: string }[] };
+  assert.ok(listed.data.some((each) => each.name === name.trim()));
+  const next = ask(restored.url, { tag: 'after', events: 3 }, { key });
+  await until(() => next.over, 'it is answered');
+  assert.equal(next.status, 200);
+});
+
+test('a stopped installation moves from the embedded database to DATABASE_URL, and nothing stays leased', async (t) => {
+  const target = await emptyDatabase(t);
+  const home = await gatewayHome(t);
+  const embedded = await startGatewayProcess(t, { home });
+  const { key } = (await (await embedded.post('/keys', { name: 'moved', limit: 1 }, MANAGEMENT_KEY)).json()) as {
+    key: string;
+  };
+  await embedded.end('SIGTERM');
+  const file = path.join(home.folder, 'moving');
+  await done(runCommand(home, ['backup', file]));
+
+  const url =
+    'connectionString' in target
+      ? target.connectionString
+      : `postgres://postgres@localhost/${target.database}?host=${encodeURIComponent(target.socketFolder)}`;
+  const env = { DATABASE_URL: url };
+  assert.match(await done(runCommand(home, ['restore', file], env)), /rows restored into PostgreSQL at/);
+  const moved = await startGatewayProcess(t, { home, env });
+  assert.equal((await moved.get('/key', key)).status, 200);
+  const client = await connect(target);
+  const leased = await client.query('select 1 from spend_windows where leased_nano <> 0');
+  await client.end();
+  assert.deepEqual(leased.rows, []);
+});
+
+test('a damaged backup changes nothing, wherever it is cut, and can be replaced by a whole one', async (t) => {
+  const home = await gatewayHome(t);
+  const gateway = await startGatewayProcess(t, { home });
+  await gateway.end('SIGTERM');
+  const whole = path.join(home.folder, 'whole');
+  await done(runCommand(home, ['backup', whole]));
+  const text = gunzipSync(readFileSync(whole)).toString('utf8');
+  const lines = text.split('\n');
+  const damaged = path.join(home.folder, 'damaged');
+  const copy = await gatewayHome(t);
+  const attempt = (bytes: string | Buffer, message: RegExp) => {
+    writeFileSync(damaged, bytes);
+    return refused(runCommand(copy, ['restore', damaged]), 1, message);
+  };
+  await attempt('no gzip', /cannot be read/);
+  await attempt(gzipSync(lines.slice(0, -2).join('\n')), /cut off/);
+  await attempt(gzipSync(text.replace(/"rows":\d+/, '"rows":1')), /should hold 1 rows/);
+  await attempt(gzipSync(text.replace('gatehouse-backup-1', 'gatehouse-backup-9')), /not a backup/);
+  await attempt(gzipSync(text.replace('"0010-', '"9910-')), /newer version/);
+  writeFileSync(damaged, readFileSync(whole));
+  truncateSync(damaged, statSync(whole).size - 20);
+  await refused(runCommand(copy, ['restore', damaged]), 1, /cannot be read/);
+  await refused(runCommand(copy, ['restore', path.join(home.folder, 'absent')]), 1, /cannot be read.*ENOENT/);
+  assert.ok(existsSync(damaged));
+  await done(runCommand(copy, ['restore', whole]));
+  const restored = await startGatewayProcess(t, { home: copy });
+  assert.equal((await restored.get('/key')).status, 200);
+});

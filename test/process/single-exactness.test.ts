@@ -1,0 +1,74 @@
+/** Exactly one row for embeddings and rerank, also when the client disconnects or the process dies. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { embeddedTarget, rowsOnce } from '../../src/testing/database/rows.ts';
+import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { gatewayHome, plannedYaml, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
+import { startUpstream } from '../../src/testing/upstream/upstream.ts';
+
+const FORMS = {
+  embeddings: {
+    kind: 'openai',
+    output: 'embeddings',
+    body: { model: 'test/it', input: ['x'.repeat(400), 'y'.repeat(400)], user: 'tag' },
+  },
+  rerank: {
+    kind: 'cohere',
+    output: 'rerank',
+    body: { model: 'test/it', query: 'q', documents: Array.from({ length: 150 }, () => 'text'), user: 'tag' },
+  },
+} as const;
+
+const pricing = { prompt: '0.000001', completion: '0', request: '0.001' };
+
+for (const [route, { kind, output, body }] of Object.entries(FORMS)) {
+  test(`a client that leaves POST /${route} ends the call, and its one row has the estimate`, async (t) => {
+    const gateway = await startGateway(t, {
+      providers: { it: { kind, model: { output_modalities: [output], pricing } } },
+    });
+    gateway.upstream.script('it', [{ end: 'stall-before-headers' }]);
+    const leave = new AbortController();
+    const asked = fetch(`${gateway.api}/${route}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${INFERENCE_KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: leave.signal,
+    });
+    await gateway.upstream.request('it');
+    leave.abort();
+    await assert.rejects(asked);
+    const [row, ...others] = await rowsOnce(gateway.target, 1);
+    assert.equal(others.length, 0);
+    assert.deepEqual([row!.tag, row!.cancelled, row!.estimated, row!.status], ['tag', true, true, null]);
+    checkCost(route, row!);
+  });
+
+  test(`a process killed during POST /${route} leaves a journal, and the next one enters the request once`, async (t) => {
+    const upstream = await startUpstream();
+    t.after(() => upstream.close());
+    const url = upstream.script('it', [{ end: 'stall-before-headers' }]);
+    const yaml = plannedYaml(url, {
+      provider: { kind },
+      model: { id: 'test/it', output_modalities: [output], pricing },
+    });
+    const home = await gatewayHome(t);
+    const gateway = await startGatewayProcess(t, { home, yaml });
+    const asked = gateway.post(`/${route}`, body).catch(() => {});
+    await upstream.request('it');
+    gateway.signal('SIGKILL');
+    await gateway.exit;
+    await asked;
+    await startGatewayProcess(t, { home });
+    const [row, ...others] = await rowsOnce(embeddedTarget(home), 1);
+    assert.equal(others.length, 0);
+    assert.deepEqual([row!.tag, row!.unconfirmed, row!.status], ['tag', true, null]);
+    checkCost(route, row!);
+  });
+}
+
+/** About a token for four bytes of the body; 150 documents are two search units on top. */
+function checkCost(route: string, { input, cost }: { input: bigint | null; cost: bigint }): void {
+  const units = route === 'rerank' ? 2n : 1n;
+  assert.ok(input! > 150n && input! < 700n, String(input));
+  assert.equal(cost, input! * 1000n + units * 1_000_000n);
+}

@@ -1,0 +1,76 @@
+/**
+ * The Python client libraries, unmodified, against the gateway in front of upstreams of both formats. Each program in
+ * `test/python/` uses one library as an application does, and prints what it got.
+ */
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { type Json, UPSTREAMS } from '../../src/testing/gateway/sdk.ts';
+import { pythonWith } from '../../src/testing/process/python.ts';
+import { answerOf, type Format } from '../../src/testing/upstream/answers.ts';
+
+const PACKAGES = ['openai==3.57.0', 'anthropic==2.14.0', 'langchain-openai==1.7.4', 'litellm==1.110.2'];
+const CLIENTS: readonly { name: string; program: string; format: 'openai' | 'anthropic' }[] = [
+  { name: 'openai', program: 'openai_client.py', format: 'openai' },
+  { name: 'anthropic', program: 'anthropic_client.py', format: 'anthropic' },
+  { name: 'langchain-openai', program: 'langchain_client.py', format: 'openai' },
+  { name: 'litellm (openai)', program: 'litellm_client.py', format: 'openai' },
+  { name: 'litellm (anthropic)', program: 'litellm_client.py', format: 'anthropic' },
+];
+const TEXT = 'Bonjour, 北京 🌤';
+const USAGE = { input: 12, output: 7 };
+
+const closers: (() => Promise<void>)[] = [];
+after(async () => {
+  for (const close of closers.reverse()) await close();
+});
+/** Made by the first test: the packages may take minutes, and tests of other files in this process must not wait. */
+let made: Promise<Gateway> | undefined;
+
+function bench(): Promise<Gateway> {
+  made ??= startGateway(
+    { after: (close) => void closers.push(close as () => Promise<void>) },
+    { providers: { chat: { kind: 'openrouter' }, messages: { kind: 'messages' } } },
+  );
+  return made;
+}
+
+/** What each program asks for, in this order. */
+function scriptUpstream(gateway: Gateway, form: Format): void {
+  const call = { id: 'call_1', name: 'weather', arguments: '{"city":"Köln"}' };
+  gateway.upstream.script(form, [
+    answerOf(form, false, { text: TEXT, usage: USAGE }),
+    answerOf(form, true, { text: TEXT, usage: USAGE }),
+    answerOf(form, false, { calls: [call] }),
+    answerOf(form, false, { text: 'Rain.' }),
+    answerOf(form, false, { text: 'From responses.' }),
+  ]);
+}
+
+for (const { name, program, format } of CLIENTS) {
+  for (const form of UPSTREAMS) {
+    test(`Python ${name} | text, streams, tools and errors | ${form} upstream`, async (t) => {
+      const python = await pythonWith(PACKAGES);
+      if (python.skip !== false) return t.skip(python.skip);
+      const gateway = await bench();
+      const before = gateway.upstream.requests(form).length;
+      scriptUpstream(gateway, form);
+      const file = path.join(import.meta.dirname, 'python', program);
+      const env = { ROOT: gateway.url, KEY: INFERENCE_KEY, MODEL: `test/${form}`, FORMAT: format };
+      const seen = JSON.parse((await python.run(t, [file], env)).trim().split('\n').at(-1)!) as Json;
+      assert.equal(seen.whole, TEXT);
+      assert.equal(seen.stream, TEXT);
+      assert.ok(['stop', 'end_turn'].includes(seen.finish), seen.finish);
+      assert.deepEqual(seen.usage, [USAGE.input, USAGE.output]);
+      assert.deepEqual(seen.stream_usage, [USAGE.input, USAGE.output]);
+      assert.deepEqual(seen.call, ['call_1', 'weather', { city: 'Köln' }]);
+      assert.equal(seen.after_tools, 'Rain.');
+      assert.match(seen.unknown_model, new RegExp(`did you mean test/${form}\\?`));
+      assert.equal(seen.wrong_key, 401);
+      if (name === 'openai') assert.equal(seen.responses, 'From responses.');
+      const [, , , answered] = gateway.upstream.requests(form).slice(before);
+      assert.ok(JSON.stringify(answered?.json).includes('rain, 9 °C'));
+    });
+  }
+}
