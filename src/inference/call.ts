@@ -8,23 +8,23 @@ import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing } from '../formats/conversation/format.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
-import { answerError, asGatewayError, faultOf, shuttingDown, unservedStamp } from './answer.ts';
-import { headersOf } from './answer-headers.ts';
-import { AnswerStream } from './answer-stream.ts';
-import { clientError, type FailedAttempt, failedAt, verdictOf } from './decide.ts';
-import { type Dispatched, Dispatcher } from './dispatch.ts';
-import { type Ended, tellEnded } from './listener.ts';
-import { routingMetadata } from './metadata.ts';
-import { type Metered, withLosses } from './meter.ts';
-import { costOf, failureFields, keepSession, observe, responseOf } from './observe.ts';
-import { settleTokens } from './pace.ts';
+import { type Metered, withLosses } from './accounting/meter.ts';
+import { costOf, failureFields, keepSession, observe, responseOf } from './accounting/observe.ts';
+import { type Ending, rowOf, withHits } from './accounting/record.ts';
+import { settleTokens } from './admission/rate-limits.ts';
+import { AnswerStream } from './answer/answer-stream.ts';
+import { answerError, asGatewayError, faultOf, shuttingDown, unservedStamp } from './answer/error-response.ts';
+import { type Ended, tellEnded } from './answer/listener.ts';
+import { routingMetadata } from './answer/metadata.ts';
+import { headersOf } from './answer/response-headers.ts';
 import type { InferenceParts } from './parts.ts';
-import { Race } from './race.ts';
-import { type Ending, rowOf, withHits } from './record.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Route } from './routing/index.ts';
 import type { Interruptible } from './running.ts';
 import type { Attempt, AttemptOwner, Task } from './task.ts';
+import { type Dispatched, Dispatcher } from './turns/dispatch.ts';
+import { Hedge } from './turns/hedge.ts';
+import { clientError, type FailedAttempt, failedAt, verdictOf } from './turns/verdict.ts';
 
 /** How a request ended, for its row. */
 type Outcome = Pick<Ending, 'status' | 'error' | 'cancelled' | 'metered'>;
@@ -40,7 +40,7 @@ export class Call implements AttemptOwner, Interruptible {
   readonly #responses: ProviderResponse[] = [];
   /** Resolves with the reason why the client did not receive the end, which is a bug of the gateway. */
   readonly #finished = Promise.withResolvers<unknown>();
-  readonly #race: Race;
+  readonly #race: Hedge;
   #generation: OpenGeneration | undefined;
   readonly #stream: AnswerStream;
   #over = false;
@@ -58,9 +58,9 @@ export class Call implements AttemptOwner, Interruptible {
     this.#parts = parts;
     this.#stream = new AnswerStream(request, parts);
     this.#dispatcher = new Dispatcher(request, task, route, parts);
-    this.#race = new Race({
+    this.#race = new Hedge({
       clock: parts.clock,
-      hedgeAfterMs: request.asked.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
+      hedgeAfterMs: request.facts.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
       another: () => this.#dispatcher.next(this, this.#generation),
       meter: (dispatched) => costOf(dispatched, task, false),
       lost: (loser) => {
@@ -75,9 +75,9 @@ export class Call implements AttemptOwner, Interruptible {
 
   /** Resolves once the client has its answer or has disconnected, and the row is settled. Rejects if sending threw. */
   async run(): Promise<void> {
-    const { sink, asked } = this.#request;
+    const { sink, facts } = this.#request;
     sink.onClose(() => this.#abandoned());
-    if (asked.stream) {
+    if (facts.stream) {
       sink.onDrain(() => this.#current?.attempt.resume());
       this.#stream.keepAlive();
     }
@@ -158,7 +158,7 @@ export class Call implements AttemptOwner, Interruptible {
     const dispatched = this.#race.of(attempt);
     if (
       attempt.unseenRefusal &&
-      request.asked.fallbackOnRefusal &&
+      request.facts.fallbackOnRefusal &&
       this.#dispatcher.hasOtherModel(dispatched.candidate.rank)
     ) {
       this.attemptFailed(attempt, { kind: 'content_filter', status: 200, message: 'the model refused' }, true);
@@ -356,7 +356,7 @@ export class Call implements AttemptOwner, Interruptible {
     });
     this.#ended = { row, said: attempt?.transcript, error: outcome.error };
     settleTokens(this.#request, row);
-    if (this.#request.asked.thread !== undefined && current && !outcome.error && !outcome.cancelled) {
+    if (this.#request.facts.thread !== undefined && current && !outcome.error && !outcome.cancelled) {
       this.#parts.threads.keep(row, current.credential.id);
     }
     this.#request.sink.entered?.(row);
@@ -383,7 +383,7 @@ export class Call implements AttemptOwner, Interruptible {
     return {
       key: this.#parts.metadataKey,
       value: routingMetadata(this.#request, this.#route, {
-        asked: this.#current?.candidate,
+        candidate: this.#current?.candidate,
         serves: attempt !== undefined && (!hasFailed || attempt.visible),
         attempt: this.#failed.length + (attempt === undefined || hasFailed ? 0 : 1),
         failed: this.#failed,

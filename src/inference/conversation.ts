@@ -19,8 +19,7 @@ import { Uncarried } from '../formats/conversation/losses.ts';
 import { MOST_ROUNDS } from '../formats/deferred/index.ts';
 import { spokenFormat } from '../formats/index.ts';
 import { formsFor } from '../providers/index.ts';
-import { ConversationAttempt } from './attempt.ts';
-import { boundOfRounds, loadRegex, regexCompiler, searchesByRegex, tokenLimitsOfRounds } from './deferred.ts';
+import { type Metered, meter, promptEstimate } from './accounting/meter.ts';
 import {
   affordableTokens,
   boundNano,
@@ -29,20 +28,21 @@ import {
   type PromptSize,
   tokenBound,
   tokenLimitsOf,
-} from './govern.ts';
-import { screenOf } from './guard.ts';
+} from './admission/cost-bounds.ts';
+import { screenOf } from './admission/guardrails.ts';
+import { Transcript } from './answer/transcript.ts';
 import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
 import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
-import { type Metered, meter, promptEstimate } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
-import { promptCachingFor } from './prompt-caching.ts';
 import type { InferenceRequest } from './request.ts';
 import { isOutputFeature, isPricedTier } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
 import { type Encoding, encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
-import { Transcript } from './transcript.ts';
-import { type Passage, Translation } from './translate.ts';
+import { ConversationAttempt } from './turns/attempt.ts';
+import { boundOfRounds, loadRegex, regexCompiler, searchesByRegex, tokenLimitsOfRounds } from './turns/deferred.ts';
+import { promptCachingFor } from './turns/prompt-caching.ts';
+import { type Passage, Translation } from './turns/translate.ts';
 
 /** Models whose only output is one of these cannot serve a conversation. */
 const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
@@ -70,7 +70,7 @@ export class ConversationTask implements Task {
   constructor(request: InferenceRequest, parts: InferenceParts) {
     this.#request = request;
     this.#parts = parts;
-    const { tools } = request.asked.needs ?? {};
+    const { tools } = request.facts.needs ?? {};
     const remembers = request.format.id === 'chat' && tools !== undefined;
     const memory = remembers ? parts.thinking?.of(request.caller.keyId) : undefined;
     this.#translation = new Translation(request.format, request.document, memory);
@@ -87,10 +87,10 @@ export class ConversationTask implements Task {
   }
 
   async countPrompt({ upstreamId }: Endpoint): Promise<number | undefined> {
-    const { document, asked } = this.#request;
+    const { document, facts } = this.#request;
     const encoding = encodingOf(upstreamId);
     // Token counts of documents and audio cannot be derived from text.
-    if (encoding === undefined || asked.media.documents > 0 || holdsMore(asked)) return undefined;
+    if (encoding === undefined || facts.media.documents > 0 || holdsMore(facts)) return undefined;
     if (this.#counted?.encoding === encoding) return this.#counted.tokens;
     const tokens = await this.#parts.tokens?.count(encoding, requestText(document.value));
     // A failed count is not remembered: the next one may succeed.
@@ -99,9 +99,9 @@ export class ConversationTask implements Task {
   }
 
   bound(endpoint: Endpoint, promptTokens?: number): CostBound {
-    const { asked } = this.#request;
+    const { facts } = this.#request;
     const size = this.#promptSize(promptTokens);
-    const bound = (this.#deferred === undefined ? boundOf : boundOfRounds)(endpoint, asked, size, (model) =>
+    const bound = (this.#deferred === undefined ? boundOf : boundOfRounds)(endpoint, facts, size, (model) =>
       this.#pricingOf(endpoint, model),
     );
     return {
@@ -114,10 +114,10 @@ export class ConversationTask implements Task {
   }
 
   tokens(endpoint: Endpoint, cap?: number, promptTokens?: number): TokenBound {
-    const { asked } = this.#request;
+    const { facts } = this.#request;
     const once = this.#deferred === undefined;
-    const limits = (once ? tokenLimitsOf : tokenLimitsOfRounds)(endpoint, asked, this.#promptSize(promptTokens));
-    return tokenBound(limits, asked.choices, once ? 1 : MOST_ROUNDS, cap);
+    const limits = (once ? tokenLimitsOf : tokenLimitsOfRounds)(endpoint, facts, this.#promptSize(promptTokens));
+    return tokenBound(limits, facts.choices, once ? 1 : MOST_ROUNDS, cap);
   }
 
   #promptSize(counted: number | undefined): PromptSize {
@@ -140,7 +140,7 @@ export class ConversationTask implements Task {
   }
 
   #prepareMedia(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
-    const { media } = this.#request.asked;
+    const { media } = this.#request.facts;
     this.#media = undefined;
     if (media.images + media.documents === 0) return undefined;
     const { kind } = endpoint.provider;
@@ -164,7 +164,7 @@ export class ConversationTask implements Task {
   }
 
   attempt(endpoint: Endpoint, { stamp, owner, user, capOutputTokens }: AttemptAbout): Attempt {
-    const { format, asked } = this.#request;
+    const { format, facts } = this.#request;
     // The messages format cannot carry images in replies. A model that also writes text is asked for text.
     const makes = endpoint.outputModalities ?? [];
     if (format.id === 'messages' && makes.includes('image') && !makes.includes('text')) {
@@ -187,8 +187,8 @@ export class ConversationTask implements Task {
       passage,
       model: endpoint.upstreamId,
       stamp,
-      stream: asked.stream,
-      tools: asked.needs?.tools,
+      stream: facts.stream,
+      tools: facts.needs?.tools,
       screen: screenOf(this.#request, this.#parts),
       transcript: this.#request.logged && new Transcript(this.#request.logged),
       owner,
@@ -203,7 +203,7 @@ export class ConversationTask implements Task {
     return meter(served, attempt.usage, this.promptBytes, attempt.outputBytes, {
       uncountedBytes: complete ? 0 : attempt.uncountedBytes,
       uncountedPromptBytes: complete ? 0 : (attempt.uncountedPromptBytes ?? 0),
-      images: this.#request.asked.media.images,
+      images: this.#request.facts.media.images,
       pricingOf: (model) => this.#pricingOf(served, model),
     });
   }
@@ -234,10 +234,10 @@ export class ConversationTask implements Task {
     const { kind } = endpoint.provider;
     const target: EncodeTarget = {
       model: endpoint.upstreamId,
-      stream: this.#request.asked.stream,
+      stream: this.#request.facts.stream,
       maxOutputTokens: endpoint.maxCompletionTokens,
       capOutputTokens,
-      serviceTier: tierFor(endpoint, this.#request.asked.serviceTier),
+      serviceTier: tierFor(endpoint, this.#request.facts.serviceTier),
       promptCaching: promptCachingFor(this.#request, endpoint, this.#parts.promptCaching()),
       origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
       user,
@@ -249,7 +249,7 @@ export class ConversationTask implements Task {
     };
     let refused: Uncarried | undefined;
     const forms = formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
-    for (const byTool of needsOutputTool(endpoint, this.#request.asked.needs) ? [true] : [false, true]) {
+    for (const byTool of needsOutputTool(endpoint, this.#request.facts.needs) ? [true] : [false, true]) {
       // A tool replaces `response_format` only if no format of the endpoint can carry that.
       if (byTool && refused !== undefined && refused.feature !== 'response_format') break;
       for (const form of forms) {

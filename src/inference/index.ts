@@ -3,20 +3,20 @@
  * file that knows HTTP. Not here: wire formats (`formats/`), upstream services (`providers/`), keys and callers
  * (`access/`), the ledger and budgets (`spend/`).
  */
-export { Concurrency } from './concurrency.ts';
-export { budgetsOf } from './govern.ts';
-export { Identities } from './identity.ts';
+export { Concurrency } from './admission/concurrency.ts';
+export { budgetsOf } from './admission/cost-bounds.ts';
+export { Identities } from './admission/identity.ts';
+export type { RateDefaults } from './admission/rate-limits.ts';
+export { regionOf } from './admission/region.ts';
+export type { Sink } from './answer/sink.ts';
 export { inferenceMigrations } from './migrations/index.ts';
-export { type InferenceLimits, inferenceOperations } from './operations.ts';
-export type { RateDefaults } from './pace.ts';
+export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
-export { regionOf } from './region.ts';
 export type { InferenceRequest, RequestAbout, SingleRequest } from './request.ts';
 export { Credentials, Health, leavesEndpoint, type RoutingPolicy, Sessions } from './routing/index.ts';
+export { Threads } from './routing/threads.ts';
 export { Running } from './running.ts';
 export { serve } from './serve.ts';
-export type { Sink } from './sink.ts';
 export { userHashSecret } from './store.ts';
-export { RememberedThinking } from './thinking-memory.ts';
-export { Threads } from './threads.ts';
 export { TokenCounter } from './tokens/counter.ts';
+export { RememberedThinking } from './turns/thinking-memory.ts';

@@ -13,13 +13,13 @@ import type { FailureKind } from '../formats/conversation/failure.ts';
 import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
 import type { Transcripts } from '../transcripts/index.ts';
-import type { Concurrency } from './concurrency.ts';
-import type { Pace } from './pace.ts';
+import type { Concurrency } from './admission/concurrency.ts';
+import type { RateLimiting } from './admission/rate-limits.ts';
 import type { Credentials, Health, RoutingPolicy, Sessions } from './routing/index.ts';
+import type { Threads } from './routing/threads.ts';
 import type { Running } from './running.ts';
-import type { RememberedThinking } from './thinking-memory.ts';
-import type { Threads } from './threads.ts';
 import type { TokenCounter } from './tokens/counter.ts';
+import type { RememberedThinking } from './turns/thinking-memory.ts';
 
 export type AttemptOutcome = FailureKind | 'answered' | 'given_up';
 
@@ -41,7 +41,7 @@ export interface InferenceParts {
   /** Customers' BYOK credentials. Absent: BYOK is off. */
   ownKeys?: OwnKeys;
   /** Rate limits. Absent: rate limits are off. */
-  pace?: Pace;
+  rateLimits?: RateLimiting;
   /** The response cache, and the prefix of its headers (`X-Svc-`). Absent: requests are answered without the cache. */
   cached?: { answers: ResponseCache; headerPrefix: string };
   /** The content log of inputs and outputs. Absent: content is not logged. */

@@ -2,16 +2,16 @@
 import type { Caller } from '../access/index.ts';
 import type { PromptCachingMode } from '../base/config.ts';
 import type { JsonDocument } from '../base/json.ts';
-import type { Asked, ServedFormat } from '../formats/conversation/format.ts';
+import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
 import type { SingleForm } from '../formats/single/index.ts';
 import type { Hit } from '../guardrails/index.ts';
 import type { RateLimitHold } from '../rate-limits/index.ts';
 import type { DataRegion } from '../spend/index.ts';
-import type { CacheWish } from './cached/wish.ts';
-import type { DebugTrail } from './debug.ts';
-import type { AnswerListener } from './listener.ts';
-import type { Sink } from './sink.ts';
-import type { ContentBounds } from './transcript.ts';
+import type { DebugTrail } from './answer/debug.ts';
+import type { AnswerListener } from './answer/listener.ts';
+import type { Sink } from './answer/sink.ts';
+import type { ContentBounds } from './answer/transcript.ts';
+import type { CacheWish } from './cache/wish.ts';
 
 /** A conversation. */
 export interface InferenceRequest extends AcceptedRequest {
@@ -29,7 +29,7 @@ export interface AcceptedRequest {
   id: string;
   /** Validated against the format's schema and rules. */
   document: JsonDocument;
-  asked: Asked;
+  facts: RequestFacts;
   caller: Caller;
   /** Wall time in ms at which the request's head arrived: the moment of acceptance. */
   startedAt: number;
@@ -47,7 +47,7 @@ export interface AcceptedRequest {
   /** The upstream's id of the answer whose prompt is compared with this one. */
   comparedId?: string | undefined;
   /** The request's rate limit hold; absent if no limit applies to its caller. */
-  standing?: RateLimitHold;
+  rateLimitHold?: RateLimitHold;
   /** Filter matches of guardrails; absent if there are none. */
   hits?: readonly Hit[] | undefined;
   about: RequestAbout;

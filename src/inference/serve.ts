@@ -1,40 +1,40 @@
 /**
  * One inference request from acceptance to its row: the table of contents. The stages, in order:
  *
- * 1. `pace` counts the request against rate limits, and `guard` applies the guardrail filters.
+ * 1. `admission` counts the request against rate limits and applies the guardrail filters.
  * 2. `routing` ranks the endpoints that may serve it.
- * 3. `cached` serves a repeated request that opted in.
+ * 3. `cache` serves a repeated request that opted in.
  * 4. `call` tries one endpoint after the other: `dispatch` reserves, journals and sends; the first answer goes out.
- * 5. `meter` and `record` turn its usage into cost and the row.
+ * 5. `accounting` turns its usage into cost and the row.
  */
 import type { Caller } from '../access/index.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { Endpoint } from '../catalog/index.ts';
-import type { Asked } from '../formats/conversation/format.ts';
+import type { RequestFacts } from '../formats/conversation/format.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
 import { policyOf } from '../guardrails/index.ts';
 import type { RateLimitHold } from '../rate-limits/index.ts';
-import { answerError, asGatewayError } from './answer.ts';
-import { findCached, wantsCache } from './cached/lookup.ts';
-import { Replay } from './cached/replay.ts';
+import { metadataOfRefusal, withRequestFilters } from './admission/guardrails.ts';
+import { attachRateLimitHold, countRequest } from './admission/rate-limits.ts';
+import { refuseDisabledTools, withDefaultModel } from './admission/workspace-rules.ts';
+import { answerError, asGatewayError } from './answer/error-response.ts';
+import { listen } from './answer/log-contents.ts';
+import { findCached, wantsCache } from './cache/lookup.ts';
+import { Replay } from './cache/replay.ts';
 import { Call } from './call.ts';
 import { ConversationTask } from './conversation.ts';
-import { Abandoned } from './dispatch.ts';
-import { guarded, metadataOfRefusal } from './guard.ts';
-import { listen } from './log-contents.ts';
-import { admit, attend } from './pace.ts';
 import type { InferenceParts } from './parts.ts';
-import { refuseDisabledTools, withDefaultModel } from './prescribed.ts';
 import type { AcceptedRequest, InferenceRequest, SingleRequest } from './request.ts';
 import { type CallersKeys, type Route, route, sessionKey } from './routing/index.ts';
 import { SingleTask } from './single.ts';
 import type { Task } from './task.ts';
+import { Abandoned } from './turns/dispatch.ts';
 
 /** Serves a conversation. Resolves when the row is settled. Never rejects: every error is sent to the client. */
 export function serve(request: InferenceRequest, parts: InferenceParts): Promise<void> {
   const { format } = request;
-  const asked = (document: JsonDocument) => format.asked(document.value);
-  return behindGuardrails(request, format, asked, parts, (guarded) => {
+  const facts = (document: JsonDocument) => format.facts(document.value);
+  return behindGuardrails(request, format, facts, parts, (guarded) => {
     listen(guarded, format.id, parts);
     return run(guarded, new ConversationTask(guarded, parts), parts);
   });
@@ -46,7 +46,7 @@ export function serveSingle<Request, Answer>(
   parts: InferenceParts,
 ): Promise<void> {
   const { form } = request;
-  return behindGuardrails(request, form, form.asked, parts, (guarded) => {
+  return behindGuardrails(request, form, form.facts, parts, (guarded) => {
     listen(guarded, form.id, parts);
     return run(guarded, new SingleTask(guarded, parts), parts);
   });
@@ -56,27 +56,27 @@ export function serveSingle<Request, Answer>(
 function behindGuardrails<R extends AcceptedRequest>(
   request: R,
   form: Pick<Task, 'encodeFailure'>,
-  asked: (document: JsonDocument) => Asked,
+  facts: (document: JsonDocument) => RequestFacts,
   parts: InferenceParts,
   run: (request: R) => Promise<void>,
 ): Promise<void> {
   const refused = (thrown: unknown): void => refuse(request, form, thrown, parts);
-  const goOn = (standing: RateLimitHold | undefined): Promise<void> => {
+  const goOn = (hold: RateLimitHold | undefined): Promise<void> => {
     let admitted: R;
     try {
-      if (standing !== undefined) attend(request, standing);
-      admitted = guarded(request, asked, parts);
+      if (hold !== undefined) attachRateLimitHold(request, hold);
+      admitted = withRequestFilters(request, facts, parts);
     } catch (thrown) {
       refused(thrown);
       return DONE;
     }
     const done = run(admitted);
     // Does nothing if the request's row has settled the hold already.
-    return standing === undefined ? done : done.finally(() => standing.settle(0));
+    return hold === undefined ? done : done.finally(() => hold.settle(0));
   };
   let counted: RateLimitHold | undefined | Promise<RateLimitHold>;
   try {
-    counted = admit(request.caller, request.startedAt, parts.pace, parts.clock);
+    counted = countRequest(request.caller, request.startedAt, parts.rateLimits, parts.clock);
   } catch (thrown) {
     refused(thrown);
     return DONE;
@@ -103,8 +103,8 @@ async function run(request: AcceptedRequest, task: Task, parts: InferenceParts):
     const refreshing = parts.refresh?.();
     if (refreshing !== undefined) await refreshing;
     let route = routeOf(request, task, parts);
-    if (request.asked.comparedId !== undefined) await parts.threads.compare(request);
-    if (request.asked.thread !== undefined) route = await parts.threads.route(route, request);
+    if (request.facts.comparedId !== undefined) await parts.threads.compare(request);
+    if (request.facts.thread !== undefined) route = await parts.threads.route(route, request);
     const answer = wantsCache(request, task, parts) ? await findCached(request, task, route, parts) : undefined;
     const call = answer ? new Replay(request, task, answer, parts) : new Call(request, task, route, parts);
     const slot = parts.running.add(call);
@@ -122,19 +122,19 @@ async function run(request: AcceptedRequest, task: Task, parts: InferenceParts):
 /** The endpoints that may serve the request, in order, under all rules of its caller. */
 export function routeOf(request: AcceptedRequest, task: Task, parts: InferenceParts): Route {
   const { caller, about, document } = request;
-  const asked = withDefaultModel(request.asked, caller, task.apiType);
+  const facts = withDefaultModel(request.facts, caller, task.apiType);
   const { health, credentials, statistics, sessions, random } = parts;
   return route(
     {
-      asked,
+      facts,
       promptBytes: task.promptBytes,
       servedBy: (endpoint) => task.servedBy(endpoint),
       session: (model) =>
         sessionKey({
           keyId: caller.keyId,
           model,
-          sessionId: asked.sessionId ?? about.sessionId,
-          cacheKey: asked.cacheKey,
+          sessionId: facts.sessionId ?? about.sessionId,
+          cacheKey: facts.cacheKey,
           body: document.bytes,
         }),
     },

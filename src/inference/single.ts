@@ -10,12 +10,12 @@ import type { Closing, FailureContext, Stamp } from '../formats/conversation/for
 import { addUsage } from '../formats/conversation/usage.ts';
 import type { Adapter, SingleFormId } from '../formats/single/index.ts';
 import type { ApiType } from '../spend/index.ts';
+import { type Metered, metered } from './accounting/meter.ts';
 import { MediaFetcher } from './media/fetch-media.ts';
-import { type Metered, metered } from './meter.ts';
 import type { InferenceParts } from './parts.ts';
 import type { SingleRequest } from './request.ts';
-import { SingleAttempt } from './single-attempt.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
+import { SingleAttempt } from './turns/single-attempt.ts';
 
 const API_TYPES: Record<SingleFormId, ApiType> = {
   embedding: 'embeddings',
@@ -112,13 +112,13 @@ export class SingleTask<Request, Answer> implements Task {
   }
 
   attempt(endpoint: Endpoint, { stamp, owner, user }: AttemptAbout): Attempt {
-    const { form, asked } = this.#request;
+    const { form, facts } = this.#request;
     const request = this.#decode();
     const adapter = this.#adapter(endpoint)!;
     const course = adapter.start(request, {
       model: endpoint.upstreamId,
       user,
-      stream: asked.stream,
+      stream: facts.stream,
       stamp,
       contextLength: endpoint.contextLength,
       providerId: endpoint.provider.id,
@@ -135,7 +135,7 @@ export class SingleTask<Request, Answer> implements Task {
           failure: (error) => form.events!.failure(error),
         },
       }),
-      stream: asked.stream,
+      stream: facts.stream,
       owner,
       clock: this.#parts.clock,
       egress: this.#parts.egress,

@@ -14,9 +14,9 @@ import type { WholeBody } from '../formats/single/index.ts';
 import type { Hit } from '../guardrails/index.ts';
 import type { Delivery, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import type { ApiType } from '../spend/index.ts';
-import type { Metered } from './meter.ts';
-import type { ToolCallCounts } from './tool-calls.ts';
-import type { Transcript } from './transcript.ts';
+import type { Metered } from './accounting/meter.ts';
+import type { Transcript } from './answer/transcript.ts';
+import type { ToolCallCounts } from './turns/tool-calls.ts';
 
 export interface Task {
   readonly apiType: ApiType;

@@ -99,7 +99,7 @@ function inferenceParts(
     catalog: () => live.catalog,
     refresh: refresher(parts.changes.freshness, [ownKeys, parts.balance]),
     cached: { answers: cache, headerPrefix: namespace.headerPrefix },
-    pace: { limiter, defaults: () => live.settings.rateLimits },
+    rateLimits: { limiter, defaults: () => live.settings.rateLimits },
     attempted: ({ id }, outcome) => observability.attempted(id, outcome),
     concurrency: new Concurrency(),
     credentials: new Credentials(health),

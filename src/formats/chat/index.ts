@@ -4,7 +4,6 @@
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { renewed } from '../conversation/renewal.ts';
-import { asked, callIds } from './asked.ts';
 import { check } from './check.ts';
 import { debugEvent } from './debug-event.ts';
 import { decode } from './decode.ts';
@@ -14,6 +13,7 @@ import { encode } from './encode.ts';
 import { encodeFailure } from './encode-failure.ts';
 import { encodeReply } from './encode-reply.ts';
 import { ChatEncoder } from './encoder.ts';
+import { callIds, facts } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
@@ -25,7 +25,7 @@ export const chat: ServedFormat & SpokenFormat = {
   path: '/chat/completions',
   schema,
   check,
-  asked,
+  facts,
   decode,
   callIds,
   encodeReply,

@@ -136,7 +136,7 @@ test('null and unknown fields are accepted', () => {
 });
 
 test('the facts of a request are read', () => {
-  const asked = chat.asked({
+  const asked = chat.facts({
     model: 'a/b',
     models: ['c/d', 'a/b', 'c/d', 'e/f'],
     messages: [
@@ -172,7 +172,7 @@ test('the facts of a request are read', () => {
     media: { images: 2, documents: 0 },
     needs: { inputs: ['image'], outputs: [], features: [], parameters: [] },
   });
-  assert.deepEqual(chat.asked({ models: ['c/d', 'e/f'], messages: [] }).model, 'c/d');
+  assert.deepEqual(chat.facts({ models: ['c/d', 'e/f'], messages: [] }).model, 'c/d');
 });
 
 /** The upstream body of a relayed request. */

@@ -117,7 +117,7 @@ export const completion: SingleForm<CompletionRequest, CompletionAnswer> = {
   id: 'completion',
   schema,
   check,
-  asked: (document) => ({
+  facts: (document) => ({
     ...askedOf(document, { images: 0, documents: 0 }, document.structure['stream'] === true),
     maxOutputTokens: decode(document).maxTokens,
   }),

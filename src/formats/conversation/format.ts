@@ -18,7 +18,7 @@ export type { ProviderPreferences } from './preferences.ts';
 /**
  * The facts of a request that the gateway itself needs, independent of its format. Texts are as the client sent them.
  */
-export interface Asked {
+export interface RequestFacts {
   model: string | undefined;
   /** Further models, in order, excluding `model`. */
   fallbackModels: string[];
@@ -221,7 +221,7 @@ export interface ServedFormat {
   readonly schema: TSchema;
   /** Rules a schema cannot express; throws GatewayError 400 with the path, also for unsupported features. */
   check(body: unknown): void;
-  asked(body: unknown): Asked;
+  facts(body: unknown): RequestFacts;
   decode(body: unknown): Conversation;
   /** Ids of the tool calls in the request's history. */
   callIds(body: unknown): string[];

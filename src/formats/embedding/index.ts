@@ -30,7 +30,7 @@ export const embedding: SingleForm<EmbeddingRequest, EmbeddingAnswer> = {
   id: 'embedding',
   schema,
   check,
-  asked: (document) => askedOf(document, mediaOf(document)),
+  facts: (document) => askedOf(document, mediaOf(document)),
   decode,
   longest: longestInput,
   most({ document, count }, { contextLength }) {

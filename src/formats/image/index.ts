@@ -32,7 +32,7 @@ export const image: SingleForm<ImageRequest, ImageAnswer> = {
   id: 'image',
   schema,
   check,
-  asked: (document) =>
+  facts: (document) =>
     askedOf(document, { images: imagesIn(document), documents: 0 }, document.structure['stream'] === true),
   decode,
   remote: remoteReferences,

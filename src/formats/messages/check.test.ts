@@ -131,7 +131,7 @@ test('the facts of a request are read', () => {
       },
     ],
   };
-  assert.deepEqual(messages.asked(request), {
+  assert.deepEqual(messages.facts(request), {
     model: 'm',
     fallbackModels: ['b'],
     fallbackOnRefusal: true,
@@ -144,7 +144,7 @@ test('the facts of a request are read', () => {
     user: 'alice',
     sessionId: 's',
   });
-  const plain = messages.asked(body({ models: ['m', 'c'], user: 'bob', metadata: { user_id: 'alice' } }));
+  const plain = messages.facts(body({ models: ['m', 'c'], user: 'bob', metadata: { user_id: 'alice' } }));
   assert.deepEqual(
     [plain.fallbackModels, plain.fallbackOnRefusal, plain.user, plain.stream],
     [['c'], false, 'bob', false],

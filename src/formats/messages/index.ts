@@ -4,7 +4,6 @@
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { renewed } from '../conversation/renewal.ts';
-import { asked, callIds } from './asked.ts';
 import { check } from './check.ts';
 import { decode } from './decode.ts';
 import { decodeReply } from './decode-reply.ts';
@@ -12,6 +11,7 @@ import { MessagesDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
 import { encodeReply } from './encode-reply.ts';
 import { MessagesEncoder } from './encoder.ts';
+import { callIds, facts } from './facts.ts';
 import { decodeFailure, encodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
@@ -36,7 +36,7 @@ export const messages: ServedFormat & SpokenFormat = {
   path: '/messages',
   schema,
   check,
-  asked,
+  facts,
   decode,
   callIds,
   ownFeatures: ['mcp_servers', 'container'],

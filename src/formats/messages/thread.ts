@@ -4,7 +4,7 @@
  */
 import { invalidField } from '../../base/errors.ts';
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
-import type { Asked, EncodeTarget } from '../conversation/format.ts';
+import type { EncodeTarget, RequestFacts } from '../conversation/format.ts';
 
 const THREAD = 'thread';
 
@@ -21,7 +21,7 @@ export function checkThread(request: Fields): void {
 }
 
 /** Returns undefined for a request without a thread. */
-export function threadOf(request: Fields): Asked['thread'] {
+export function threadOf(request: Fields): RequestFacts['thread'] {
   const thread = request[THREAD];
   if (!isFields(thread)) return undefined;
   const previousId = textOrUndefined(thread['previous_message_id']);

@@ -26,7 +26,7 @@ export const rerank: SingleForm<RerankRequest, RerankAnswer> = {
   id: 'rerank',
   schema,
   check,
-  asked: (document) => askedOf(document, { images: imagesIn(document), documents: 0 }),
+  facts: (document) => askedOf(document, { images: imagesIn(document), documents: 0 }),
   decode,
   longest: longestPair,
   most(request) {

@@ -3,7 +3,6 @@
  * encoders and the relay between them. Pure functions only. Responses are not stored on either side.
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
-import { asked, callIds } from './asked.ts';
 import { check } from './check.ts';
 import { decode } from './decode.ts';
 import { decodeReply } from './decode-reply.ts';
@@ -11,6 +10,7 @@ import { ResponsesDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
 import { encodeFailure, encodeReply } from './encode-reply.ts';
 import { ResponsesEncoder } from './encoder.ts';
+import { callIds, facts } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { echo, renew } from './response.ts';
@@ -23,7 +23,7 @@ export const responses: ServedFormat & SpokenFormat = {
   path: '/responses',
   schema,
   check,
-  asked,
+  facts,
   echo,
   decode,
   callIds,

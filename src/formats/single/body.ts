@@ -3,7 +3,7 @@ import Type, { type TSchema } from 'typebox';
 import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { textOrUndefined } from '../conversation/fields.ts';
-import type { Asked } from '../conversation/format.ts';
+import type { RequestFacts } from '../conversation/format.ts';
 import { checkPreferences, PreferencesSchema, readPreferences } from '../conversation/preferences.ts';
 
 /** Members that only the gateway reads. `user` is sent hashed, if at all. */
@@ -22,7 +22,7 @@ export function checkCommon(document: JsonDocument): void {
   if (String(document.member('model')).trim() === '') throw invalidField('model', 'must not be empty');
 }
 
-export function askedOf(document: JsonDocument, media: Asked['media'], stream = false): Asked {
+export function askedOf(document: JsonDocument, media: RequestFacts['media'], stream = false): RequestFacts {
   const user = textOrUndefined(document.member('user'));
   const sessionId = textOrUndefined(document.member('session_id'));
   return {

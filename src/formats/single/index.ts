@@ -8,7 +8,7 @@ import type { GatewayError } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
-import type { Asked, Closing, FailureContext, Stamp } from '../conversation/format.ts';
+import type { Closing, FailureContext, RequestFacts, Stamp } from '../conversation/format.ts';
 import type { Renewal } from '../conversation/renewal.ts';
 
 export type SingleFormId = 'embedding' | 'rerank' | 'image' | 'completion';
@@ -20,7 +20,7 @@ export interface SingleForm<Request, Answer> {
   readonly schema: TSchema;
   /** Rules that the schema cannot express. Throws GatewayError 400 with the field path. */
   check(document: JsonDocument): void;
-  asked(document: JsonDocument): Asked;
+  facts(document: JsonDocument): RequestFacts;
   /** @param fetched media of the `remote` URLs; references missing from it are left out */
   decode(document: JsonDocument, fetched?: ReadonlyMap<string, FetchedMedium>): Request;
   /** Bytes that must fit into one context: the longest of several inputs. Default: the whole body. */

@@ -52,9 +52,9 @@ export class Credentials {
   }
 
   /** A request carries the credential: the first one after a cooldown probes it. */
-  asked({ id }: Credential, endpoint: Endpoint): void {
-    this.#health.asked(id);
-    this.#health.asked(`${id}:${endpoint.modelId}`);
+  attempted({ id }: Credential, endpoint: Endpoint): void {
+    this.#health.attempted(id);
+    this.#health.attempted(`${id}:${endpoint.modelId}`);
   }
 
   /** A call with the credential succeeded: ends its cooldown. */

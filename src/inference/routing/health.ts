@@ -44,7 +44,7 @@ export class Health {
    * A request is sent to `id`. The first one after a cooldown is a probe: until it succeeds, other requests prefer
    * other endpoints, so a silent upstream delays one request per period instead of all of them.
    */
-  asked(id: string): void {
+  attempted(id: string): void {
     const until = this.#until.get(id);
     if (until === undefined) return;
     const now = this.#clock.monotonic();

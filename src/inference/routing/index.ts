@@ -10,8 +10,8 @@
  *     health, credentials   cooldowns after failures
  *
  * Routing reads only memory and never waits. Per-model data is prepared once (`prepared.ts`), and a model with one
- * endpoint is not sorted at all. Not here: the attempts (`inference/dispatch.ts`) and what follows a failure
- * (`inference/decide.ts`).
+ * endpoint is not sorted at all. Not here: the attempts (`inference/turns/dispatch.ts`) and what follows a failure
+ * (`inference/turns/verdict.ts`).
  */
 export { type Credential, Credentials, wayOf } from './credentials.ts';
 export { Health } from './health.ts';

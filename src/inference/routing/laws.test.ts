@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { EndpointFigures } from '../../catalog/index.ts';
 import { NO_FIGURES } from '../../catalog/index.ts';
-import type { Asked } from '../../formats/conversation/format.ts';
+import type { RequestFacts } from '../../formats/conversation/format.ts';
 import type { ProviderPreferences, SortMetric } from '../../formats/conversation/preferences.ts';
 import { askedWith, catalogFrom, providersIn, type RoutedProvider, routingWorld } from '../../testing/laws/routing.ts';
 import { inOrder, type Live, lot, type Wanted } from './order.ts';
@@ -43,7 +43,7 @@ const preferences: fc.Arbitrary<ProviderPreferences> = fc.record(
   { requiredKeys: [] },
 );
 
-const needs: fc.Arbitrary<Asked['needs']> = some(
+const needs: fc.Arbitrary<RequestFacts['needs']> = some(
   fc.record({
     inputs: fc.constantFrom([], ['image']),
     outputs: fc.constant([]),
@@ -52,7 +52,7 @@ const needs: fc.Arbitrary<Asked['needs']> = some(
   }),
 );
 
-const asked = fc.record({ provider: preferences, needs }).map((one) => askedWith(one as Partial<Asked>));
+const asked = fc.record({ provider: preferences, needs }).map((one) => askedWith(one as Partial<RequestFacts>));
 const policy = fc.record({
   zdr: fc.boolean(),
   allowTraining: fc.boolean(),
@@ -79,7 +79,7 @@ test('the order in which rules are applied does not matter', () => {
 });
 
 test('an additional preference never brings an endpoint back', () => {
-  const kept = (list: readonly PreparedEndpoint[], request: Asked, size: number, account: RoutingPolicy) => {
+  const kept = (list: readonly PreparedEndpoint[], request: RequestFacts, size: number, account: RoutingPolicy) => {
     const rules = rulesFor(request, size, account);
     return new Set(ids(list.filter((one) => rules.every((rule) => rule.keeps(one)))));
   };

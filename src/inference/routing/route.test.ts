@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Asked } from '../../formats/conversation/format.ts';
+import type { RequestFacts } from '../../formats/conversation/format.ts';
 import { providersIn, type RoutingWorld, refusalIn, routeIn, routingWorld } from '../../testing/laws/routing.ts';
 import { sessionKey } from './index.ts';
 
@@ -11,7 +11,7 @@ const THREE = [
   { id: 'three', name: 'Three', region: 'us' },
 ];
 
-const PLACES: [string, Asked['provider'], string[]][] = [
+const PLACES: [string, RequestFacts['provider'], string[]][] = [
   ['with equal prices and lots, in the configured order', {}, ['one', 'two', 'three']],
   ['`order` first, then the others', { order: ['three'] }, ['three', 'one', 'two']],
   ['`order` in its own order', { order: ['three', 'two'] }, ['three', 'two', 'one']],
@@ -33,7 +33,7 @@ for (const [name, provider, expected] of PLACES) {
 }
 
 test('further models come after every endpoint of the previous one', () => {
-  const tried = (asked: Partial<Asked>) =>
+  const tried = (asked: Partial<RequestFacts>) =>
     routeIn(routingWorld(THREE), asked).candidates.map(({ endpoint, rank }) => `${rank} ${endpoint.id}`);
   assert.deepEqual(tried({ fallbackModels: ['a/other'] }), ['0 one:a/m', '0 two:a/m', '0 three:a/m', '1 two:a/other']);
   assert.deepEqual(tried({ model: undefined, fallbackModels: ['a/other'] }), ['0 two:a/other']);
@@ -51,7 +51,7 @@ test('an endpoint in cooldown is tried last, and is still tried if it is the onl
 });
 
 /** `provider model` of each candidate, in order. */
-function endpointsIn(world: RoutingWorld, asked: Partial<Asked>): string[] {
+function endpointsIn(world: RoutingWorld, asked: Partial<RequestFacts>): string[] {
   return routeIn(world, asked).candidates.map(({ endpoint }) => endpoint.id);
 }
 
@@ -101,10 +101,10 @@ test('a session leads its own model only, and not while its endpoint is in coold
 test('after a cooldown one request probes the endpoint, and the others stay away until the probe succeeds', () => {
   const world = routingWorld(THREE);
   world.health.rest('one:a/m', FAILED);
-  world.health.asked('one:a/m');
+  world.health.attempted('one:a/m');
   world.clock.advance(30_001);
   assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
-  world.health.asked('one:a/m');
+  world.health.attempted('one:a/m');
   assert.deepEqual(providersIn(world, {}), ['two', 'three', 'one']);
   world.health.recovered('one:a/m');
   assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
@@ -112,7 +112,7 @@ test('after a cooldown one request probes the endpoint, and the others stay away
   // A probe without an outcome, such as one whose client disconnects, gives way to the next one.
   world.health.rest('one:a/m', FAILED);
   world.clock.advance(30_001);
-  world.health.asked('one:a/m');
+  world.health.attempted('one:a/m');
   world.clock.advance(30_001);
   assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
 });
@@ -171,7 +171,7 @@ const VARIED = [
 const needs = { inputs: [], outputs: [], features: [], parameters: [] };
 
 /** The endpoints that the rule leaves, and its name in the error when none is left. */
-const RULES: [string, Partial<Asked>, string[], string][] = [
+const RULES: [string, Partial<RequestFacts>, string[], string][] = [
   ['zdr', { provider: { zdr: true } }, ['good'], 'data_policy:zdr'],
   ['data_collection', { provider: { data_collection: 'deny' } }, ['good'], 'data_policy:training'],
   ['quantizations', { provider: { quantizations: ['fp8'] } }, ['good'], 'quantization'],
@@ -292,7 +292,7 @@ const account = (policy: Partial<RoutingWorld['policy']>): RoutingWorld => {
 };
 
 test('the account settings apply to every request, and unknown policies of an endpoint count as the worst', () => {
-  const left = (policy: Partial<RoutingWorld['policy']>, provider: Asked['provider'] = {}) =>
+  const left = (policy: Partial<RoutingWorld['policy']>, provider: RequestFacts['provider'] = {}) =>
     providersIn(account(policy), { provider });
   assert.equal(left({}).length, 6);
   assert.deepEqual(left({ zdr: true }), ['strict', 'safety']);

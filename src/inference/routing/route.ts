@@ -2,7 +2,7 @@
 import { GatewayError } from '../../base/errors.ts';
 import type { OwnKey } from '../../byok/index.ts';
 import type { Catalog, Endpoint, EndpointStatistics, Model, RoutingVariant } from '../../catalog/index.ts';
-import type { Asked } from '../../formats/conversation/format.ts';
+import type { RequestFacts } from '../../formats/conversation/format.ts';
 import type { SortMetric } from '../../formats/conversation/preferences.ts';
 import type { Policy } from '../../guardrails/index.ts';
 import type { Credentials } from './credentials.ts';
@@ -35,7 +35,7 @@ export interface Route {
 }
 
 export interface RoutingRequest {
-  asked: Asked;
+  facts: RequestFacts;
   promptBytes: number;
   /** Whether the endpoint has the operation for its model. */
   servedBy(endpoint: Endpoint): boolean;
@@ -72,11 +72,11 @@ const NO_KEYS: readonly OwnKey[] = [];
  * endpoint, 404 if privacy or another constraint does
  */
 export function route(request: RoutingRequest, parts: RoutingParts): Route {
-  const { asked } = request;
-  if (asked.model === undefined && asked.fallbackModels.length === 0) {
+  const { facts } = request;
+  if (facts.model === undefined && facts.fallbackModels.length === 0) {
     throw new GatewayError('invalid_request', 'model is required: no default model is configured', { path: 'model' });
   }
-  const names = asked.model === undefined ? asked.fallbackModels : [asked.model, ...asked.fallbackModels];
+  const names = facts.model === undefined ? facts.fallbackModels : [facts.model, ...facts.fallbackModels];
   const models = names.map((name) => {
     const model = parts.catalog.find(name);
     if (model === undefined) {
@@ -85,7 +85,7 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
     }
     return model;
   });
-  const rules = rulesFor(asked, request.promptBytes, parts.policy, parts);
+  const rules = rulesFor(facts, request.promptBytes, parts.policy, parts);
   const { ownKeys } = parts;
   const onlyOwn = ownKeys && ownKeysOnly(ownKeys);
   const kept = models.map((model, rank) => admitted(model, rank, { rules, ownKeys, onlyOwn }, request));
@@ -108,7 +108,7 @@ function nearModel(name: string, request: RoutingRequest, parts: RoutingParts): 
   const near = parts.catalog.near(name);
   const model = near === undefined ? undefined : parts.catalog.find(near);
   if (model === undefined) return undefined;
-  const rules = rulesFor(request.asked, request.promptBytes, parts.policy, parts);
+  const rules = rulesFor(request.facts, request.promptBytes, parts.policy, parts);
   const { ownKeys } = parts;
   const onlyOwn = ownKeys && ownKeysOnly(ownKeys);
   return admitted(model, 0, { rules, ownKeys, onlyOwn }, request).length > 0 ? near : undefined;
@@ -128,11 +128,11 @@ function admitted(
   { rules, ownKeys, onlyOwn }: Admission,
   request: RoutingRequest,
 ): Choice[] {
-  const { asked } = request;
-  const tiers = wantedTiers(asked.serviceTier, model.variant);
+  const { facts } = request;
+  const tiers = wantedTiers(facts.serviceTier, model.variant);
   const choices: Choice[] = [];
   for (const prepared of prepare(model)) {
-    if (!request.servedBy(prepared.endpoint) || !isOffered(prepared, tiers, asked)) continue;
+    if (!request.servedBy(prepared.endpoint) || !isOffered(prepared, tiers, facts)) continue;
     const shared = rules.every((rule) => rule.keeps(prepared)) && (onlyOwn?.keeps(prepared) ?? true);
     const keys = ownKeys === undefined ? NO_KEYS : fittingKeys(prepared, ownKeys.of(prepared.endpoint), rules);
     if (shared || keys.length > 0) choices.push({ ...prepared, rank, keys, shared });
@@ -142,17 +142,17 @@ function admitted(
 
 /** Whether an endpoint would be left if this machine could decrypt all of the caller's BYOK credentials. */
 function lacksKey(model: Model, rules: readonly Rule[], ownKeys: CallersKeys, request: RoutingRequest): boolean {
-  const tiers = wantedTiers(request.asked.serviceTier, model.variant);
+  const tiers = wantedTiers(request.facts.serviceTier, model.variant);
   return prepare(model).some(
     (prepared) =>
       request.servedBy(prepared.endpoint) &&
-      isOffered(prepared, tiers, request.asked) &&
+      isOffered(prepared, tiers, request.facts) &&
       fittingKeys(prepared, ownKeys.unopened(prepared.endpoint), rules).length > 0,
   );
 }
 
 /** An endpoint of a service tier is offered only to requests for that tier, also by its slug (`acme/priority`). */
-function isOffered({ endpoint, slugs }: PreparedEndpoint, tiers: WantedTiers, { provider }: Asked): boolean {
+function isOffered({ endpoint, slugs }: PreparedEndpoint, tiers: WantedTiers, { provider }: RequestFacts): boolean {
   const tier = endpoint.tier?.name;
   if (tier === undefined || tierPlace(tier, tiers) !== undefined) return true;
   const slug = `${endpoint.provider.id}/${tier}`;
@@ -165,20 +165,20 @@ function ordered(
   kept: readonly (readonly Choice[])[],
   variant: RoutingVariant | undefined,
   session: SessionKey | undefined,
-  { asked, promptBytes }: RoutingRequest,
+  { facts, promptBytes }: RoutingRequest,
   parts: RoutingParts,
 ): readonly Candidate[] {
   // The common case: one model with one endpoint.
   if (kept.length === 1 && kept[0]!.length === 1) return expanded(kept[0]!, parts.health);
-  const { provider, serviceTier, needs } = asked;
-  const { by, partition } = sortOf(asked, variant, parts.defaultSort ?? undefined);
+  const { provider, serviceTier, needs } = facts;
+  const { by, partition } = sortOf(facts, variant, parts.defaultSort ?? undefined);
   const wanted: Wanted = {
     order: provider.order ?? [],
     sort: by,
     tools: needs?.features.includes('tools') ?? false,
     minThroughput: provider.preferred_min_throughput,
     maxLatency: provider.preferred_max_latency,
-    promptTokens: asked.media.images + asked.media.documents > 0 ? 0 : promptBytes / USUAL_BYTES_PER_TOKEN,
+    promptTokens: facts.media.images + facts.media.documents > 0 ? 0 : promptBytes / USUAL_BYTES_PER_TOKEN,
   };
   const tiers = wantedTiers(serviceTier, variant);
   const live: Live = {
@@ -189,7 +189,7 @@ function ordered(
   };
   const groups = partition === 'none' ? [kept.flat()] : kept;
   return coolingLast(
-    groups.map((group) => expanded(first(inOrder(group, wanted, live), session, asked, parts), parts.health)),
+    groups.map((group) => expanded(first(inOrder(group, wanted, live), session, facts, parts), parts.health)),
     parts,
   );
 }
@@ -219,7 +219,7 @@ function isCooling({ endpoint, own }: Candidate, parts: RoutingParts): boolean {
 function first(
   choices: readonly Choice[],
   session: SessionKey | undefined,
-  { provider }: Asked,
+  { provider }: RequestFacts,
   parts: RoutingParts,
 ): readonly Choice[] {
   let result = choices;
@@ -249,7 +249,11 @@ const BY_VARIANT: Readonly<Record<RoutingVariant, SortMetric>> = {
   exacto: 'exacto',
 };
 
-function sortOf({ provider: { sort } }: Asked, variant: RoutingVariant | undefined, otherwise: SortMetric | undefined) {
+function sortOf(
+  { provider: { sort } }: RequestFacts,
+  variant: RoutingVariant | undefined,
+  otherwise: SortMetric | undefined,
+) {
   const given = typeof sort === 'string' ? { by: sort } : (sort ?? {});
   return {
     by: given.by ?? (variant === undefined ? otherwise : BY_VARIANT[variant]),

@@ -5,7 +5,7 @@
 import type { AccountSettings, Pricing } from '../../base/config.ts';
 import { type Price, parsePrice } from '../../base/money.ts';
 import type { Catalog, Endpoint } from '../../catalog/index.ts';
-import type { Asked, Needs } from '../../formats/conversation/format.ts';
+import type { Needs, RequestFacts } from '../../formats/conversation/format.ts';
 import type { MaxPrice } from '../../formats/conversation/preferences.ts';
 import { OPEN_POLICY, type Policy } from '../../guardrails/index.ts';
 import { isNamed, type PreparedEndpoint, prepareEndpoint } from './prepared.ts';
@@ -43,13 +43,18 @@ export interface Guarded {
 }
 
 /** The rules of this request; empty for most requests. */
-export function rulesFor(asked: Asked, promptBytes: number, policy: RoutingPolicy, guarded?: Guarded): readonly Rule[] {
+export function rulesFor(
+  facts: RequestFacts,
+  promptBytes: number,
+  policy: RoutingPolicy,
+  guarded?: Guarded,
+): readonly Rule[] {
   const rules: Rule[] = [];
-  addLists(rules, asked);
-  addPrivacy(rules, asked, policy, guarded?.guardrails);
+  addLists(rules, facts);
+  addPrivacy(rules, facts, policy, guarded?.guardrails);
   if (guarded !== undefined) addGuardrails(rules, guarded);
-  addConstraints(rules, asked, promptBytes);
-  if (asked.needs !== undefined) addNeeds(rules, asked.needs, asked.provider.require_parameters === true);
+  addConstraints(rules, facts, promptBytes);
+  if (facts.needs !== undefined) addNeeds(rules, facts.needs, facts.provider.require_parameters === true);
   return rules;
 }
 
@@ -64,7 +69,7 @@ export function leavesEndpoint(policy: RoutingPolicy, endpoint: Endpoint, guarde
   return rules.every((rule) => rule.keeps(prepareEndpoint(endpoint, 0)));
 }
 
-function addLists(rules: Rule[], { provider: { only, ignore } }: Asked): void {
+function addLists(rules: Rule[], { provider: { only, ignore } }: RequestFacts): void {
   const list = { name: 'allowed_providers', kind: 'list' } as const;
   if (only?.length) rules.push({ ...list, path: 'provider.only', keeps: (candidate) => isNamed(candidate, only) });
   if (ignore?.length) {
@@ -75,7 +80,7 @@ function addLists(rules: Rule[], { provider: { only, ignore } }: Asked): void {
 /** Unknown data policies count as the worst (`UNKNOWN_DATA_POLICY`), so these rules fail closed. */
 function addPrivacy(
   rules: Rule[],
-  { provider }: Pick<Asked, 'provider'>,
+  { provider }: Pick<RequestFacts, 'provider'>,
   policy: RoutingPolicy,
   guardrails: Policy = OPEN_POLICY,
 ): void {
@@ -108,7 +113,7 @@ function addGuardrails(rules: Rule[], { guardrails, catalog }: Guarded): void {
   }
 }
 
-function addConstraints(rules: Rule[], { provider, media }: Asked, promptBytes: number): void {
+function addConstraints(rules: Rule[], { provider, media }: RequestFacts, promptBytes: number): void {
   const { quantizations, max_price: limits } = provider;
   const constraint = (name: string, path: string, keeps: Rule['keeps']): void => {
     rules.push({ name, kind: 'constraint', path, keeps });

@@ -12,7 +12,7 @@ import { type Catalog, type Endpoint, NO_FIGURES } from '../../catalog/index.ts'
 import { createEgress } from '../../egress/index.ts';
 import type { FormatId } from '../../formats/conversation/conversation.ts';
 import { chat, messages, responses } from '../../formats/index.ts';
-import { Concurrency } from '../../inference/concurrency.ts';
+import { Concurrency } from '../../inference/admission/concurrency.ts';
 import {
   Credentials,
   Health,
@@ -294,7 +294,7 @@ function requestOf({ served, stream, more, messages: given }: PipelineRequest, s
     id: 'gen-recorded',
     format,
     document,
-    asked: format.asked(document.value),
+    facts: format.facts(document.value),
     caller: CALLER,
     startedAt: Date.UTC(2026, 0, 1),
     sink,

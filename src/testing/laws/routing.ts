@@ -4,7 +4,7 @@ import { DEFAULT_ACCOUNT } from '../../base/config/section-readers.ts';
 import { loadConfig } from '../../base/config.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { buildCatalog, type Catalog, type EndpointFigures, NO_FIGURES } from '../../catalog/index.ts';
-import type { Asked } from '../../formats/conversation/format.ts';
+import type { RequestFacts } from '../../formats/conversation/format.ts';
 import { Credentials } from '../../inference/routing/credentials.ts';
 import {
   Health,
@@ -70,7 +70,7 @@ export function routingWorld(
   };
 }
 
-export function askedWith(asked: Partial<Asked> = {}): Asked {
+export function askedWith(facts: Partial<RequestFacts> = {}): RequestFacts {
   return {
     model: 'a/m',
     fallbackModels: [],
@@ -79,7 +79,7 @@ export function askedWith(asked: Partial<Asked> = {}): Asked {
     stream: false,
     choices: 1,
     media: { images: 0, documents: 0 },
-    ...asked,
+    ...facts,
   };
 }
 
@@ -88,10 +88,10 @@ export interface RouteOptions {
   session?: SessionKey;
 }
 
-export function routeIn(world: RoutingParts, asked: Partial<Asked>, options: RouteOptions = {}): Route {
+export function routeIn(world: RoutingParts, facts: Partial<RequestFacts>, options: RouteOptions = {}): Route {
   return route(
     {
-      asked: askedWith(asked),
+      facts: askedWith(facts),
       promptBytes: options.promptBytes ?? 100,
       servedBy: () => true,
       session: () => options.session,
@@ -101,13 +101,13 @@ export function routeIn(world: RoutingParts, asked: Partial<Asked>, options: Rou
 }
 
 /** The providers in the order in which they are tried. */
-export function providersIn(world: RoutingParts, asked: Partial<Asked>, options?: RouteOptions): string[] {
-  return routeIn(world, asked, options).candidates.map(({ endpoint }) => endpoint.provider.id);
+export function providersIn(world: RoutingParts, facts: Partial<RequestFacts>, options?: RouteOptions): string[] {
+  return routeIn(world, facts, options).candidates.map(({ endpoint }) => endpoint.provider.id);
 }
 
-export function refusalIn(world: RoutingParts, asked: Partial<Asked>, options?: RouteOptions): GatewayError {
+export function refusalIn(world: RoutingParts, facts: Partial<RequestFacts>, options?: RouteOptions): GatewayError {
   try {
-    routeIn(world, asked, options);
+    routeIn(world, facts, options);
   } catch (error) {
     if (error instanceof GatewayError) return error;
     throw error;

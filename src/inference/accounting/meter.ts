@@ -1,0 +1,178 @@
+/** Turns token counts into cost: one path for streamed and whole, relayed and translated answers. Pure. */
+import { type Nano, nanoFromPrice, usdFromNano } from '../../base/money.ts';
+import { type Endpoint, type PricingOf, priceOf } from '../../catalog/index.ts';
+import type { Usage } from '../../formats/conversation/conversation.ts';
+import type { Cost } from '../../formats/conversation/format.ts';
+import { callsOf } from '../../formats/conversation/usage.ts';
+
+export interface Metered {
+  usage: Usage;
+  /**
+   * True when the counts are estimated from bytes, in whole or in part, because the upstream reported no usage for
+   * them.
+   */
+  estimated: boolean;
+  /** The cost charged to credits. */
+  costNano: Nano;
+  /** The cost that the provider charges to the customer's own account (BYOK). */
+  byokNano: Nano;
+  cacheDiscountNano: bigint | null;
+  /** The cost as the response's `usage` shows it. */
+  cost: Cost;
+}
+
+/** Estimates the tokens of a text whose tokenizer is unknown: about four bytes a token in all of them. */
+export function estimateTokens(bytes: number): number {
+  return Math.ceil(bytes / 4);
+}
+
+/**
+ * @param reported the upstream's counts; undefined if it reported none
+ * @param promptBytes size of the request body
+ * @param outputBytes size of the output text
+ * @param images number of images in the prompt, for models that charge per image
+ * @param uncountedBytes output bytes of an incomplete answer after the last report: some upstreams report only at the
+ * start of a stream, when next to nothing is written
+ * @param uncountedPromptBytes the same for the prompt, for an answer of several upstream calls
+ * @param pricingOf prices of other models that the upstream called in this answer
+ */
+export function meter(
+  endpoint: Endpoint,
+  reported: Usage | undefined,
+  promptBytes: number,
+  outputBytes: number,
+  {
+    uncountedBytes = 0,
+    uncountedPromptBytes = 0,
+    images = 0,
+    pricingOf,
+  }: { uncountedBytes?: number; uncountedPromptBytes?: number; images?: number; pricingOf?: PricingOf } = {},
+): Metered {
+  // An upstream that answered read and wrote something: a zero next to a non-zero count means it was not reported.
+  const unread = reported !== undefined && reported.output > 0 && inputOf(reported) === 0;
+  const unwritten = reported !== undefined && reported.output === 0 && inputOf(reported) > 0;
+  const lackingPromptBytes = unread ? promptBytes : uncountedPromptBytes;
+  const lackingBytes = unwritten ? outputBytes : uncountedBytes;
+  const estimated = reported === undefined || lackingBytes + lackingPromptBytes > 0;
+  const usage =
+    reported === undefined
+      ? { ...UNREPORTED, input: estimateTokens(promptBytes), output: estimateTokens(outputBytes) }
+      : estimated
+        ? {
+            ...reported,
+            input: reported.input + estimateTokens(lackingPromptBytes),
+            output: reported.output + estimateTokens(lackingBytes),
+          }
+        : reported;
+  return metered(endpoint, usage, estimated, images, [], pricingOf);
+}
+
+function inputOf({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number {
+  return input + cacheRead + cacheWrite5m + cacheWrite1h;
+}
+
+/** The cost of a usage at an endpoint. */
+export function metered(
+  endpoint: Endpoint,
+  usage: Usage,
+  estimated: boolean,
+  images = 0,
+  words: readonly string[] = [],
+  pricingOf?: PricingOf,
+): Metered {
+  if (endpoint.pricing === null) {
+    const cost = costView(null, 0n, 0n);
+    return { usage, estimated, costNano: 0n, byokNano: 0n, cacheDiscountNano: null, cost };
+  }
+  const bill = priceOf(usage, endpoint.pricing, images, words, pricingOf);
+  return {
+    usage,
+    estimated: estimated || callsUnknownModel(usage, pricingOf),
+    costNano: bill.totalNano,
+    byokNano: 0n,
+    cacheDiscountNano: cacheDiscount(usage, endpoint, pricingOf),
+    cost: costView(bill.totalNano, bill.promptNano, bill.completionNano),
+  };
+}
+
+/**
+ * Adds the cost of hedged attempts that were aborted to an answer. The usage remains the answer's own; the cost covers
+ * all attempts and counts as estimated.
+ */
+export function withLosses(answer: Metered, losses: readonly Metered[]): Metered {
+  if (losses.length === 0) return answer;
+  const sum = (read: (metered: Metered) => number) => losses.reduce((total, each) => total + read(each), read(answer));
+  const costNano = losses.reduce((total, each) => total + each.costNano, answer.costNano);
+  const byokNano = losses.reduce((total, each) => total + each.byokNano, answer.byokNano);
+  return {
+    ...answer,
+    estimated: true,
+    costNano,
+    byokNano,
+    cost: {
+      ...answer.cost,
+      cost: answer.cost.cost === null && costNano === 0n ? null : usdFromNano(costNano),
+      cost_details: {
+        ...answer.cost.cost_details,
+        ...(byokNano > 0n && { upstream_inference_cost: usdFromNano(byokNano) }),
+        upstream_inference_prompt_cost: sum(({ cost }) => cost.cost_details.upstream_inference_prompt_cost),
+        upstream_inference_completions_cost: sum(({ cost }) => cost.cost_details.upstream_inference_completions_cost),
+      },
+    },
+  };
+}
+
+/** The same answer over a BYOK credential: credits pay nothing, and the provider's charge is reported separately. */
+export function onOwnKey(answer: Metered): Metered {
+  const { cost, costNano } = answer;
+  return {
+    ...answer,
+    costNano: 0n,
+    byokNano: costNano,
+    cost: {
+      cost: 0,
+      is_byok: true,
+      cost_details: { ...cost.cost_details, upstream_inference_cost: cost.cost },
+    },
+  };
+}
+
+const UNREPORTED: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
+
+function costView(total: Nano | null, prompt: Nano, completion: Nano): Cost {
+  return {
+    cost: total === null ? null : usdFromNano(total),
+    is_byok: false,
+    cost_details: {
+      upstream_inference_cost: null,
+      upstream_inference_prompt_cost: usdFromNano(prompt),
+      upstream_inference_completions_cost: usdFromNano(completion),
+    },
+  };
+}
+
+/** The saving of caching compared with reading everything at the prompt price; negative if cache writes cost more. */
+function cacheDiscount(usage: Usage, { pricing }: Endpoint, pricingOf?: PricingOf): bigint | null {
+  if (pricing === null || usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h === 0) return null;
+  const plain = uncached(usage);
+  if (usage.calls !== undefined) {
+    plain.calls = callsOf(usage).map((call) => ({ ...call, usage: uncached(call.usage) }));
+  }
+  return priceOf(plain, pricing, 0, [], pricingOf).totalNano - priceOf(usage, pricing, 0, [], pricingOf).totalNano;
+}
+
+function uncached(usage: Usage): Usage {
+  return { ...usage, input: inputOf(usage), cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0 };
+}
+
+/** A call of a model without a known price is charged at the answering model's price, so the cost is an estimate. */
+function callsUnknownModel({ calls = [] }: Usage, pricingOf: PricingOf | undefined): boolean {
+  return calls.some(({ model }) => model !== undefined && pricingOf?.(model) === undefined);
+}
+
+/** Cost of an estimated prompt, for the intent that is journalled before dispatch. */
+export function promptEstimate(endpoint: Endpoint, promptBytes: number): { promptTokens: number; promptNano: Nano } {
+  const promptTokens = estimateTokens(promptBytes);
+  const price = endpoint.pricing?.prompt ?? 0n;
+  return { promptTokens, promptNano: nanoFromPrice(BigInt(promptTokens) * price) };
+}

@@ -1,0 +1,78 @@
+/** Reports an attempt's outcome to the endpoint's statistics, the session and the request's row. */
+
+import type { Endpoint, Measured } from '../../catalog/index.ts';
+import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
+import type { ProviderResponse } from '../../spend/index.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { Route } from '../routing/index.ts';
+import type { Task } from '../task.ts';
+import type { Dispatched } from '../turns/dispatch.ts';
+import { type Metered, onOwnKey } from './meter.ts';
+
+/**
+ * @param firstOutputAt monotonic time of a stream's first visible output; null before it
+ * @param whole the operation's answers arrive in one piece (embeddings, images), so the first token comes with the end
+ */
+export function observe(
+  { candidate, attempt, startedAt }: Dispatched,
+  outcome: Measured['outcome'],
+  firstOutputAt: number | null,
+  { clock, statistics }: InferenceParts,
+  whole = false,
+): void {
+  const { usage, toolCalls } = attempt;
+  const now = clock.monotonic();
+  const seconds = (now - startedAt) / 1000;
+  const firstAt = firstOutputAt ?? (whole && outcome === 'answered' ? now : null);
+  const counted = outcome === 'answered' && usage !== undefined && usage.output > 0 && seconds > 0;
+  statistics.record(candidate.endpoint.id, {
+    outcome,
+    latencyMs: firstAt === null ? null : firstAt - startedAt,
+    throughput: counted ? usage.output / seconds : null,
+    toolCalls: toolCalls?.made ?? 0,
+    invalidToolCalls: toolCalls?.invalid ?? 0,
+  });
+}
+
+/** The cost of an attempt so far, charged to credits or, for BYOK, to the customer's provider account. */
+export function costOf({ candidate: { endpoint, own }, attempt }: Dispatched, task: Task, complete: boolean): Metered {
+  const metered = task.meter(endpoint, attempt, complete);
+  return own === undefined ? metered : onOwnKey(metered);
+}
+
+/** A named session stays with the endpoint that answered; an unnamed prompt does once the provider has cached it. */
+export function keepSession(
+  { candidate, attempt }: Dispatched,
+  { session }: Route,
+  { sessions }: InferenceParts,
+): void {
+  if (session === undefined) return;
+  const { usage } = attempt;
+  const cached = usage !== undefined && usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h > 0;
+  if (session.named || cached) sessions.keep(session, candidate.endpoint.id);
+}
+
+export function responseOf(
+  { candidate: { endpoint, own }, attempt, startedAt }: Dispatched,
+  status: number | null,
+  { clock }: InferenceParts,
+): ProviderResponse {
+  return {
+    endpoint_id: endpoint.id,
+    ...(attempt.upstreamId && { id: attempt.upstreamId }),
+    is_byok: own !== undefined,
+    latency: Math.round(clock.monotonic() - startedAt),
+    model_permaslug: endpoint.modelId,
+    provider_name: endpoint.provider.name,
+    status: status || null,
+  };
+}
+
+/** The log fields of a failed attempt. */
+export function failureFields(
+  generation: string,
+  { provider, modelId }: Endpoint,
+  { kind, status, message }: UpstreamFailure,
+) {
+  return { generation, provider: provider.id, model: modelId, kind, status, message };
+}

@@ -1,0 +1,144 @@
+/** Builds the row of one request from the facts at acceptance and the outcome. Pure. */
+import type { GatewayError } from '../../base/errors.ts';
+import type { CachedAnswer } from '../../cache/index.ts';
+import type { Accepted, ApiType, Generation, ProviderResponse } from '../../spend/index.ts';
+import { marksOf } from '../admission/guardrails.ts';
+import type { AcceptedRequest } from '../request.ts';
+import type { Candidate, Route } from '../routing/index.ts';
+import type { Attempt } from '../task.ts';
+import type { Metered } from './meter.ts';
+
+export function acceptedOf(request: AcceptedRequest, apiType: ApiType): Accepted {
+  const { about, facts, caller } = request;
+  return {
+    id: request.id,
+    createdAt: request.startedAt,
+    requestId: about.requestId,
+    keyId: caller.keyId,
+    workspaceId: caller.workspaceId,
+    organizationId: caller.organizationId,
+    apiType,
+    streamed: facts.stream,
+    dataRegion: about.region,
+    userAgent: about.userAgent,
+    origin: about.origin,
+    title: about.title,
+    sessionId: facts.sessionId ?? about.sessionId,
+    externalUser: facts.user ?? caller.externalUser,
+    metadata: facts.metadata ?? null,
+    guardrails: request.hits && marksOf(request.hits),
+  };
+}
+
+/** The filter matches of a request and of its answer. */
+export function withHits(before: AcceptedRequest['hits'], more: Attempt['hits']): AcceptedRequest['hits'] {
+  return more === undefined || more.length === 0 ? before : [...(before ?? []), ...more];
+}
+
+export interface Ending {
+  /** The HTTP status that the client got; null when it got none. */
+  status: number | null;
+  error: GatewayError | null;
+  cancelled: boolean;
+  /** Null when no attempt cost anything. */
+  metered: Metered | null;
+  candidate: Candidate | undefined;
+  attempt: Attempt | undefined;
+  responses: ProviderResponse[];
+  latencyMs: number | null;
+  generationMs: number;
+}
+
+export function rowOf(request: AcceptedRequest, apiType: ApiType, route: Route, ending: Ending): Generation {
+  const { attempt, candidate, error, metered } = ending;
+  const accepted = acceptedOf(request, apiType);
+  // Listed member by member: starting an object of this size as a copy of another costs several times as much.
+  return {
+    id: accepted.id,
+    createdAt: accepted.createdAt,
+    requestId: accepted.requestId,
+    keyId: accepted.keyId,
+    workspaceId: accepted.workspaceId,
+    organizationId: accepted.organizationId,
+    apiType: accepted.apiType,
+    streamed: accepted.streamed,
+    dataRegion: accepted.dataRegion,
+    userAgent: accepted.userAgent,
+    origin: accepted.origin,
+    title: accepted.title,
+    sessionId: accepted.sessionId,
+    externalUser: accepted.externalUser,
+    metadata: accepted.metadata,
+    guardrails: accepted.guardrails,
+    model: candidate?.endpoint.modelId ?? route.requested,
+    endpointId: candidate?.endpoint.id ?? null,
+    providerName: candidate?.endpoint.provider.name ?? null,
+    upstreamId: attempt?.upstreamId ?? null,
+    isByok: candidate?.own !== undefined,
+    status: ending.status,
+    error: error === null ? null : { type: error.type, message: error.message },
+    cancelled: ending.cancelled,
+    estimated: metered?.estimated ?? false,
+    unconfirmed: false,
+    finishReason: error !== null ? 'error' : ending.cancelled ? null : (attempt?.finish?.unified ?? null),
+    nativeFinishReason: attempt?.finish?.native ?? null,
+    usage: metered?.usage ?? null,
+    media: {},
+    costNano: metered?.costNano ?? 0n,
+    byokNano: metered?.byokNano ?? 0n,
+    upstreamCostNano: candidate?.own === undefined || !metered ? null : metered.byokNano,
+    cacheDiscountNano: metered?.cacheDiscountNano ?? null,
+    latencyMs: ending.latencyMs === null ? null : Math.round(ending.latencyMs),
+    generationMs: Math.round(ending.generationMs),
+    moderationMs: null,
+    providerResponses: ending.responses,
+    serviceTier: attempt?.serviceTier ?? null,
+    router: null,
+    presetId: null,
+    webSearchEngine: null,
+    responseCacheSourceId: null,
+  };
+}
+
+/** A cached answer costs nothing. */
+const NO_USAGE = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
+
+/** The row of a request that the response cache answered. */
+export function cachedRowOf(
+  request: AcceptedRequest,
+  apiType: ApiType,
+  answer: CachedAnswer,
+  { error, cancelled, generationMs }: Pick<Ending, 'error' | 'cancelled' | 'generationMs'>,
+): Generation {
+  const ended = error === null && !cancelled;
+  return {
+    ...acceptedOf(request, apiType),
+    model: answer.model,
+    endpointId: answer.endpointId,
+    providerName: answer.providerName,
+    upstreamId: null,
+    isByok: false,
+    status: 200,
+    error: error === null ? null : { type: error.type, message: error.message },
+    cancelled,
+    estimated: false,
+    unconfirmed: false,
+    finishReason: ended ? answer.finishReason : error === null ? null : 'error',
+    nativeFinishReason: ended ? answer.nativeFinishReason : null,
+    usage: NO_USAGE,
+    media: {},
+    costNano: 0n,
+    byokNano: 0n,
+    upstreamCostNano: null,
+    cacheDiscountNano: null,
+    latencyMs: Math.round(generationMs),
+    generationMs: Math.round(generationMs),
+    moderationMs: null,
+    providerResponses: [],
+    serviceTier: null,
+    router: null,
+    presetId: null,
+    webSearchEngine: null,
+    responseCacheSourceId: answer.sourceId,
+  };
+}

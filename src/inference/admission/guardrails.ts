@@ -1,0 +1,80 @@
+/** Applies the guardrails of the caller's key to a request, before any other stage: refuses, redacts or flags it. */
+import type { JsonDocument } from '../../base/json.ts';
+import type { RequestFacts } from '../../formats/conversation/format.ts';
+import { BlockedByFilter, type Hit, policyOf } from '../../guardrails/index.ts';
+import type { GuardrailMark } from '../../spend/index.ts';
+import { AnswerScreen } from '../answer/answer-screen.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { AcceptedRequest } from '../request.ts';
+
+/**
+ * The request as it may proceed; the same object when no filter matches.
+ * @param facts reads the facts of a redacted body
+ * @throws GatewayError 403 for a region that is not allowed and when a filter blocks
+ */
+export function withRequestFilters<R extends AcceptedRequest>(
+  request: R,
+  facts: (document: JsonDocument) => RequestFacts,
+  { clock }: Pick<InferenceParts, 'clock'>,
+): R {
+  const policy = policyOf(request.caller);
+  policy.admit(request.about.region);
+  const { filters } = policy.prescription;
+  if (filters === undefined) return request;
+  const { document, hits } = filters.screen(request.document, clock);
+  if (hits.length === 0) return request;
+  const changed = document === request.document ? request.facts : facts(document);
+  return { ...request, document, hits, facts: changed };
+}
+
+/** Creates the filter of one attempt's answer; undefined when no guardrail filters answers. */
+export function screenOf(
+  { caller }: Pick<AcceptedRequest, 'caller'>,
+  { clock }: Pick<InferenceParts, 'clock'>,
+): AnswerScreen | undefined {
+  const { answerFilters } = policyOf(caller).prescription;
+  return answerFilters && new AnswerScreen(answerFilters, clock);
+}
+
+/** For the row: which filters matched, but never the matched text. */
+export function marksOf(hits: readonly Hit[]): GuardrailMark[] {
+  return hits.map(({ filter, matches }) => ({
+    guardrail_id: filter.guardrailId,
+    guardrail_scope: filter.way,
+    filter: filter.shownName.slice(0, LONGEST_NAME),
+    action: filter.action,
+    matches,
+  }));
+}
+
+const LONGEST_NAME = 1_000;
+
+/** The guardrail stages of the `pipeline` in the routing metadata. */
+export function stagesOf(hits: readonly Hit[]): Record<string, unknown>[] {
+  return hits.map(({ filter, matches }) => {
+    const injection = filter.name === 'regex-prompt-injection';
+    return {
+      type: 'guardrail',
+      name: injection ? 'regex_pi_detection' : 'content-filter',
+      guardrail_id: filter.guardrailId,
+      guardrail_scope: filter.way,
+      data: {
+        action: filter.action,
+        detected: true,
+        engines: [filter.kind === 'builtin' ? 'builtin' : 'regex'],
+        patterns: [filter.shownName.slice(0, LONGEST_NAME)],
+        matches,
+      },
+    };
+  });
+}
+
+/** The routing metadata of a request that a filter refused before it was routed. */
+export function metadataOfRefusal(
+  { about }: AcceptedRequest,
+  thrown: unknown,
+  key: string,
+): { key: string; value: Record<string, unknown> } | undefined {
+  if (!about.metadata || !(thrown instanceof BlockedByFilter)) return undefined;
+  return { key, value: { pipeline: stagesOf(thrown.hits) } };
+}

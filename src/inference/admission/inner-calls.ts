@@ -1,0 +1,68 @@
+/**
+ * Bounds what the calls that an upstream makes within an answer can use and cost, in addition to the answer itself.
+ * Pure.
+ */
+import type { Price } from '../../base/money.ts';
+import { type Ceiling, ceilingOf, type Endpoint, type PricingOf } from '../../catalog/index.ts';
+import type { InnerCalls } from '../../formats/conversation/format.ts';
+
+/** The most tokens of a summary, unless the answer may be longer. */
+const SUMMARY_TOKENS = 32_768;
+/** Advice without `max_tokens`: twice the usual length that Anthropic documents, thinking included. */
+const ADVICE_TOKENS = 4_096;
+/** The most rounds of an answer with the upstream's own tools. */
+const MOST_ROUNDS = 10;
+
+/** The answering call and its limits. */
+export interface Around {
+  endpoint: Endpoint;
+  contextTokens: number;
+  promptTokens: number;
+  maxOutputTokens: number;
+}
+
+/** The calls of one model, added up. */
+export interface InnerTokens {
+  /** Absent for the answering model. */
+  model?: string;
+  input: number;
+  output: number;
+}
+
+/** Empty without inner calls, the usual case. */
+export function innerTokens(inner: InnerCalls | undefined, around: Around): InnerTokens[] {
+  if (inner === undefined) return [];
+  return [...compactions(inner, around), ...advisors(inner, around)];
+}
+
+/** @param pricingOf price of an advisor's model; if unknown, the answering model's price is used */
+export function innerPrice(tokens: readonly InnerTokens[], own: Ceiling, pricingOf: PricingOf): Price {
+  let sum = 0n;
+  for (const { model, input, output } of tokens) {
+    const pricing = model === undefined ? undefined : pricingOf(model);
+    const { prompt, completion } = pricing === undefined ? own : ceilingOf(pricing);
+    sum += BigInt(Math.ceil(input)) * prompt + BigInt(Math.ceil(output)) * completion;
+  }
+  return sum;
+}
+
+/** The trigger is checked before each round: once, unless the upstream's own tools let the conversation grow. */
+function compactions({ compactsFrom, serverTools }: InnerCalls, around: Around): InnerTokens[] {
+  const { promptTokens, maxOutputTokens, contextTokens, endpoint } = around;
+  if (compactsFrom === undefined || (!serverTools && promptTokens < compactsFrom)) return [];
+  const summary = Math.min(endpoint.maxCompletionTokens ?? contextTokens, Math.max(maxOutputTokens, SUMMARY_TOKENS));
+  const rounds = serverTools ? MOST_ROUNDS : 1;
+  return [{ input: rounds * (serverTools ? contextTokens : promptTokens), output: rounds * summary }];
+}
+
+/** Each advice is one call of the advisor and one more of the answering model; both read everything written so far. */
+function advisors({ advisors: all }: InnerCalls, { promptTokens, maxOutputTokens }: Around): InnerTokens[] {
+  const uses = all.reduce((sum, each) => sum + each.uses, 0);
+  const advice = Math.max(0, ...all.map((each) => each.maxOutputTokens ?? ADVICE_TOKENS));
+  // The n-th call reads n pieces of advice, so on average half of them.
+  const read = promptTokens + maxOutputTokens + (advice * (uses + 1)) / 2;
+  return all.flatMap((each) => [
+    { model: each.model, input: each.uses * read, output: each.uses * (each.maxOutputTokens ?? ADVICE_TOKENS) },
+    { input: each.uses * read, output: 0 },
+  ]);
+}

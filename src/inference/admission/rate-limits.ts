@@ -1,0 +1,132 @@
+/**
+ * Rate limits in the pipeline. A request is counted when it is accepted, before any other stage. The tokens of each
+ * attempt are reserved at their upper bound before it is sent, and settled with the row.
+ */
+import type { Caller } from '../../access/index.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Endpoint } from '../../catalog/index.ts';
+import type { Usage } from '../../formats/conversation/conversation.ts';
+import {
+  compileLimits,
+  type Limiter,
+  type RateLimit,
+  type RateLimitHold,
+  type RateLimits,
+  type RateRefusal,
+  rateLimitError,
+} from '../../rate-limits/index.ts';
+import { addHeaders } from '../answer/response-headers.ts';
+import type { AcceptedRequest } from '../request.ts';
+import type { Task, TokenBound } from '../task.ts';
+
+/** The configured limits of keys and workspaces that set none of their own. */
+export interface RateDefaults {
+  key: RateLimits;
+  workspace: RateLimits;
+}
+
+export interface RateLimiting {
+  limiter: Pick<Limiter, 'admit'>;
+  defaults(): RateDefaults;
+}
+
+interface Compiled {
+  defaults: RateDefaults;
+  limits: readonly RateLimit[];
+}
+
+/** A caller object is replaced when anything about it changes, so it can serve as the key. */
+const compiled = new WeakMap<Caller, Compiled>();
+
+function limitsOf(caller: Caller, defaults: RateDefaults): readonly RateLimit[] {
+  const known = compiled.get(caller);
+  if (known?.defaults === defaults) return known.limits;
+  const limits = [
+    ...compileLimits('key', caller.keyId, caller.rateLimits, defaults.key),
+    ...compileLimits('workspace', caller.workspaceId, caller.workspace.rateLimits, defaults.workspace),
+  ];
+  compiled.set(caller, { defaults, limits });
+  return limits;
+}
+
+/** Counts a request. Undefined if no limit applies to its caller. Throws or rejects with GatewayError 429 or 503. */
+export function countRequest(
+  caller: Caller,
+  acceptedAt: number,
+  rateLimits: RateLimiting | undefined,
+  clock: Clock,
+): RateLimitHold | undefined | Promise<RateLimitHold> {
+  if (rateLimits === undefined) return undefined;
+  const limits = limitsOf(caller, rateLimits.defaults());
+  if (limits.length === 0) return undefined;
+  const checked = (answer: RateLimitHold | RateRefusal): RateLimitHold => {
+    if ('refused' in answer) throw rateLimitError(answer, clock.now());
+    return answer;
+  };
+  const answer = rateLimits.limiter.admit(limits, acceptedAt);
+  return answer instanceof Promise ? answer.then(checked) : checked(answer);
+}
+
+/**
+ * Attaches the hold to the request: its tokens count, its response carries the limit headers, and its row settles it.
+ */
+export function attachRateLimitHold(request: AcceptedRequest, hold: RateLimitHold): void {
+  request.rateLimitHold = hold;
+  addHeaders(request, hold.headers);
+}
+
+/** Called with the row when it is settled. */
+export function settleTokens(
+  { rateLimitHold }: Pick<AcceptedRequest, 'rateLimitHold'>,
+  row: { usage: Usage | null },
+): void {
+  rateLimitHold?.settle(tokensOf(row.usage));
+}
+
+/** Input and output tokens, cached ones included. */
+function tokensOf(usage: Usage | null): number {
+  if (usage === null) return 0;
+  return usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h + usage.output;
+}
+
+interface TokensToHold {
+  task: Pick<Task, 'tokens' | 'countPrompt'>;
+  endpoint: Endpoint;
+  /** The output cap set so far. */
+  cap: number | undefined;
+  /** Tokens that earlier attempts of the request may have used. */
+  earlier: number;
+  clock: Pick<Clock, 'now'>;
+}
+
+/**
+ * Reserves the tokens that an attempt could use, on top of those of earlier attempts. Resolves with a smaller output
+ * cap if a nearly exhausted limit requires one. Returns no promise if no limit is near. Rejects with GatewayError 429.
+ */
+export function holdTokens(hold: RateLimitHold, wish: TokensToHold): undefined | Promise<number | undefined> {
+  // A token has at least one byte.
+  const known = wish.task.tokens(wish.endpoint, wish.cap);
+  const refusal = hold.raiseTo(wish.earlier + known.most);
+  return refusal && holdFewer(hold, wish, known, refusal);
+}
+
+async function holdFewer(
+  hold: RateLimitHold,
+  { task, endpoint, cap, earlier, clock }: TokensToHold,
+  byBytes: TokenBound,
+  answer: RateRefusal | Promise<RateRefusal | undefined>,
+): Promise<number | undefined> {
+  let known = byBytes;
+  let refusal = await answer;
+  if (!refusal) return undefined;
+  const counted = await task.countPrompt?.(endpoint);
+  if (counted !== undefined) {
+    known = task.tokens(endpoint, cap, counted);
+    refusal = await hold.raiseTo(earlier + known.most);
+    if (!refusal) return undefined;
+  }
+  // Tokens that this request already holds are still available to it.
+  const smaller = known.within(refusal.remaining + hold.heldTokens - earlier);
+  if (smaller !== undefined && !(await hold.raiseTo(earlier + smaller.tokens))) return smaller.capOutputTokens;
+  throw rateLimitError(refusal, clock.now());
+}

@@ -1,0 +1,165 @@
+/**
+ * The budgets and rate-limit tokens that one request reserves. Before each attempt is sent, its bound is reserved on
+ * top of the bounds of earlier attempts that may have cost something.
+ */
+import type { Nano } from '../../base/money.ts';
+import type { Endpoint } from '../../catalog/index.ts';
+import { type Budget, type Charge, chargeIn, type Refusal, type Reservation, refusalError } from '../../spend/index.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { AcceptedRequest } from '../request.ts';
+import type { Candidate } from '../routing/index.ts';
+import type { CostBound, Task } from '../task.ts';
+import { budgetsOf } from './cost-bounds.ts';
+import { holdTokens } from './rate-limits.ts';
+
+const NOTHING: Charge = { creditNano: 0n, byokNano: 0n };
+
+export class RequestReservation {
+  readonly #request: AcceptedRequest;
+  readonly #task: Task;
+  readonly #parts: InferenceParts;
+  readonly #budgets: readonly Budget[];
+  #reservation: Reservation | undefined;
+  /** Bounds of earlier attempts that may have cost something. */
+  #earlier: Charge = NOTHING;
+  #earlierTokens = 0;
+
+  constructor(request: AcceptedRequest, task: Task, parts: InferenceParts) {
+    this.#request = request;
+    this.#task = task;
+    this.#parts = parts;
+    this.#budgets = budgetsOf(request.caller, parts.accountBalanceNano());
+  }
+
+  /** The argument for `spend.begin`; set once `hold` succeeds. */
+  get reservation(): Reservation {
+    return this.#reservation!;
+  }
+
+  get earlier(): Charge {
+    return this.#earlier;
+  }
+
+  /**
+   * Reserves what an attempt could cost and use. Resolves with a smaller output cap if a nearly exhausted limit
+   * requires one. Returns no promise if no limit is near, the usual case. Throws or rejects with GatewayError 402, 403
+   * or 429.
+   */
+  hold(candidate: Candidate): undefined | Promise<number | undefined> {
+    const bound = this.#boundOf(candidate);
+    const refusal = this.#ask(chargeOf(candidate, bound));
+    if (refusal !== undefined) return this.#holdFewer(candidate, bound, refusal);
+    return this.#holdTokens(candidate.endpoint, undefined);
+  }
+
+  /** Keeps the bound of an attempt reserved that failed after the upstream may have worked on it. */
+  keep(): void {
+    if (this.#reservation) this.#earlier = this.#reservation.held;
+    this.#earlierTokens = this.#request.rateLimitHold?.heldTokens ?? 0;
+  }
+
+  /** Releases a reservation that no generation was begun with. */
+  release(): void {
+    this.#reservation?.release();
+  }
+
+  /** Undefined if no budget counts the attempt's cost; the endpoint then needs no price. */
+  #boundOf({ endpoint, own }: Candidate): CostBound | undefined {
+    const budgets = this.#budgets;
+    // Spend on a BYOK credential counts only in budgets that include it.
+    const matters = own === undefined ? budgets.length > 0 : budgets.some(({ includeByok }) => includeByok);
+    return matters ? this.#task.bound(endpoint) : undefined;
+  }
+
+  async #holdFewer(
+    candidate: Candidate,
+    byBytes: CostBound | undefined,
+    answer: Refusal | Promise<Refusal | undefined>,
+  ): Promise<number | undefined> {
+    const refusal = await answer;
+    const affordable =
+      refusal === undefined || byBytes === undefined ? undefined : await this.#reserve(candidate, byBytes, refusal);
+    return (await this.#holdTokens(candidate.endpoint, affordable)) ?? affordable;
+  }
+
+  /** The output cap with which the budgets accept the attempt; undefined if no cap is needed. */
+  async #reserve(candidate: Candidate, byBytes: CostBound, first: Refusal): Promise<number | undefined> {
+    let bound = byBytes;
+    let refusal = first;
+    // A token may have many bytes, so count the exact tokens before refusing.
+    const counted = await this.#task.countPrompt?.(candidate.endpoint);
+    if (counted !== undefined) {
+      bound = this.#task.bound(candidate.endpoint, counted);
+      const answer = await this.#ask(chargeOf(candidate, bound));
+      if (answer === undefined) return undefined;
+      refusal = answer;
+    }
+    return this.#affordable(candidate, bound, refusal);
+  }
+
+  /**
+   * The output that every budget pays for; each refusal leaves less. Throws GatewayError 402 when that is too little.
+   */
+  async #affordable(candidate: Candidate, bound: CostBound, refusal: Refusal): Promise<number | undefined> {
+    let { budget, leftNano }: Refusal = refusal;
+    for (let tries = 0; tries < this.#budgets.length; tries++) {
+      const affordable = bound.within(atLeastNothing(leftNano - chargeIn(budget, this.#earlier)));
+      if (affordable === undefined) break;
+      const answer = await this.#ask(chargeOf(candidate, affordable));
+      if (answer === undefined) return affordable.capOutputTokens;
+      ({ budget, leftNano } = answer);
+    }
+    throw refusalError(refusal);
+  }
+
+  /** The same for the tokens of rate limits. `cap` is the output cap found so far. */
+  #holdTokens(endpoint: Endpoint, cap: number | undefined): undefined | Promise<number | undefined> {
+    const { rateLimitHold: hold } = this.#request;
+    if (hold === undefined || !hold.countsTokens) return undefined;
+    return holdTokens(hold, {
+      task: this.#task,
+      endpoint,
+      cap,
+      earlier: this.#earlierTokens,
+      clock: this.#parts.clock,
+    });
+  }
+
+  /** @returns the refusal, with figures for all that this request holds and asks for together */
+  #ask(charge: Charge): undefined | Refusal | Promise<Refusal | undefined> {
+    if (this.#reservation === undefined) {
+      const answer = this.#parts.spend.reserve(this.#budgets, charge, this.#request.startedAt);
+      return answer instanceof Promise ? answer.then((known) => this.#reserved(known)) : this.#reserved(answer);
+    }
+    const { held } = this.#reservation;
+    const missing = {
+      creditNano: atLeastNothing(this.#earlier.creditNano + charge.creditNano - held.creditNano),
+      byokNano: atLeastNothing(this.#earlier.byokNano + charge.byokNano - held.byokNano),
+    };
+    if (missing.creditNano + missing.byokNano === 0n) return undefined;
+    const answer = this.#reservation.extend(missing);
+    return answer instanceof Promise ? answer.then((known) => extended(known, held)) : extended(answer, held);
+  }
+
+  #reserved(answer: Reservation | Refusal): Refusal | undefined {
+    if (answer.refused) return answer;
+    this.#reservation = answer;
+    return undefined;
+  }
+}
+
+function extended(answer: true | Refusal, held: Charge): Refusal | undefined {
+  if (answer === true) return undefined;
+  // What this request already holds, from attempts that cost nothing, is still available to it.
+  const own = chargeIn(answer.budget, held);
+  return { ...answer, neededNano: answer.neededNano + own, leftNano: answer.leftNano + own };
+}
+
+function chargeOf({ own }: Candidate, bound: { nano: Nano } | undefined): Charge {
+  if (bound === undefined) return NOTHING;
+  return own === undefined ? { creditNano: bound.nano, byokNano: 0n } : { creditNano: 0n, byokNano: bound.nano };
+}
+
+function atLeastNothing(nano: bigint): bigint {
+  return nano > 0n ? nano : 0n;
+}

@@ -1,0 +1,68 @@
+/**
+ * The client's side of a streamed answer. The first text opens it, listeners receive every write, and comments keep the
+ * connection alive while the upstream is silent.
+ */
+import type { Timer } from '../../base/clock.ts';
+import type { Stamp } from '../../formats/conversation/format.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { AcceptedRequest } from '../request.ts';
+import { headersOf } from './response-headers.ts';
+
+export class AnswerStream {
+  /** True once the response head is sent: from then on errors are sent in-band. */
+  opened = false;
+  readonly #request: AcceptedRequest;
+  readonly #parts: InferenceParts;
+  #keepAlive: Timer | undefined;
+
+  constructor(request: AcceptedRequest, parts: InferenceParts) {
+    this.#request = request;
+    this.#parts = parts;
+  }
+
+  /** Starts sending a comment after each silent interval (`limits.keepAliveCommentMs`). */
+  keepAlive(): void {
+    const { clock, limits, keepAliveComment } = this.#parts;
+    const timer = clock.timer(limits.keepAliveCommentMs, () => {
+      this.#open();
+      this.#request.sink.write(keepAliveComment);
+      timer.refresh();
+    });
+    this.#keepAlive = timer;
+  }
+
+  /** Stops the keep-alive comments. */
+  quiet(): void {
+    this.#keepAlive?.cancel();
+    this.#keepAlive = undefined;
+  }
+
+  /** @param stamp for the debug trail; returns false when the client reads too slowly */
+  write(text: string, stamp: Stamp): boolean {
+    if (text === '') return true;
+    const { sink, debug, listeners } = this.#request;
+    if (listeners !== undefined) for (const listener of listeners) listener.wrote?.(text);
+    if (sink.closed) return true;
+    this.#open();
+    this.#keepAlive?.refresh();
+    return sink.write(debug === undefined ? text : debug.take(stamp) + text);
+  }
+
+  /** Ends a whole answer: the visible text, the debug mark for the upstream's end, then the remaining text. */
+  complete(shown: string, rest: string, stamp: Stamp, endedAt: number): void {
+    this.write(shown, stamp);
+    this.#request.debug?.happened('upstream_body_ended', endedAt);
+    this.end(rest, stamp);
+  }
+
+  end(text: string, stamp: Stamp): void {
+    this.write(text, stamp);
+    if (!this.#request.sink.closed) this.#request.sink.end();
+  }
+
+  #open(): void {
+    if (this.opened) return;
+    this.opened = true;
+    this.#request.sink.open(headersOf(this.#request));
+  }
+}

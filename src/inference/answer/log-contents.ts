@@ -1,0 +1,128 @@
+/** Decides which requests' inputs and outputs are logged, and builds them for `GET /generation/content`. */
+import { type JsonDocument, stringifyJson } from '../../base/json.ts';
+import type { Transcripts } from '../../transcripts/index.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { AcceptedRequest } from '../request.ts';
+import type { AnswerListener, Ended } from './listener.ts';
+import { shortened } from './shorten.ts';
+
+/** Sets the request up for content logging if a rule applies. Costs one lookup otherwise. */
+export function listen(request: AcceptedRequest, form: string, { transcripts }: InferenceParts): void {
+  const rule = transcripts?.ruleFor(request.caller);
+  if (rule === undefined) return;
+  const listener = new ContentListener(request, form, transcripts!);
+  request.logged = { maxBytes: rule.maxBytes, take: (units) => listener.take(units) };
+  request.listeners = [...(request.listeners ?? []), listener];
+}
+
+class ContentListener implements AnswerListener {
+  readonly #request: AcceptedRequest;
+  readonly #form: string;
+  readonly #transcripts: Transcripts;
+  /** Units taken from the shared buffer of running answers. */
+  #taken = 0;
+
+  constructor(request: AcceptedRequest, form: string, transcripts: Transcripts) {
+    this.#request = request;
+    this.#form = form;
+    this.#transcripts = transcripts;
+  }
+
+  take(units: number): boolean {
+    if (!this.#transcripts.memory.take(units)) return false;
+    this.#taken += units;
+    return true;
+  }
+
+  ended({ row, said, error }: Ended): void {
+    this.#transcripts.memory.give(this.#taken);
+    this.#taken = 0;
+    const { document, logged } = this.#request;
+    if (!this.#transcripts.hasRoom(document.bytes.length)) return;
+    this.#transcripts.keep({
+      id: row.id,
+      createdAt: row.createdAt,
+      keyId: row.keyId,
+      workspaceId: row.workspaceId,
+      organizationId: row.organizationId,
+      input: inputOf(this.#form, document, logged!.maxBytes),
+      output: stringifyJson({
+        completion: said?.completion || null,
+        reasoning: said?.reasoning || null,
+        ...(said && said.calls.length > 0 && { tool_calls: said.calls }),
+        ...(said?.truncated && { truncated: true }),
+      }),
+      error: error === null ? null : stringifyJson(errorOf(error.message, error.status, error.details.metadata ?? {})),
+    });
+  }
+}
+
+/** The `error` member of `GET /generation/content`. */
+function errorOf(message: string, status: number, metadata: Readonly<Record<string, unknown>>) {
+  const earlier = Array.isArray(metadata['previous_errors']) ? (metadata['previous_errors'] as unknown[]) : [];
+  return {
+    message,
+    status,
+    provider_name: textOrNull(metadata['provider_name']),
+    raw: rawText(metadata['raw']),
+    previous_errors: earlier.map((entry) => {
+      const { code, message: said, provider_name: provider, raw } = entry as Record<string, unknown>;
+      return { code, message: said, provider_name: textOrNull(provider), raw: rawText(raw) };
+    }),
+  };
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+function rawText(value: unknown): string | null {
+  return value === undefined || value === null ? null : typeof value === 'string' ? value : stringifyJson(value);
+}
+
+/**
+ * JSON of `{messages}`, or of `{prompt}` for formats without messages. A system prompt or instructions outside of the
+ * messages become the first message, with the role system.
+ */
+function inputOf(form: string, document: JsonDocument, most: number): string {
+  const member = (key: string) => rawMember(document, key);
+  switch (form) {
+    case 'chat':
+      return messagesOf(document, undefined, 'messages', most);
+    case 'messages':
+      return messagesOf(document, member('system'), 'messages', most);
+    case 'responses':
+      return messagesOf(document, member('instructions'), 'input', most);
+    default: {
+      const key = ['prompt', 'input', 'query'].find((name) => name in document.structure);
+      const value = key === undefined ? undefined : document.member(key);
+      const documents = form === 'rerank' ? member('documents') : undefined;
+      const text = typeof value === 'string' ? value : stringifyJson(value ?? null);
+      return promptOf(documents === undefined ? text : `${text}\n${documents}`, most);
+    }
+  }
+}
+
+function promptOf(text: string, most: number): string {
+  return stringifyJson({ prompt: shortened(text, most) });
+}
+
+function messagesOf(document: JsonDocument, system: string | undefined, key: string, most: number): string {
+  const raw = rawMember(document, key) ?? '[]';
+  if (raw.length + (system?.length ?? 0) > most) {
+    const value = document.member(key);
+    const listed: unknown[] = Array.isArray(value) ? value : [{ role: 'user', content: value }];
+    const led = system === undefined ? listed : [{ role: 'system', content: JSON.parse(system) as unknown }, ...listed];
+    return stringifyJson({ messages: shortened(led, most) });
+  }
+  const list = raw.startsWith('[') ? raw : `[{"role":"user","content":${raw}}]`;
+  if (system === undefined || system === 'null') return `{"messages":${list}}`;
+  const rest = list.slice(1).trimStart();
+  return `{"messages":[{"role":"system","content":${system}}${rest.startsWith(']') ? '' : ','}${rest}}`;
+}
+
+/** The text of a member as the client sent it; undefined when absent. */
+function rawMember({ bytes, members }: JsonDocument, key: string): string | undefined {
+  const found = members.find((one) => one.key === key);
+  return found && bytes.toString('utf8', found.valueStart, found.valueEnd);
+}

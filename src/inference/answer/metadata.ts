@@ -1,0 +1,56 @@
+/** The routing metadata of a response (`svc_metadata`). Pure. */
+
+import { stagesOf } from '../admission/guardrails.ts';
+import type { AcceptedRequest } from '../request.ts';
+import type { Candidate, Route } from '../routing/index.ts';
+import type { FailedAttempt } from '../turns/verdict.ts';
+
+export interface RoutingState {
+  /** The candidate tried last. */
+  candidate: Candidate | undefined;
+  /** True if that candidate gave the answer, or the part of it that exists. */
+  serves: boolean;
+  /** The number of that attempt, from 1; 0 before the first. */
+  attempt: number;
+  failed: readonly FailedAttempt[];
+  /** From the upstream dispatch to now; null before it. */
+  generationMs: number | null;
+}
+
+export function routingMetadata(request: AcceptedRequest, route: Route, state: RoutingState): Record<string, unknown> {
+  const { attempt, failed, generationMs } = state;
+  const served = state.serves ? state.candidate : undefined;
+  return {
+    requested: route.requested,
+    strategy: route.strategy,
+    region: request.about.region,
+    attempt,
+    is_byok: state.candidate?.own !== undefined,
+    endpoints: {
+      total: route.candidates.length,
+      available: route.candidates.map((candidate) => ({
+        model: candidate.endpoint.modelId,
+        provider: candidate.endpoint.provider.name,
+        selected: candidate === served,
+      })),
+    },
+    ...(failed.length > 0 && {
+      attempts: failed.map(({ modelId, providerName, failure }) => ({
+        model: modelId,
+        provider: providerName,
+        status: failure.status ?? 0,
+      })),
+    }),
+    ...(generationMs !== null && { generation_time: Math.round(generationMs) }),
+    ...(request.hits && { pipeline: stagesOf(request.hits) }),
+    summary: summaryOf(route, served, failed.length),
+  };
+}
+
+function summaryOf(route: Route, served: Candidate | undefined, failures: number): string {
+  const after = failures === 0 ? '' : ` after ${failures} failed ${failures === 1 ? 'attempt' : 'attempts'}`;
+  if (served === undefined)
+    return `no endpoint of ${route.requested} ${failures === 0 ? 'was tried' : 'answered'}${after}`;
+  const { modelId, provider } = served.endpoint;
+  return `${modelId} by ${provider.name}, 1 of ${route.candidates.length}${after}`;
+}

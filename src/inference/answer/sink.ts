@@ -1,0 +1,21 @@
+import type { WholeBody } from '../../formats/single/index.ts';
+import type { Generation } from '../../spend/index.ts';
+
+/** The destination of an answer. Nothing below `operations.ts` knows that it is an HTTP response. */
+export interface Sink {
+  /** Sends a whole response, or an error. */
+  reply(status: number, headers: Record<string, string>, body: WholeBody): void;
+  /** Begins an event stream with status 200; its head is sent with the first text. */
+  open(headers: Record<string, string>): void;
+  /** Sends text of the stream. Returns false when the reader is slow: then wait for `onDrain`. */
+  write(text: string): boolean;
+  /** Ends the stream cleanly. */
+  end(): void;
+  /** Called each time the reader has caught up. Set once. */
+  onDrain(run: () => void): void;
+  /** Called at most once, when the reader disconnects before the end. Set once. */
+  onClose(run: () => void): void;
+  /** Receives the request's row before the last of the answer is sent. Optional. */
+  entered?(row: Generation): void;
+  readonly closed: boolean;
+}

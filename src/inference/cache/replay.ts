@@ -1,0 +1,160 @@
+/**
+ * Serves a cached answer to a new request. The answer gets a new id and a row that costs nothing, is streamed if the
+ * client asked for a stream, and is sent as fast as the client reads.
+ */
+import type { GatewayError } from '../../base/errors.ts';
+import type { CachedAnswer } from '../../cache/index.ts';
+import { type Renewal, renewedEvents } from '../../formats/conversation/renewal.ts';
+import type { OpenGeneration } from '../../spend/index.ts';
+import { acceptedOf, cachedRowOf } from '../accounting/record.ts';
+import { settleTokens } from '../admission/rate-limits.ts';
+import { answerError, faultOf, shuttingDown } from '../answer/error-response.ts';
+import { type Ended, tellEnded } from '../answer/listener.ts';
+import { headersOf } from '../answer/response-headers.ts';
+import { transcriptOf } from '../answer/transcript.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { AcceptedRequest } from '../request.ts';
+import type { Interruptible } from '../running.ts';
+import type { Task } from '../task.ts';
+
+/** Text renewed and written at once, at least; a piece always ends at the end of an event. */
+const PIECE_LENGTH = 32 * 1024;
+const NOTHING = { creditNano: 0n, byokNano: 0n };
+
+export class Replay implements Interruptible {
+  readonly #request: AcceptedRequest;
+  readonly #task: Task;
+  readonly #answer: CachedAnswer;
+  readonly #parts: InferenceParts;
+  readonly #renewal: Renewal;
+  readonly #startedAt: number;
+  #generation: OpenGeneration | undefined;
+  #ended: Omit<Ended, 'said'> | undefined;
+  /** The cached stream, and the offset of what has not been written yet. */
+  #text = '';
+  #at = 0;
+  #over = false;
+  /** Resolves with the reason why the client did not receive the end, which is a bug of the gateway. */
+  readonly #finished = Promise.withResolvers<unknown>();
+
+  constructor(request: AcceptedRequest, task: Task, answer: CachedAnswer, parts: InferenceParts) {
+    this.#request = request;
+    this.#task = task;
+    this.#answer = answer;
+    this.#parts = parts;
+    this.#startedAt = parts.clock.monotonic();
+    const created = Math.floor(request.startedAt / 1000);
+    this.#renewal = { id: request.id, created, metadataKey: parts.metadataKey };
+  }
+
+  /**
+   * Resolves once the client has its answer or has disconnected, and the row is settled. Rejects if journalling failed.
+   */
+  async run(): Promise<void> {
+    const { sink, facts } = this.#request;
+    sink.onClose(() => this.#abandoned());
+    this.#generation = await this.#begin();
+    if (this.#generation === undefined) return;
+    const headers = headersOf(this.#request);
+    const text = this.#answer.body.toString('utf8');
+    if (facts.stream) {
+      sink.onDrain(() => this.#flow());
+      this.#text = text;
+      sink.open(headers);
+      this.#flow();
+    } else {
+      const body = this.#task.renew!(text, this.#renewal);
+      this.#settle(null, false, () => sink.reply(200, headers, body));
+    }
+    const untold = await this.#finished.promise;
+    if (untold !== undefined) throw untold;
+  }
+
+  /** Every accepted request has a row, even one that costs nothing. Undefined when the client has disconnected. */
+  #begin(): Promise<OpenGeneration | undefined> {
+    const { spend } = this.#parts;
+    const { model, endpointId, providerName } = this.#answer;
+    const reservation = spend.reserve([], NOTHING, this.#request.startedAt);
+    if (reservation instanceof Promise || reservation.refused)
+      throw new Error('a reservation without budgets was refused');
+    const served = { model, endpointId, providerName, isByok: false };
+    const free = { promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlier: { creditNano: 0n, byokNano: 0n } };
+    const accepted = acceptedOf(this.#request, this.#task.apiType);
+    return spend.begin(accepted, { ...served, ...free }, reservation, () => !this.#over);
+  }
+
+  #flow(): void {
+    const { sink } = this.#request;
+    const renew = (json: string) => this.#task.renew!(json, this.#renewal);
+    while (!this.#over) {
+      const end = eventEnd(this.#text, this.#at + PIECE_LENGTH);
+      const piece = renewedEvents(this.#text.slice(this.#at, end), renew);
+      this.#at = end;
+      if (end === this.#text.length) {
+        this.#settle(null, false, () => this.#writeEnd(piece));
+        return;
+      }
+      if (!sink.write(piece)) return;
+    }
+  }
+
+  #abandoned(): void {
+    if (this.#over) return;
+    if (this.#generation === undefined) this.#over = true;
+    else this.#settle(null, true, () => {});
+  }
+
+  interrupt(): void {
+    if (this.#over) return;
+    const error = shuttingDown();
+    const { id, startedAt } = this.#request;
+    if (this.#generation === undefined) {
+      this.#over = true;
+      answerError(this.#request, this.#task, error, undefined);
+      return;
+    }
+    const stamp = {
+      id,
+      model: this.#answer.model,
+      provider: this.#answer.providerName ?? '',
+      created: Math.floor(startedAt / 1000),
+      usage: 'none' as const,
+    };
+    this.#settle(error, false, () => this.#writeEnd(this.#task.failureEvent(error, stamp, {})));
+  }
+
+  #writeEnd(text: string): void {
+    const { sink } = this.#request;
+    if (sink.closed) return;
+    sink.write(text);
+    sink.end();
+  }
+
+  #finish(untold?: unknown): void {
+    this.#finished.resolve(untold);
+    const { listeners, logged, facts } = this.#request;
+    if (listeners === undefined || this.#ended === undefined) return;
+    // The transcript is read from the cached body, and only where content is logged.
+    const text = () => this.#answer.body.toString('utf8');
+    const said = logged && transcriptOf(this.#task.form, text(), facts.stream, logged);
+    tellEnded(listeners, { ...this.#ended, said }, this.#parts.log);
+  }
+
+  /** @param tell sends the end to the client; runs once the row is in the journal */
+  #settle(error: GatewayError | null, cancelled: boolean, tell: () => void): void {
+    this.#over = true;
+    const generationMs = this.#parts.clock.monotonic() - this.#startedAt;
+    const row = cachedRowOf(this.#request, this.#task.apiType, this.#answer, { error, cancelled, generationMs });
+    this.#ended = { row, error };
+    settleTokens(this.#request, row);
+    this.#request.sink.entered?.(row);
+    this.#generation!.settle(row, () => this.#finish(faultOf(tell)));
+  }
+}
+
+/** The offset at which the first event that reaches `from` ends. */
+function eventEnd(text: string, from: number): number {
+  if (from >= text.length) return text.length;
+  const found = text.indexOf('\n\n', from);
+  return found === -1 ? text.length : found + 2;
+}

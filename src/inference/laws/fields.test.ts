@@ -1,0 +1,82 @@
+/**
+ * Every field of a request, from every served format to every spoken one: carried, reported as lost, or the endpoint
+ * refused. Fields that are dropped silently are listed in a table with the reason; any other silent loss fails here.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GatewayError } from '../../base/errors.ts';
+import { readDocument } from '../../base/json.ts';
+import type { FormatId } from '../../formats/conversation/conversation.ts';
+import type { EncodeTarget, ServedFormat } from '../../formats/conversation/format.ts';
+import { Uncarried } from '../../formats/conversation/losses.ts';
+import { chat, messages, responses, SPOKEN_FORMS, spokenFormat } from '../../formats/index.ts';
+import { KINDS } from '../../providers/index.ts';
+import { SILENT } from '../../testing/laws/field-reasons.ts';
+import { CHAT_FIELDS, MESSAGES_FIELDS, RESPONSES_FIELDS } from '../../testing/laws/field-samples.ts';
+import { Translation } from '../turns/translate.ts';
+
+type Body = Record<string, unknown>;
+type Outcome = 'carried' | 'reported' | 'refused' | 'silent';
+
+const SERVED: readonly [ServedFormat, Readonly<Record<string, readonly [Body, Body?]>>][] = [
+  [chat, CHAT_FIELDS],
+  [messages, MESSAGES_FIELDS],
+  [responses, RESPONSES_FIELDS],
+];
+
+function targetFor(form: FormatId): EncodeTarget {
+  const kind = KINDS.find(({ id }) => id === form)!;
+  const model =
+    form === 'gemini' ? 'gemini-2.5-flash' : form === 'converse' ? 'anthropic.claude-sonnet-4-5-v1:0' : 'some-model';
+  return { model, stream: false, maxOutputTokens: 8_000, origin: kind.origin, user: 'hash', dialect: kind.dialect };
+}
+
+interface Sent {
+  body: string;
+  losses: number;
+}
+
+function sent(served: ServedFormat, body: Body, form: FormatId): Sent | 'refused' {
+  const document = readDocument(Buffer.from(JSON.stringify(body)));
+  try {
+    served.check(document.value);
+    const passage = new Translation(served, document).toward(spokenFormat(form), targetFor(form));
+    return { body: String(passage.body), losses: passage.losses.dropped.length };
+  } catch (error) {
+    if (error instanceof Uncarried) return 'refused';
+    if (error instanceof GatewayError && error.status === 400) return 'refused';
+    throw error;
+  }
+}
+
+function outcomeOf(served: ServedFormat, [given, without]: readonly [Body, Body?], form: FormatId): Outcome {
+  const plain = sent(served, without ?? BARE[served.id]!, form);
+  const told = sent(served, given, form);
+  if (told === 'refused') return 'refused';
+  assert.ok(plain !== 'refused', `${served.id} to ${form}: the request without the field is refused`);
+  if (told.losses > plain.losses) return 'reported';
+  return told.body === plain.body ? 'silent' : 'carried';
+}
+
+const BARE: Partial<Record<FormatId, Body>> = {
+  chat: { model: 'a/b', messages: [{ role: 'user', content: 'hi' }] },
+  messages: { model: 'a/b', max_tokens: 4_000, messages: [{ role: 'user', content: 'hi' }] },
+  responses: { model: 'a/b', input: [{ role: 'user', content: 'hi' }] },
+};
+
+for (const [served, fields] of SERVED) {
+  test(`no field of ${served.id} is lost silently, except for those with a documented reason`, () => {
+    const silent: Record<string, string[]> = {};
+    for (const [name, sample] of Object.entries(fields)) {
+      const forms = SPOKEN_FORMS.filter((form) => outcomeOf(served, sample, form) === 'silent');
+      if (forms.length > 0) silent[name] = forms.toSorted();
+    }
+    const expected = Object.fromEntries(
+      Object.entries(SILENT[served.id as keyof typeof SILENT]).map(([name, { forms }]) => [
+        name,
+        (forms === 'all' ? [...SPOKEN_FORMS] : [...forms]).toSorted(),
+      ]),
+    );
+    assert.deepEqual(silent, expected);
+  });
+}

@@ -1,0 +1,164 @@
+/** `POST /completions` and `POST /messages/count_tokens`: what OpenAI and Anthropic tools call in addition. */
+import { Type } from 'typebox';
+import type { Caller } from '../../access/index.ts';
+import { type JsonDocument, readDocument, stringifyJson } from '../../base/json.ts';
+import {
+  CompletionReply,
+  type CompletionShape,
+  CompletionStream,
+  chatRequestOf,
+  completionOf,
+  completionSchema,
+  needsNative,
+  prefersNative,
+} from '../../formats/completion/index.ts';
+import { chat, messages } from '../../formats/index.ts';
+import type { WholeBody } from '../../formats/single/index.ts';
+import { policyOf } from '../../guardrails/index.ts';
+import type { Exchange, Operation } from '../../http/operation.ts';
+import type { Generation } from '../../spend/index.ts';
+import { ANTHROPIC_REQUEST_ID } from '../answer/response-headers.ts';
+import type { Sink } from '../answer/sink.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { InferenceRequest } from '../request.ts';
+import { countTokens } from './count-tokens.ts';
+import { CompletionEvents, INFERENCE_ERRORS, MessagesErrorSchema } from './event-schema.ts';
+import { HttpSink } from './http-sink.ts';
+
+interface Ways {
+  /** Runs a conversation in the chat format to its end, writing to the given sink. */
+  answer(exchange: Exchange<Caller>, document: JsonDocument, sink: Sink): Promise<void>;
+  /** Sends the exchange's body unchanged to services that have the operation. */
+  complete(exchange: Exchange<Caller>): Promise<void>;
+  /** The exchange's body as a checked request in the messages format. */
+  asMessages(exchange: Exchange<Caller>): InferenceRequest;
+}
+
+interface CompanionLimits {
+  inferenceBodyBytes: number;
+}
+
+export function companionOperations(
+  parts: InferenceParts,
+  limits: CompanionLimits,
+  { answer, complete, asMessages }: Ways,
+): Operation<Caller>[] {
+  return [
+    {
+      id: 'createCompletion',
+      method: 'POST',
+      path: '/completions',
+      summary: 'Complete a text (legacy), streamed or not',
+      tag: 'Inference',
+      access: 'inference',
+      body: { schema: completionSchema, maxBytes: limits.inferenceBodyBytes },
+      replies: {
+        200: {
+          description: 'The text, or an event stream when `stream` is true',
+          schema: CompletionReply,
+          events: CompletionEvents,
+        },
+      },
+      errors: INFERENCE_ERRORS,
+      handle(exchange) {
+        if (goesNative(exchange.document!, exchange.caller!, parts)) return complete(exchange);
+        const { body, shape } = chatRequestOf(exchange.document!.exact);
+        const document = readDocument(Buffer.from(stringifyJson(body)));
+        return answer(exchange, document, new CompletionSink(new HttpSink(exchange), shape));
+      },
+      encodeError: (error, { caller }) =>
+        chat.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
+    },
+    {
+      id: 'countMessageTokens',
+      method: 'POST',
+      path: '/messages/count_tokens',
+      requestIdHeader: ANTHROPIC_REQUEST_ID,
+      summary: 'Count the tokens of a messages request, by its provider or as an estimate; free of charge',
+      tag: 'Inference',
+      access: 'inference',
+      body: { schema: messages.schema, maxBytes: limits.inferenceBodyBytes },
+      replies: {
+        200: {
+          description: 'The count',
+          schema: Type.Object(
+            {
+              input_tokens: Type.Integer({ minimum: 0 }),
+              estimated: Type.Optional(
+                Type.Literal(true, { description: 'The provider cannot count tokens; estimated from the length' }),
+              ),
+            },
+            { $id: 'MessageTokens' },
+          ),
+        },
+      },
+      errors: INFERENCE_ERRORS,
+      errorSchema: MessagesErrorSchema,
+      async handle(exchange) {
+        exchange.reply(200, await countTokens(asMessages(exchange), exchange, parts));
+      },
+      encodeError: (error, { caller }) =>
+        messages.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
+    },
+  ];
+}
+
+/** Whether the request is sent unchanged. An unknown model is refused by routing. */
+function goesNative(document: JsonDocument, caller: Caller, parts: InferenceParts): boolean {
+  // Filtered answers must be conversations, so what a conversation cannot express is refused.
+  if (policyOf(caller).prescription.answerFilters !== undefined) return false;
+  const body = document.value;
+  const needed = needsNative(body);
+  if (!needed && !prefersNative(body)) return false;
+  const model = parts.catalog().find(String(document.member('model')));
+  if (model === undefined) return needed;
+  const adapters = model.endpoints.map(({ provider }) => provider.kind.completion);
+  return adapters.some((adapter) => (needed ? adapter !== undefined : adapter?.able?.includes('echo')));
+}
+
+/** Rewrites replies of the chat format in the completions format. */
+class CompletionSink implements Sink {
+  readonly #sink: Sink;
+  readonly #shape: CompletionShape;
+  readonly #stream: CompletionStream;
+
+  constructor(sink: Sink, shape: CompletionShape) {
+    this.#sink = sink;
+    this.#shape = shape;
+    this.#stream = new CompletionStream(shape);
+  }
+
+  get closed(): boolean {
+    return this.#sink.closed;
+  }
+
+  reply(status: number, headers: Record<string, string>, body: WholeBody): void {
+    const reply = JSON.parse(String(body)) as Record<string, unknown>;
+    this.#sink.reply(status, headers, stringifyJson(completionOf(reply, this.#shape)));
+  }
+
+  open(headers: Record<string, string>): void {
+    this.#sink.open(headers);
+  }
+
+  write(text: string): boolean {
+    const rewritten = this.#stream.rewrite(text);
+    return rewritten === '' || this.#sink.write(rewritten);
+  }
+
+  end(): void {
+    this.#sink.end();
+  }
+
+  entered(row: Generation): void {
+    this.#sink.entered?.(row);
+  }
+
+  onDrain(run: () => void): void {
+    this.#sink.onDrain(run);
+  }
+
+  onClose(run: () => void): void {
+    this.#sink.onClose(run);
+  }
+}

@@ -1,0 +1,66 @@
+/** The pipeline's sink over an HTTP exchange: batched text, back-pressure, and the client's disconnect. */
+import type { WholeBody } from '../../formats/single/index.ts';
+import type { Exchange } from '../../http/operation.ts';
+import type { Generation } from '../../spend/index.ts';
+import type { Sink } from '../answer/sink.ts';
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  // Reverse proxies would buffer events otherwise.
+  'x-accel-buffering': 'no',
+};
+
+export class HttpSink implements Sink {
+  readonly #exchange: Exchange<unknown>;
+  readonly #response: Exchange['response'];
+
+  constructor(exchange: Exchange<unknown>) {
+    this.#exchange = exchange;
+    this.#response = exchange.response;
+  }
+
+  get closed(): boolean {
+    return this.#exchange.closed;
+  }
+
+  reply(status: number, headers: Record<string, string>, body: WholeBody): void {
+    if (this.closed) return;
+    const pieces = Array.isArray(body) ? (body as readonly Buffer[]) : [body as string | Buffer];
+    let length = 0;
+    for (const piece of pieces) length += Buffer.byteLength(piece);
+    this.#response.writeHead(status, {
+      ...headers,
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': length,
+    });
+    const last = pieces.length - 1;
+    for (let index = 0; index < last; index += 1) this.#response.write(pieces[index]);
+    this.#response.end(pieces[last]);
+  }
+
+  open(headers: Record<string, string>): void {
+    // The head is sent with the first text, in one packet.
+    this.#response.writeHead(200, { ...headers, ...STREAM_HEADERS });
+  }
+
+  write(text: string): boolean {
+    return this.#response.writePiece(text);
+  }
+
+  end(): void {
+    this.#response.end();
+  }
+
+  entered(row: Generation): void {
+    this.#exchange.record = row;
+  }
+
+  onDrain(run: () => void): void {
+    this.#response.on('drain', run);
+  }
+
+  onClose(run: () => void): void {
+    this.#exchange.onClose(run);
+  }
+}

@@ -1,0 +1,302 @@
+/**
+ * One attempt of an operation with a single public format at one endpoint. It makes the upstream calls that the
+ * operation takes, one after the other; each response is read whole or, for a stream, event by event. It notifies its
+ * owner exactly once how it ended.
+ */
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Limits } from '../../base/config.ts';
+import type { GatewayError } from '../../base/errors.ts';
+import type { Egress } from '../../egress/index.ts';
+import type { Usage } from '../../formats/conversation/conversation.ts';
+import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
+import type { Closing, Stamp } from '../../formats/conversation/format.ts';
+import { addUsage } from '../../formats/conversation/usage.ts';
+import type { Course, EventCourse, FetchedMedium, SingleFormId, Step, WholeBody } from '../../formats/single/index.ts';
+import { EventReader } from '../../http/sse.ts';
+import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../../providers/index.ts';
+import { fetchResults } from '../media/fetch-results.ts';
+import type { AnswerEnd, Attempt, AttemptOwner, Send, WholeAnswer } from '../task.ts';
+import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
+import { isEventStream, refusalOf } from './reply-headers.ts';
+
+export interface SingleAttemptSetup<Answer> {
+  form: SingleFormId;
+  course: Course<Answer>;
+  decodeFailure(status: number, body: string, headers: Readonly<Record<string, string>>): UpstreamFailure;
+  encodeReply(answer: Answer, closing: Closing): WholeBody;
+  events?: { end(answer: Answer, closing: Closing): string; failure(error: GatewayError): string };
+  /** The client asked for a stream. */
+  stream: boolean;
+  owner: AttemptOwner;
+  clock: Clock;
+  egress: Egress;
+  limits: Limits;
+  framing?: Framing | undefined;
+  /** The provider's total timeout, shared by all calls of one answer. */
+  totalMs: number;
+}
+
+export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
+  readonly #setup: SingleAttemptSetup<Answer>;
+  #course: Course<Answer>;
+  #send: Send | undefined;
+  #call: UpstreamCall | undefined;
+  #wait: Timer | undefined;
+  /** Aborts the fetching of results. */
+  #stop: AbortController | undefined;
+  #startedAt = 0;
+  #mode: 'head' | 'error' | 'whole' | 'stream' | 'waiting' | 'over' = 'head';
+  #headers: Record<string, string> = {};
+  readonly #body = new BodyText();
+  #reader: FrameReader | undefined;
+  #events: EventCourse<Answer> | undefined;
+  #pending = '';
+  /** Usage of the completed calls. Within a stream, later usage events replace earlier ones. */
+  #earlier: Usage | undefined;
+
+  status = 0;
+  whole: WholeAnswer | undefined;
+  writer: AnswerEnd | undefined;
+  visible = false;
+  paid = false;
+  usage: Usage | undefined;
+  upstreamId: string | undefined;
+  readonly unseenRefusal = false;
+  readonly finish = undefined;
+  readonly outputBytes = 0;
+  readonly uncountedBytes = 0;
+  readonly serviceTier = undefined;
+
+  constructor(setup: SingleAttemptSetup<Answer>) {
+    this.#setup = setup;
+    this.#course = setup.course;
+  }
+
+  get over(): boolean {
+    return this.#mode === 'over';
+  }
+
+  /** The share of the request that is in a call whose usage has not been reported. */
+  get openShare(): number {
+    return this.#call === undefined ? 0 : (this.#course.share ?? 1);
+  }
+
+  start(send: Send): void {
+    this.#send = send;
+    this.#startedAt = this.#setup.clock.monotonic();
+    this.#begin();
+  }
+
+  abort(): void {
+    this.#mode = 'over';
+    this.#wait?.cancel();
+    this.#stop?.abort();
+    this.#call?.abort();
+  }
+
+  pause(): void {
+    this.#call?.pause();
+  }
+
+  resume(): void {
+    this.#call?.resume();
+  }
+
+  take(): string {
+    const text = this.#pending;
+    this.#pending = '';
+    return text;
+  }
+
+  head(status: number, headers: Record<string, string>): void {
+    if (this.#mode === 'over') return;
+    this.status = status;
+    this.#headers = headers;
+    if (status >= 300) this.#mode = 'error';
+    else if (isEventStream(headers['content-type'])) this.#startStream();
+    else this.#mode = 'whole';
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#mode === 'whole') {
+      if (this.#body.size + chunk.length > this.#setup.limits.upstreamReplyBytes) this.#fail(tooLarge(this.status));
+      else this.#body.add(chunk);
+    } else if (this.#mode === 'error') {
+      this.#body.addUpTo(ERROR_BODY_BYTES, chunk);
+    } else if (this.#mode === 'stream') {
+      this.#read(chunk);
+    } else if (this.#mode === 'over') {
+      // Data after the end is useless and may never end.
+      this.#call?.abort();
+    }
+  }
+
+  end(): void {
+    if (this.#mode === 'whole') this.#readWhole();
+    else if (this.#mode === 'error') this.#refused();
+    else if (this.#mode === 'stream') this.#fail(cut());
+  }
+
+  failed(failure: UpstreamFailure, sent: boolean): void {
+    if (this.#mode === 'over') return;
+    // An error status whose body breaks off is still that error.
+    if (this.#mode === 'error') this.#refused();
+    else this.#fail(failure, sent);
+  }
+
+  #begin(): void {
+    const { form, stream } = this.#setup;
+    const { path, body, method, contentType, url } = this.#course.call;
+    this.#mode = 'head';
+    this.#body.clear();
+    this.#call = this.#send!(
+      { form, stream, path, body, ...(method && { method }), ...(contentType && { contentType }), ...(url && { url }) },
+      this,
+    );
+  }
+
+  #readWhole(): void {
+    const body = this.#body.takeBytes();
+    const step = this.#course.read({ status: this.status, headers: this.#headers, body });
+    this.#take(step);
+  }
+
+  #take(step: Step<Answer>): void {
+    if ('failure' in step) {
+      this.#fail(step.failure);
+      return;
+    }
+    this.upstreamId ??= step.upstreamId;
+    this.#call = undefined;
+    if ('fetch' in step) {
+      // The work is done and charged, even if fetching the images fails.
+      this.usage = addUsage(this.#earlier, step.usage);
+      this.paid = true;
+      void this.#obtain(step.fetch, step.withMedia);
+      return;
+    }
+    this.#earlier = addUsage(this.#earlier, step.usage);
+    this.usage = this.#earlier;
+    if ('answer' in step) this.#complete(step.answer);
+    else this.#follow(step.next, step.afterMs, step.accepted === true);
+  }
+
+  #follow(next: Course<Answer>, afterMs: number | undefined, accepted: boolean): void {
+    const { clock, totalMs } = this.#setup;
+    if (!accepted) this.paid = true;
+    this.#course = next;
+    this.#mode = 'waiting';
+    if (clock.monotonic() - this.#startedAt + (afterMs ?? 0) > totalMs) {
+      this.#fail({ kind: 'timeout', status: null, message: `the upstream took longer than ${totalMs} ms` });
+    } else if (afterMs === undefined) {
+      this.#begin();
+    } else {
+      this.#wait = clock.timer(afterMs, () => {
+        if (this.#mode === 'waiting') this.#begin();
+      });
+    }
+  }
+
+  /** The upstream's work is done: fetches the images from the URLs that it returned. */
+  async #obtain(
+    urls: readonly string[],
+    withMedia: (media: ReadonlyMap<string, FetchedMedium>) => Step<Answer>,
+  ): Promise<void> {
+    const { egress, limits, clock, totalMs } = this.#setup;
+    this.#mode = 'waiting';
+    this.#stop = new AbortController();
+    const timeoutMs = Math.max(1, this.#startedAt + totalMs - clock.monotonic());
+    const options = { maxBytes: limits.upstreamReplyBytes, timeoutMs, signal: this.#stop.signal };
+    const media = await fetchResults(egress, urls, options);
+    if (media === undefined || this.#mode !== 'waiting') return;
+    if ('failure' in media) this.#fail(media.failure);
+    else this.#take(withMedia(media));
+  }
+
+  #startStream(): void {
+    this.#events = this.#course.events?.();
+    if (this.#events === undefined) {
+      this.#fail({ kind: 'malformed', status: this.status, message: 'the upstream answered with an event stream' });
+      return;
+    }
+    const { framing, limits } = this.#setup;
+    const onEvent = (name: string, data: string) => this.#event(name, data);
+    this.#mode = 'stream';
+    this.#reader =
+      framing === undefined
+        ? new EventReader(onEvent, limits.upstreamEventBytes)
+        : framing(onEvent, limits.upstreamEventBytes);
+    if (this.#setup.stream) this.writer = this.#writer(undefined);
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      this.#reader!.push(chunk);
+    } catch (cause) {
+      this.#fail({ kind: 'malformed', status: null, message: (cause as Error).message });
+      return;
+    }
+    if (this.#mode === 'stream' && this.#pending !== '') this.#setup.owner.attemptAdvanced(this);
+  }
+
+  #event(name: string, data: string): void {
+    if (this.#mode !== 'stream') return;
+    const step = this.#events!.read(name, data);
+    this.upstreamId ??= step.upstreamId;
+    if (step.usage !== undefined) this.usage = addUsage(this.#earlier, step.usage);
+    // A client that did not ask for a stream waits for the whole answer.
+    if (step.text !== undefined && step.text !== '' && this.#setup.stream) {
+      this.#pending += step.text;
+      this.visible = true;
+    }
+    if (step.failure !== undefined) {
+      this.#fail(step.failure);
+    } else if (step.answer !== undefined) {
+      this.#reader!.stop();
+      this.#call?.abort();
+      this.#complete(step.answer);
+    }
+  }
+
+  #complete(answer: Answer): void {
+    const { owner, encodeReply, stream } = this.#setup;
+    const streamed = stream && this.#mode === 'stream';
+    this.#mode = 'over';
+    this.#call = undefined;
+    // Needed for a whole response too: a keep-alive comment may have opened the client's stream meanwhile.
+    this.writer = this.#writer(answer);
+    if (!streamed) this.whole = { write: (_stamp: Stamp, closing: Closing) => encodeReply(answer, closing) };
+    owner.attemptCompleted(this);
+  }
+
+  #writer(answer: Answer | undefined): AnswerEnd {
+    const { events } = this.#setup;
+    return {
+      end: (closing) => (answer === undefined ? '' : (events?.end(answer, closing) ?? '')),
+      failure: (error) => events?.failure(error) ?? '',
+    };
+  }
+
+  #refused(): void {
+    this.#fail(refusalOf(this.#setup.decodeFailure, this.status, this.#body.take(), this.#headers));
+  }
+
+  #fail(failure: UpstreamFailure, sent = true): void {
+    if (this.#mode === 'over') return;
+    if (this.#mode === 'stream') this.#reader!.stop();
+    this.#mode = 'over';
+    this.#wait?.cancel();
+    this.#call?.abort();
+    // An error status, a redirect and a call that was never sent cost nothing.
+    if (!sent || (failure.status ?? 0) >= 300) this.#call = undefined;
+    this.#setup.owner.attemptFailed(this, failure, sent);
+  }
+}
+
+function tooLarge(status: number): UpstreamFailure {
+  return { kind: 'malformed', status, message: 'the upstream response is too large' };
+}
+
+function cut(): UpstreamFailure {
+  return { kind: 'cut', status: null, message: 'the upstream ended its stream without an end marker' };
+}
