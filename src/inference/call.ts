@@ -1,6 +1,6 @@
 /**
  * The attempts of one accepted request: tries one candidate after the other until one answers, and sends that answer to
- * the client. Decides what follows a failure (with `decide.ts`) and settles the request's row exactly once.
+ * the client. Decides what follows a failure (with `turns/verdict.ts`) and settles the request's row exactly once.
  */
 
 import { GatewayError } from '../base/errors.ts';
