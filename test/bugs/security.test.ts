@@ -351,7 +351,7 @@ test('76 | a body is not read before authentication, beyond its limit, or compre
   assert.ok(process.memoryUsage().rss - before < 80 * 1024 * 1024);
 });
 
-// Slow heads are cut by the platform's own timer, which no test clock can hurry: `src/http/arrival.test.ts` has them.
+// Slow heads are cut by the platform's own timer, which no test clock can hurry: `test/http/arrival.test.ts` has them.
 test('77 | a slow body is cut off, other requests are served meanwhile, and long responses continue', async () => {
   const answer = answerOf('chat', true, { text: 'answer' }).chunks as string[];
   gateway.upstream.script(

@@ -5,8 +5,8 @@ import { ask } from '../../src/testing/gateway/ask-gateway.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { chatReply, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { makeCertificate } from '../../src/testing/upstream/certificate.ts';
-import { startProxy } from '../../src/testing/upstream/proxy.ts';
 import { startUpstream } from '../../src/testing/upstream/upstream.ts';
+import { startProxy } from './proxy.ts';
 
 const NAME = 'upstream.example';
 const PASSWORD = 'pr@xy-canary-99';

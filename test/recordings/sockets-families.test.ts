@@ -1,7 +1,7 @@
 /**
  * Recorded traffic of Bedrock and Cohere through a whole gateway: each recording is the answer of an upstream of its own,
  * played over a socket to clients of every form, cut and broken off at places that a seed chooses. More places are tried
- * without sockets, in src/inference/laws/recordings-families.test.ts.
+ * without sockets, in test/recordings/pipeline-families.test.ts.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,7 +1,7 @@
 /**
  * Recorded traffic through a whole gateway: every recording is the answer of an upstream of its own, played over a socket
  * to clients of every form, as it came, cut and broken off at places that a seed chooses. Every position is tried without
- * sockets, in src/inference/laws/recordings.test.ts.
+ * sockets, in test/recordings/pipeline.test.ts.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

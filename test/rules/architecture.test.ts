@@ -53,6 +53,8 @@ const SIDEWAYS = new Set([3]);
 const OPEN = ['base', 'http', 'storage', 'server', 'formats/conversation', 'testing'];
 
 const folderOf = (file: string) => (/^src\/[^/]+\//.test(file) ? (file.split('/')[1] ?? '') : '');
+/** The folder of src that a file belongs to or tests. */
+const areaOf = (file: string) => folderOf(file.replace(/^test\//, 'src/'));
 const layerOf = (folder: string) => LAYERS.findIndex((layer) => layer.includes(folder));
 
 test('every folder of src has a layer', () => {
@@ -108,10 +110,10 @@ test('a folder is entered by its door', () => {
   none(violations);
 });
 
-/** Whether `target` is at the root of src, in an open folder, or in the same top folder as `file`. */
+/** Whether `target` is at the root of src, in an open folder, or in the same top folder as `file`; `test/x` belongs to `src/x`. */
 function isInside(file: string, target: string): boolean {
   const folder = folderOf(target);
-  return folder === '' || folder === folderOf(file) || OPEN.some((open) => target.startsWith(`src/${open}/`));
+  return folder === '' || folder === areaOf(file) || OPEN.some((open) => target.startsWith(`src/${open}/`));
 }
 
 test('only tests use what src/testing offers', () => {

@@ -3,6 +3,7 @@
  * through the whole pipeline: the answer reaches a client of every format, cut anywhere, and what the client sends back
  * on the next turn reaches the service as it was.
  */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -15,8 +16,8 @@ import {
 } from '../../testing/clients/served-answer.ts';
 import { playThrough } from '../../testing/laws/pipeline.ts';
 import { awsMessage } from '../../testing/recordings/corpus.ts';
+import { cutBytes } from '../../testing/recordings/cuts.ts';
 import { exactText, parsedExactly, type RecordedAnswer } from '../../testing/recordings/recorded-answer.ts';
-import { cutBytes } from '../../testing/upstream/upstream.ts';
 
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 60;
 

@@ -2,6 +2,7 @@
  * Laws of translation for Gemini on generated answers through the whole pipeline: the answer reaches a client of every
  * format, and what that client sends back on the next turn reaches the service as it was.
  */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -9,8 +10,8 @@ import { readMessageStream } from '../../testing/clients/messages-client.ts';
 import { assertServed, readServedStream, readServedWhole } from '../../testing/clients/served-answer.ts';
 import { type PipelineAnswer, playThrough } from '../../testing/laws/pipeline.ts';
 import { readServerSentEvents } from '../../testing/recordings/corpus.ts';
+import { cutBytes } from '../../testing/recordings/cuts.ts';
 import { readGeminiStream, readGeminiWhole } from '../../testing/recordings/recorded-gemini.ts';
-import { cutBytes } from '../../testing/upstream/upstream.ts';
 
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 100;
 

@@ -2,6 +2,7 @@
  * Laws of translation on generated answers through the whole pipeline: the answer reaches a client of either format,
  * and what that client sends back on the next turn reaches the service as it was.
  */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -15,9 +16,9 @@ import { assertServed, readServedStream, readServedWhole } from '../../testing/c
 import { type Abilities, arbitraryTurn } from '../../testing/laws/arbitrary.ts';
 import { type PipelineAnswer, playThrough } from '../../testing/laws/pipeline.ts';
 import { readServerSentEvents } from '../../testing/recordings/corpus.ts';
+import { cutBytes } from '../../testing/recordings/cuts.ts';
 import { exactText, parsedExactly, type RecordedAnswer } from '../../testing/recordings/recorded-answer.ts';
 import { answerOf, type Told } from '../../testing/upstream/answers.ts';
-import { cutBytes } from '../../testing/upstream/upstream.ts';
 
 const FORMATS = { chat, messages };
 const FORMS = ['chat', 'messages'] as const;

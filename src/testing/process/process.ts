@@ -1,7 +1,6 @@
 /** Processes that tests start, watch and kill. */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 
 export interface StartedProcess {
@@ -14,14 +13,14 @@ export interface StartedProcess {
   readonly ended: boolean;
 }
 
-/** Runs a TypeScript file of the `testing` folder; it is killed at the end of the test if it still runs. */
+/** Runs a TypeScript file; it is killed at the end of the test if it still runs. */
 export function startProcess(
   test: Pick<TestContext, 'after'>,
   file: string,
   args: readonly string[],
   options: SpawnOptions = {},
 ): StartedProcess {
-  const child = spawn(process.execPath, [join(import.meta.dirname, file), ...args], {
+  const child = spawn(process.execPath, [file, ...args], {
     ...options,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

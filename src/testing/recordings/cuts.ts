@@ -58,3 +58,15 @@ function randomOf(seed: string): () => number {
     return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;
   };
 }
+
+/** The same bytes in pieces of `cuts` bytes each, or cut at the positions `cuts`; no piece is empty. */
+export function cutBytes(bytes: Buffer, cuts: number | readonly number[]): Buffer[] {
+  const positions =
+    typeof cuts === 'number' ? Array.from({ length: Math.ceil(bytes.length / cuts) }, (_, at) => at * cuts) : cuts;
+  const inside = [...new Set(positions)].filter((at) => at > 0 && at < bytes.length).sort((a, b) => a - b);
+  const edges = [0, ...inside, bytes.length];
+  return edges
+    .slice(1)
+    .map((to, index) => bytes.subarray(edges[index], to))
+    .filter((piece) => piece.length > 0);
+}

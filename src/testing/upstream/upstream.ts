@@ -11,6 +11,7 @@ import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerRespon
 import https from 'node:https';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { until } from '../clock/clock.ts';
+import { cutBytes } from '../recordings/cuts.ts';
 
 /** A piece of the body, or a wait: for a signal of the test (`open(name)`), for a promise, or for real milliseconds. */
 export type Chunk =
@@ -285,18 +286,6 @@ function bodyChunks(answer: Answer): Step[] {
   const texts = steps.filter((step) => typeof step === 'string' || Buffer.isBuffer(step));
   const bytes = Buffer.concat(texts.map((text) => Buffer.from(text))).subarray(0, answer.truncateAt);
   return cutBytes(bytes, answer.pieces ?? []);
-}
-
-/** The same bytes in pieces of `cuts` bytes each, or cut at the positions `cuts`; no piece is empty. */
-export function cutBytes(bytes: Buffer, cuts: number | readonly number[]): Buffer[] {
-  const positions =
-    typeof cuts === 'number' ? Array.from({ length: Math.ceil(bytes.length / cuts) }, (_, at) => at * cuts) : cuts;
-  const inside = [...new Set(positions)].filter((at) => at > 0 && at < bytes.length).sort((a, b) => a - b);
-  const edges = [0, ...inside, bytes.length];
-  return edges
-    .slice(1)
-    .map((to, index) => bytes.subarray(edges[index], to))
-    .filter((piece) => piece.length > 0);
 }
 
 /** A port of this machine where nobody listens. */
