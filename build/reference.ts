@@ -7,7 +7,7 @@ import path from 'node:path';
 import { MEMBER_MEANINGS } from '../src/base/config/member-meanings.ts';
 import { type MemberType, variableTable, yamlMembers } from '../src/base/config.ts';
 import { commandHelp } from '../src/operator/index.ts';
-import { KINDS } from '../src/providers/index.ts';
+import { KINDS, type ProviderKind } from '../src/providers/index.ts';
 
 export const REFERENCE = path.join(import.meta.dirname, '..', 'docs', 'reference');
 
@@ -20,6 +20,7 @@ export function referencePages(): Map<string, string> {
     ['settings.md', settingsPage()],
     ['configuration.md', configurationPage()],
     ['commands.md', commandsPage()],
+    ['providers.md', providersPage()],
   ]);
 }
 
@@ -102,6 +103,48 @@ and work whether it is running or not.
 ${commandHelp()}
 \`\`\`
 `;
+}
+
+function providersPage(): string {
+  const rows = KINDS.flatMap((kind) => {
+    if (kind.guide === undefined) return [];
+    const names = [kind.id, ...(kind.service?.aliases ?? [])].map(code).join(', ');
+    const { verifiedBy, quirks } = kind.guide;
+    return [`| ${names} | ${variablesOf(kind)} | ${servesOf(kind).join(', ')} | ${verifiedBy} | ${quirks} |`];
+  });
+  return `${NOTICE}
+
+# Kinds of providers
+
+**Recording**: tested with recorded traffic of the service (responses, streams and errors), in every served format, whole, split
+at any position and truncated. **Documentation**: tested with requests and responses written from its documentation and from
+reports of its users.
+
+| kind, and its names for BYOK | variable | serves | verified by | particularities |
+|---|---|---|---|---|
+${rows.join('\n')}
+`;
+}
+
+function variablesOf({ environment, alsoEnvironment = [], options = {} }: ProviderKind): string {
+  const keys = [...(environment ? [environment] : []), ...alsoEnvironment];
+  const required = Object.values(options).flatMap((option) =>
+    option.required || option.credential ? (option.environment?.slice(0, 1) ?? []) : [],
+  );
+  return [...keys.slice(0, 1), ...required].map(code).join(', ') || 'none';
+}
+
+/** Formats of conversations, then other operations. */
+function servesOf(kind: ProviderKind): string[] {
+  const formats = [...(kind.speaks ? [kind.speaks] : []), ...(kind.alsoSpeaks ?? [])];
+  const operations = {
+    embeddings: kind.embedding,
+    rerank: kind.rerank,
+    completions: kind.completion,
+    images: kind.image,
+    'token counts': kind.countsTokens,
+  };
+  return [...formats.map(code), ...Object.entries(operations).flatMap(([name, adapter]) => (adapter ? [name] : []))];
 }
 
 /** All members but those that are described at another place. */

@@ -6,32 +6,16 @@
 import type { ProviderSettings } from '../base/config.ts';
 import { KINDS, type ProviderKind } from '../providers/index.ts';
 
-/** Public clients' names for kinds that have another id here. */
-const USUAL_NAMES: Readonly<Record<string, string>> = {
-  'amazon-bedrock': 'bedrock',
-  'google-ai-studio': 'google',
-  'google-vertex': 'vertex',
-  moonshotai: 'moonshot',
-  voyageai: 'voyage',
-  'z-ai': 'zai',
-};
-
 /** By each of their names. Excludes kinds that stand for a format, or for a server that anyone may run. */
 const SERVICES: ReadonlyMap<string, ProviderKind> = new Map(
-  KINDS.filter(isService).flatMap((kind) => namesOf(kind.id).map((name) => [name, kind] as const)),
+  KINDS.filter(({ service }) => service).flatMap((kind) => namesOf(kind).map((name) => [name, kind] as const)),
 );
 const KINDS_BY_ID = new Map(KINDS.map((kind) => [kind.id, kind]));
 
 type Configured = readonly Pick<ProviderSettings, 'id' | 'kind' | 'baseUrl'>[];
 
-function isService({ baseUrl, transport, environment, alsoEnvironment, credentialDocument }: ProviderKind): boolean {
-  const takesCredential = environment !== undefined || alsoEnvironment !== undefined || credentialDocument === true;
-  return takesCredential && baseUrl !== undefined && transport === undefined;
-}
-
-function namesOf(kindId: string): string[] {
-  const others = Object.entries(USUAL_NAMES).filter(([, kind]) => kind === kindId);
-  return [kindId, ...others.map(([name]) => name)];
+function namesOf({ id, service }: ProviderKind): readonly string[] {
+  return [id, ...(service?.aliases ?? [])];
 }
 
 /** The kind that a slug means; undefined if it is unknown. */
@@ -48,7 +32,8 @@ export function knownSlugs(configured: Configured): string[] {
 /** The slugs that mean this provider. */
 export function slugsOf({ id, kindId }: { id: string; kindId: string }, configured: Configured): string[] {
   const own = configured.find((provider) => provider.id === id);
-  if (own === undefined || own.baseUrl !== undefined || !SERVICES.has(kindId)) return [id];
+  const service = SERVICES.get(kindId);
+  if (own === undefined || own.baseUrl !== undefined || service === undefined) return [id];
   const taken = new Set(configured.map((provider) => provider.id));
-  return [id, ...namesOf(kindId).filter((name) => !taken.has(name))];
+  return [id, ...namesOf(service).filter((name) => !taken.has(name))];
 }

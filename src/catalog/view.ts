@@ -4,7 +4,6 @@ import { textFromPrice } from '../base/money.ts';
 import type { Provider } from '../providers/index.ts';
 import type { Endpoint, LatestModel, Model } from './catalog.ts';
 import type { EndpointView, ModelEndpointsView, ModelView, PricingView, ProviderListView } from './schema.ts';
-import { SERVICES } from './snapshot/providers.ts';
 import { type EndpointFigures, type EndpointStatistics, NO_FIGURES } from './statistics/index.ts';
 
 /** Public meaning of -1: the price varies. */
@@ -116,14 +115,14 @@ export function viewEndpoint(
 export function viewProviders(providers: readonly Provider[]): ProviderListView {
   return {
     data: providers.map(({ id, name, kind, baseUrl }) => {
-      const service = isPublic(kind, baseUrl) ? SERVICES[kind.id] : undefined;
+      const policies = isPublic(kind, baseUrl) ? kind.service?.policies : undefined;
       return {
         name,
         slug: id,
-        privacy_policy_url: service?.privacyPolicyUrl ?? null,
-        terms_of_service_url: service?.termsOfServiceUrl ?? null,
-        status_page_url: service?.statusPageUrl ?? null,
-        headquarters: service?.headquarters ?? null,
+        privacy_policy_url: policies?.privacyPolicyUrl ?? null,
+        terms_of_service_url: policies?.termsOfServiceUrl ?? null,
+        status_page_url: policies?.statusPageUrl ?? null,
+        headquarters: policies?.headquarters ?? null,
         datacenters: null,
       };
     }),

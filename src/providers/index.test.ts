@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { loadConfig } from '../base/config.ts';
 import { formsFor, KINDS, type ProviderKind, providersFrom } from './index.ts';
@@ -15,6 +16,40 @@ test('kinds have distinct ids and variables', () => {
   );
   const authors = KINDS.flatMap(({ author, bareModels }) => (bareModels && author) ?? []);
   for (const list of [ids, variables, authors]) assert.equal(new Set(list).size, list.length);
+});
+
+test('every file of kinds/ is in the list', async () => {
+  const folder = new URL('./kinds/', import.meta.url);
+  const files = readdirSync(folder).filter((file) => !/^index\.ts$|\.test\.ts$/.test(file));
+  assert.equal(files.length, KINDS.length);
+  for (const file of files) {
+    const exported: unknown[] = Object.values(await import(new URL(file, folder).href));
+    assert.ok(
+      exported.some((value) => KINDS.includes(value as ProviderKind)),
+      `kinds/index.ts lacks ${file}`,
+    );
+  }
+});
+
+test('every kind states the facts that the catalog, BYOK and the reference need', () => {
+  const guides = new Set<unknown>();
+  for (const { id, guide, service, transport, baseUrl, environment, alsoEnvironment, ...kind } of KINDS) {
+    const takesCredential = environment ?? alsoEnvironment ?? (kind.credentialDocument || undefined);
+    const isService = takesCredential !== undefined && baseUrl !== undefined && transport === undefined;
+    assert.equal(service !== undefined, isService, `${id}: service`);
+    assert.equal(guide !== undefined, transport === undefined, `${id}: guide`);
+    if (guide !== undefined) assert.ok(!guides.has(guide), `${id} has the guide of the kind that it extends`);
+    guides.add(guide);
+    if (service !== undefined) assert.ok(kind.author, `${id}: author`);
+    if (service?.role === 'vendor') assert.ok(service.registryId === null || kind.bareModels, `${id}: bareModels`);
+  }
+});
+
+test('no two services share a slug or a row of the registry', () => {
+  const services = KINDS.flatMap(({ id, service }) => (service ? [{ id, ...service }] : []));
+  const slugs = [...KINDS.map(({ id }) => id), ...services.flatMap(({ aliases = [] }) => aliases)];
+  const rows = services.flatMap(({ registryId }) => registryId ?? []);
+  for (const list of [slugs, rows]) assert.equal(new Set(list).size, list.length);
 });
 
 /** Kinds that stand for any service of a format. */

@@ -16,6 +16,27 @@ import type { Delivery } from './deliver.ts';
 import type { Framing } from './framing/framing.ts';
 import type { Transport } from './send/index.ts';
 
+/** Facts about a public service, as the catalog and BYOK need them. */
+export interface Service {
+  /**
+   * `vendor`: it offers only models of its own author. `host`: models of many authors, under its own names. `router`:
+   * models of many, named `author/model`.
+   */
+  role: 'vendor' | 'host' | 'router';
+  /** Its id in the model registry that `catalog refresh` reads (models.dev); null if its rows there are not used. */
+  registryId: string | null;
+  /** Other slugs by which public clients know the service. */
+  aliases?: readonly string[];
+  /** As OpenRouter's `GET /providers` states them. Unknown if absent. */
+  policies?: {
+    privacyPolicyUrl: string;
+    termsOfServiceUrl: string;
+    statusPageUrl: string;
+    /** ISO 3166-1 alpha-2. */
+    headquarters: string;
+  };
+}
+
 export interface ProviderKind {
   /** `kind` in the yaml. */
   id: string;
@@ -49,6 +70,13 @@ export interface ProviderKind {
   author?: string;
   /** Bare model names that belong to it (`gpt-4o`), for clients that change only the base URL. */
   bareModels?: RegExp;
+  /** Absent for bare formats, for servers that anyone may run, and for kinds in this process. */
+  service?: Service;
+  /**
+   * Row of `docs/reference/providers.md`. `verifiedBy`: tested with recorded traffic, or with bodies written from the
+   * service's documentation. `quirks` is Markdown.
+   */
+  guide?: { verifiedBy: 'recording' | 'documentation'; quirks: string };
   /** Path below the base URL, if it differs from the format's. Model names in it are percent-encoded. */
   path?(delivery: Delivery): string | undefined;
   /** Headers with the credential and the format's constants. Built from scratch, so no client header leaks in. */

@@ -342,7 +342,7 @@ for (const [what, cost, expected] of COSTS) {
     const { models } = mergeRegistry({
       known: [],
       registry: { openai: { models: { new: { name: 'New', cost } } } },
-      authorOf: () => 'openai',
+      kinds: KINDS,
       source: 'a test',
       date: '2026-11-28',
       isValid: Compile(ModelFactsSchema).Check.bind(Compile(ModelFactsSchema)),
@@ -371,7 +371,7 @@ test('thinking, embeddings and retired models of a registry are understood', () 
         },
       },
     },
-    authorOf: () => 'openai',
+    kinds: KINDS,
     source: 'a test',
     date: '2026-11-28',
     isValid: () => true,

@@ -3,7 +3,6 @@
  * upstream. The expectations come from the services' documentation.
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { KINDS } from '../../src/providers/index.ts';
 import { ask, readStreamed, readWhole } from '../../src/testing/gateway/ask-gateway.ts';
@@ -510,14 +509,4 @@ test('think_tags enables thinking in the text for kinds without it', async () =>
   gateway.upstream.script('team', wholeOf(chatReply({ text: TAGGED })));
   const { text } = await ask(gateway, 'messages', 'test/team', { messages: [USER] });
   assert.equal(readWhole('messages', text).reasoning, SEEN.reasoning);
-});
-
-test('the guide lists every compatible kind with its variable', () => {
-  const guide = readFileSync(new URL('../../docs/guides/providers.md', import.meta.url), 'utf8');
-  for (const { id, environment } of NAMES) {
-    const row = guide.split('\n').find((line) => line.startsWith(`| \`${id}\``));
-    assert.ok(row !== undefined, `no row for ${id}`);
-    assert.ok(environment === undefined || row.includes(`\`${environment}\``), `${id}: no ${environment}`);
-    assert.match(row, /recording|documentation/, id);
-  }
 });

@@ -54,11 +54,10 @@ export async function refreshCatalog(options: RefreshOptions): Promise<Refreshed
   });
   const date = new Date(clock.now()).toISOString().slice(0, 10);
   const row = Compile(ModelFactsSchema);
-  const authors = new Map(kinds.map(({ id, author }) => [id, author]));
   const { models, ...merge } = mergeRegistry({
     known: known.models,
     registry: jsonOf(body),
-    authorOf: (kind) => authors.get(kind),
+    kinds,
     source: `registry ${new URL(registryUrl).host}`,
     date,
     isValid: (value) => row.Check(value),

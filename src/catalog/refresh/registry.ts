@@ -7,48 +7,12 @@
  * router's under their names there. A model of another host is added only if its name identifies a known model;
  * otherwise it is reached by its name.
  */
+import type { ProviderKind } from '../../providers/index.ts';
 import type { ModelFacts, Offer } from '../facts.ts';
 import { type Entry, isRecord, readEntry } from './registry-entry.ts';
 
-/** The registry's provider ids and their provider kinds. */
-const REGISTRY_PROVIDERS: Readonly<Record<string, string>> = {
-  // First, so that new models get their OpenRouter name.
-  openrouter: 'openrouter',
-  alibaba: 'alibaba',
-  anthropic: 'anthropic',
-  cerebras: 'cerebras',
-  cohere: 'cohere',
-  deepinfra: 'deepinfra',
-  deepseek: 'deepseek',
-  'fireworks-ai': 'fireworks',
-  google: 'google',
-  groq: 'groq',
-  huggingface: 'huggingface',
-  mistral: 'mistral',
-  moonshotai: 'moonshot',
-  openai: 'openai',
-  perplexity: 'perplexity',
-  togetherai: 'together',
-  xai: 'xai',
-  zai: 'zai',
-};
-
-/** Kinds whose model names start with the model's author. */
-const ROUTERS = new Set(['openrouter']);
-/** Kinds that offer only their own author's models; the others host models of many. */
-const VENDORS = new Set([
-  'alibaba',
-  'anthropic',
-  'cohere',
-  'deepseek',
-  'google',
-  'mistral',
-  'moonshot',
-  'openai',
-  'perplexity',
-  'xai',
-  'zai',
-]);
+/** The part of a provider kind that the registry needs. */
+export type RegistryKind = Pick<ProviderKind, 'id' | 'author' | 'service'>;
 
 export interface Merge {
   models: ModelFacts[];
@@ -64,8 +28,8 @@ export interface Merge {
 export interface MergeOptions {
   known: readonly ModelFacts[];
   registry: unknown;
-  /** The author of a provider kind's models. */
-  authorOf(kind: string): string | undefined;
+  /** Only those with a `registryId` are read. */
+  kinds: readonly RegistryKind[];
   source: string;
   /** `YYYY-MM-DD` */
   date: string;
@@ -78,13 +42,20 @@ export function mergeRegistry(options: MergeOptions): Merge {
   const state = new MergeState(options);
   const { registry } = options;
   if (!isRecord(registry)) throw new RangeError('the registry is not an object of providers');
-  for (const [id, kind] of Object.entries(REGISTRY_PROVIDERS)) {
-    const provider = registry[id];
+  for (const kind of inOrder(options.kinds)) {
+    const id = kind.service?.registryId;
+    const provider = id ? registry[id] : undefined;
     if (provider === undefined) continue;
     if (!isRecord(provider) || !isRecord(provider['models'])) throw new RangeError(`${id} has no models object`);
     for (const [name, entry] of Object.entries(provider['models'])) state.take(kind, name, entry);
   }
   return state.result();
+}
+
+/** Routers first, so that new models get their names there; then by id. */
+function inOrder(kinds: readonly RegistryKind[]): RegistryKind[] {
+  const isRouter = ({ service }: RegistryKind) => service?.role === 'router';
+  return kinds.toSorted((a, b) => Number(isRouter(b)) - Number(isRouter(a)) || (a.id < b.id ? -1 : 1));
 }
 
 class MergeState {
@@ -108,17 +79,17 @@ class MergeState {
     }
   }
 
-  take(kind: string, upstreamId: string, entry: unknown): void {
+  take(kind: RegistryKind, upstreamId: string, entry: unknown): void {
     const read = readEntry(entry, upstreamId);
     if (read === undefined) {
       this.#merge.refused += 1;
       return;
     }
-    const id = this.#offered.get(`${kind}:${upstreamId}`) ?? this.#idFor(kind, upstreamId);
+    const id = this.#offered.get(`${kind.id}:${upstreamId}`) ?? this.#idFor(kind, upstreamId);
     if (id === undefined || (read.retired && !this.#rows.has(id))) return;
     const row = this.#rows.get(id) ?? this.#newRow(id, read);
-    const own = this.#options.authorOf(kind) === id.slice(0, id.indexOf('/'));
-    const next = this.#withOffer(own ? this.#withFacts(row, read) : row, kind, upstreamId, read);
+    const own = kind.author === id.slice(0, id.indexOf('/'));
+    const next = this.#withOffer(own ? this.#withFacts(row, read) : row, kind.id, upstreamId, read);
     if (!this.#options.isValid(next)) {
       this.#merge.refused += 1;
       return;
@@ -126,7 +97,7 @@ class MergeState {
     if (!this.#rows.has(id)) this.#merge.added.push(id);
     this.#rows.set(id, next);
     if (!id.includes(':')) this.#bySlug.set(simple(id), id);
-    this.#offered.set(`${kind}:${upstreamId}`, id);
+    this.#offered.set(`${kind.id}:${upstreamId}`, id);
     this.#merge.taken += 1;
   }
 
@@ -134,11 +105,11 @@ class MergeState {
     return { ...this.#merge, models: newestFirst([...this.#rows.values()]) };
   }
 
-  #idFor(kind: string, upstreamId: string): string | undefined {
-    if (ROUTERS.has(kind)) return upstreamId.includes('/') && !upstreamId.startsWith('~') ? upstreamId : undefined;
+  #idFor({ id, author = id, service }: RegistryKind, upstreamId: string): string | undefined {
+    if (service?.role === 'router')
+      return upstreamId.includes('/') && !upstreamId.startsWith('~') ? upstreamId : undefined;
     const known = this.#bySlug.get(simple(upstreamId));
-    if (!VENDORS.has(kind)) return known;
-    const author = this.#options.authorOf(kind) ?? kind;
+    if (service?.role !== 'vendor') return known;
     if (known?.startsWith(`${author}/`)) return known;
     return upstreamId.includes('/') ? undefined : `${author}/${upstreamId}`;
   }

@@ -15,6 +15,8 @@ export const alibaba: ProviderKind = {
   environment: 'DASHSCOPE_API_KEY',
   author: 'qwen',
   bareModels: /^(qwen|qwq)/,
+  service: { role: 'vendor', registryId: 'alibaba' },
+  guide: { verifiedBy: 'documentation', quirks: '`enable_thinking`, `thinking_budget`, `partial`' },
   dialect: { chat: { reasoning: 'enable_thinking', prefill: 'partial' } },
   // alibabacloud.com/help/en/model-studio/text-embedding-synchronous-api
   embedding: openaiEmbedding({ maxInputs: 10, takesTokens: false, takesUser: false }),

@@ -10,6 +10,17 @@ export const anthropic: ProviderKind = {
   environment: 'ANTHROPIC_API_KEY',
   author: 'anthropic',
   bareModels: /^claude-/,
+  service: {
+    role: 'vendor',
+    registryId: 'anthropic',
+    policies: {
+      privacyPolicyUrl: 'https://www.anthropic.com/legal/privacy',
+      termsOfServiceUrl: 'https://www.anthropic.com/legal/commercial-terms',
+      statusPageUrl: 'https://status.anthropic.com/',
+      headquarters: 'US',
+    },
+  },
+  guide: { verifiedBy: 'recording', quirks: 'threads and web search; beta features by the header `anthropic-beta`' },
   origin: 'anthropic-claude-v1',
   dialect: { messages: { threads: true, webSearch: true } },
   // The model list is paginated.

@@ -25,6 +25,21 @@ export const azure: ProviderKind = {
   baseUrl: ({ endpoint = 'https://resource.openai.azure.com' }) => endpoint.replace(/\/+$/, ''),
   environment: 'AZURE_OPENAI_API_KEY',
   author: 'azure',
+  service: {
+    role: 'host',
+    registryId: null,
+    policies: {
+      privacyPolicyUrl: 'https://www.microsoft.com/en-us/privacy/privacystatement',
+      termsOfServiceUrl: 'https://www.microsoft.com/en-us/legal/terms-of-use?oneroute=true',
+      statusPageUrl: 'https://status.azure.com/',
+      headquarters: 'US',
+    },
+  },
+  guide: {
+    verifiedBy: 'recording',
+    quirks:
+      '[v1 API or deployments](../guides/providers.md#azure), API key or Entra ID token, content filter results kept',
+  },
   options: {
     endpoint: {
       environment: ['AZURE_OPENAI_ENDPOINT'],

@@ -24,6 +24,21 @@ export const bedrock: ProviderKind = {
   // Only this variable enables the provider: AWS credentials on the machine do not mean that it may spend money.
   alsoEnvironment: ['AWS_BEARER_TOKEN_BEDROCK'],
   author: 'bedrock',
+  service: {
+    role: 'host',
+    registryId: null,
+    aliases: ['amazon-bedrock'],
+    policies: {
+      privacyPolicyUrl: 'https://aws.amazon.com/privacy',
+      termsOfServiceUrl: 'https://aws.amazon.com/service-terms/',
+      statusPageUrl: 'https://health.aws.amazon.com/health/status',
+      headquarters: 'US',
+    },
+  },
+  guide: {
+    verifiedBy: 'recording',
+    quirks: 'API keys or AWS credentials, binary streams, see [Bedrock](../guides/bedrock.md)',
+  },
   options: {
     region: {
       environment: ['AWS_REGION', 'AWS_DEFAULT_REGION'],

@@ -8,6 +8,8 @@ export const blackForest: ProviderKind = {
   baseUrl: 'https://api.bfl.ai/v1',
   environment: 'BFL_API_KEY',
   author: 'black-forest-labs',
+  service: { role: 'vendor', registryId: null },
+  guide: { verifiedBy: 'documentation', quirks: 'results are fetched from a queue' },
   headers: (credential): Record<string, string> => (credential === null ? {} : { 'x-key': credential }),
   origin: 'unknown',
   dialect: {},

@@ -12,6 +12,8 @@ export const cerebras: ProviderKind = {
   baseUrl: 'https://api.cerebras.ai/v1',
   environment: 'CEREBRAS_API_KEY',
   author: 'cerebras',
+  service: { role: 'host', registryId: 'cerebras' },
+  guide: { verifiedBy: 'recording', quirks: 'strict messages and parameters' },
   dialect: {
     chat: {
       refuses: [

@@ -17,6 +17,10 @@ export const chat: ProviderKind = {
 /** The kind of this name: an unknown server, which may also have embeddings and rerank at the usual paths. */
 export const anyChat: ProviderKind = {
   ...chat,
+  guide: {
+    verifiedBy: 'recording',
+    quirks: 'the plain format, for any other service (recordings of Snowflake and Databricks)',
+  },
   dialect: { chat: { grammar: 'response_format', python: true } },
   completion: completionAdapter(),
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),

@@ -13,6 +13,11 @@ export const cohere: ProviderKind = {
   alsoEnvironment: ['CO_API_KEY'],
   author: 'cohere',
   bareModels: /^(command|c4ai|embed|rerank)-/,
+  service: { role: 'vendor', registryId: 'cohere' },
+  guide: {
+    verifiedBy: 'recording',
+    quirks: 'own format with citations and tool plans, see [Cohere](../guides/cohere.md)',
+  },
   headers: bearer,
   origin: 'unknown',
   dialect: {},

@@ -19,6 +19,7 @@ export const converse: ProviderKind = {
   id: 'converse',
   name: 'Converse API',
   speaks: 'converse',
+  guide: { verifiedBy: 'recording', quirks: 'the plain format, for a gateway in front of Bedrock' },
   headers: bearer,
   signer: () => ({ sign: () => nothing(eventStreamReady()) }),
   framing: (form) => (form === 'converse' ? converseFraming : undefined),

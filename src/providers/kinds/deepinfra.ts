@@ -11,6 +11,8 @@ export const deepinfra: ProviderKind = {
   environment: 'DEEPINFRA_API_KEY',
   alsoEnvironment: ['DEEPINFRA_TOKEN'],
   author: 'deepinfra',
+  service: { role: 'host', registryId: 'deepinfra' },
+  guide: { verifiedBy: 'documentation', quirks: 'thinking in the text of some models' },
   dialect: { chat: { reasoningReplay: 'reasoning_content', thinkTags: true } },
   embedding: openaiEmbedding({ takesTokens: false, takesUser: false }),
 };

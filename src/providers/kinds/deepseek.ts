@@ -15,6 +15,11 @@ export const deepseek: ProviderKind = {
   environment: 'DEEPSEEK_API_KEY',
   author: 'deepseek',
   bareModels: /^deepseek-/,
+  service: { role: 'vendor', registryId: 'deepseek' },
+  guide: {
+    verifiedBy: 'recording',
+    quirks: '`thinking` switch and effort, thinking is sent back, no response schemas',
+  },
   dialect: {
     chat: {
       reasoning: 'thinking',

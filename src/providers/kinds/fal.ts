@@ -8,6 +8,8 @@ export const fal: ProviderKind = {
   baseUrl: 'https://queue.fal.run',
   environment: 'FAL_KEY',
   author: 'fal-ai',
+  service: { role: 'host', registryId: null },
+  guide: { verifiedBy: 'documentation', quirks: 'results are fetched from a queue' },
   headers: (credential): Record<string, string> => (credential === null ? {} : { authorization: `Key ${credential}` }),
   origin: 'unknown',
   dialect: {},

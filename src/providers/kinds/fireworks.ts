@@ -15,6 +15,11 @@ export const fireworks: ProviderKind = {
   baseUrl: 'https://api.fireworks.ai/inference/v1',
   environment: 'FIREWORKS_API_KEY',
   author: 'fireworks',
+  service: { role: 'host', registryId: 'fireworks-ai' },
+  guide: {
+    verifiedBy: 'documentation',
+    quirks: 'thinking is sent back; model names are paths (`accounts/fireworks/models/...`)',
+  },
   dialect: {
     chat: {
       reasoningReplay: 'reasoning_content',

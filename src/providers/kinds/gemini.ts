@@ -7,6 +7,7 @@ export const gemini: ProviderKind = {
   id: 'gemini',
   name: 'Gemini API',
   speaks: 'gemini',
+  guide: { verifiedBy: 'recording', quirks: 'the plain format, for any other service' },
   headers: (credential): Record<string, string> => (credential === null ? {} : { 'x-goog-api-key': credential }),
   origin: 'google-gemini-v1',
   dialect: {},

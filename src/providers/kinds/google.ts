@@ -11,4 +11,6 @@ export const google: ProviderKind = {
   alsoEnvironment: ['GOOGLE_API_KEY'],
   author: 'google',
   bareModels: /^(gemini|gemma|learnlm|imagen)-/,
+  service: { role: 'vendor', registryId: 'google', aliases: ['google-ai-studio'] },
+  guide: { verifiedBy: 'recording', quirks: 'see [Gemini](../guides/google.md)' },
 };

@@ -15,6 +15,11 @@ export const groq: ProviderKind = {
   baseUrl: 'https://api.groq.com/openai/v1',
   environment: 'GROQ_API_KEY',
   author: 'groq',
+  service: { role: 'host', registryId: 'groq' },
+  guide: {
+    verifiedBy: 'recording',
+    quirks: 'strict messages and parameters, thinking in a separate field or hidden on request, usage in `x_groq`',
+  },
   dialect: {
     chat: {
       refuses: [

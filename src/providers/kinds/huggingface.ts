@@ -9,4 +9,6 @@ export const huggingface: ProviderKind = {
   baseUrl: 'https://router.huggingface.co/v1',
   environment: 'HF_TOKEN',
   author: 'huggingface',
+  service: { role: 'host', registryId: 'huggingface' },
+  guide: { verifiedBy: 'recording', quirks: 'streams without an end marker' },
 };

@@ -11,6 +11,8 @@ export const jina: ProviderKind = {
   environment: 'JINA_API_KEY',
   author: 'jina',
   bareModels: /^jina-/,
+  service: { role: 'vendor', registryId: null },
+  guide: { verifiedBy: 'documentation', quirks: 'one text or image per input' },
   headers: bearer,
   origin: 'unknown',
   dialect: {},

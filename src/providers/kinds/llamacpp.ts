@@ -11,6 +11,7 @@ export const llamacpp: ProviderKind = {
   name: 'llama.cpp',
   baseUrl: 'http://127.0.0.1:8080/v1',
   author: 'llamacpp',
+  guide: { verifiedBy: 'documentation', quirks: 'tool choices as strings, discovered automatically' },
   dialect: {
     chat: { grammar: 'grammar', toolChoiceWords: true, reasoningReplay: 'reasoning_content', thinkTags: true },
   },

@@ -12,6 +12,7 @@ export const lmstudio: ProviderKind = {
   name: 'LM Studio',
   baseUrl: 'http://127.0.0.1:1234/v1',
   author: 'lmstudio',
+  guide: { verifiedBy: 'documentation', quirks: 'tool choices as strings, JSON by schema, discovered automatically' },
   dialect: { chat: { toolChoiceWords: true, jsonBySchema: true, thinkTags: true } },
   embedding: openaiEmbedding({ takesTokens: false, takesUser: false, takesEncoding: false }),
 };

@@ -11,6 +11,7 @@ export const messages: ProviderKind = {
   id: 'messages',
   name: 'Messages API',
   speaks: 'messages',
+  guide: { verifiedBy: 'recording', quirks: 'the plain format, for any other service' },
   headers: (credential) => ({
     'anthropic-version': VERSION,
     ...(credential !== null && { 'x-api-key': credential }),

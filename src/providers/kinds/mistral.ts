@@ -16,6 +16,21 @@ export const mistral: ProviderKind = {
   environment: 'MISTRAL_API_KEY',
   author: 'mistralai',
   bareModels: /^((open-)?(mistral|mixtral)|codestral|devstral|magistral|ministral|pixtral)-/,
+  service: {
+    role: 'vendor',
+    registryId: 'mistral',
+    policies: {
+      privacyPolicyUrl: 'https://mistral.ai/terms/#privacy-policy',
+      termsOfServiceUrl: 'https://mistral.ai/terms/#terms-of-use',
+      statusPageUrl: 'https://status.mistral.ai/',
+      headquarters: 'FR',
+    },
+  },
+  guide: {
+    verifiedBy: 'recording',
+    quirks:
+      'strict messages and parameters, no `stream_options`, `random_seed`, ids of nine characters, `prefix`, thinking in content parts',
+  },
   dialect: {
     chat: {
       streamUsage: false,

@@ -13,6 +13,11 @@ export const moonshot: ProviderKind = {
   environment: 'MOONSHOT_API_KEY',
   author: 'moonshotai',
   bareModels: /^(kimi|moonshot)-/,
+  service: { role: 'vendor', registryId: 'moonshotai', aliases: ['moonshotai'] },
+  guide: {
+    verifiedBy: 'recording',
+    quirks: '`thinking` switch or effort, thinking is sent back, `partial`, usage in the choice',
+  },
   dialect: {
     chat: {
       reasoning: 'thinking',

@@ -13,6 +13,7 @@ export const ollama: ProviderKind = {
   name: 'Ollama',
   baseUrl: 'http://127.0.0.1:11434/v1',
   author: 'ollama',
+  guide: { verifiedBy: 'documentation', quirks: 'errors also by recording; discovered automatically' },
   dialect: {
     chat: {
       reasoningRules: [{ words: { minimal: 'low', xhigh: 'high', max: 'high' } }],

@@ -47,6 +47,20 @@ export const openai: ProviderKind = {
   environment: 'OPENAI_API_KEY',
   author: 'openai',
   bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$)|text-embedding-|dall-e-)/,
+  service: {
+    role: 'vendor',
+    registryId: 'openai',
+    policies: {
+      privacyPolicyUrl: 'https://openai.com/policies/privacy-policy/',
+      termsOfServiceUrl: 'https://openai.com/policies/row-terms-of-use/',
+      statusPageUrl: 'https://status.openai.com/',
+      headquarters: 'US',
+    },
+  },
+  guide: {
+    verifiedBy: 'recording',
+    quirks: 'newer names of the token limit and the system role, hashed `safety_identifier`, responses format too',
+  },
   headers: bearer,
   origin: 'openai-responses-v1',
   dialect: {

@@ -15,6 +15,8 @@ export const openrouter: ProviderKind = {
   baseUrl: 'https://openrouter.ai/api/v1',
   environment: 'OPENROUTER_API_KEY',
   author: 'openrouter',
+  service: { role: 'router', registryId: 'openrouter' },
+  guide: { verifiedBy: 'recording', quirks: '`reasoning` object, signed details, cache breakpoints' },
   dialect: {
     chat: {
       reasoning: 'object',

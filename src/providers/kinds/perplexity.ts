@@ -15,6 +15,11 @@ export const perplexity: ProviderKind = {
   environment: 'PERPLEXITY_API_KEY',
   author: 'perplexity',
   bareModels: /^sonar(-|$)/,
+  service: { role: 'vendor', registryId: 'perplexity' },
+  guide: {
+    verifiedBy: 'recording',
+    quirks: 'citations and search results, alternating roles, thinking in the text, no tools',
+  },
   dialect: {
     chat: {
       strictTemplate: true,

@@ -9,6 +9,8 @@ export const recraft: ProviderKind = {
   baseUrl: 'https://external.api.recraft.ai/v1',
   environment: 'RECRAFT_API_TOKEN',
   author: 'recraft',
+  service: { role: 'vendor', registryId: null },
+  guide: { verifiedBy: 'documentation', quirks: 'raster and vector, without references' },
   headers: bearer,
   origin: 'unknown',
   dialect: {},

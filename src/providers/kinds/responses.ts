@@ -7,6 +7,10 @@ export const responses: ProviderKind = {
   id: 'responses',
   name: 'Responses API',
   speaks: 'responses',
+  guide: {
+    verifiedBy: 'recording',
+    quirks: 'the plain format, for any other service; most need `function_tools_only: true`',
+  },
   headers: bearer,
   origin: 'openai-responses-v1',
   dialect: { responses: { tools: 'all' } },

@@ -12,6 +12,8 @@ export const stability: ProviderKind = {
   baseUrl: 'https://api.stability.ai',
   environment: 'STABILITY_API_KEY',
   author: 'stabilityai',
+  service: { role: 'vendor', registryId: null },
+  guide: { verifiedBy: 'documentation', quirks: 'JSON by the header `accept`' },
   headers: (credential) => ({ ...bearer(credential), accept: 'application/json' }),
   origin: 'unknown',
   dialect: {},

@@ -14,6 +14,8 @@ export const together: ProviderKind = {
   baseUrl: 'https://api.together.xyz/v1',
   environment: 'TOGETHER_API_KEY',
   author: 'together',
+  service: { role: 'host', registryId: 'togetherai' },
+  guide: { verifiedBy: 'documentation', quirks: '`reasoning.enabled` or effort, thinking in the text of some models' },
   dialect: {
     chat: {
       reasoning: 'enabled',

@@ -38,6 +38,12 @@ export const vertex: ProviderKind = {
   speaksFor: (model) => FORMS[familyOf(model)],
   baseUrl: ({ location = 'global' }) => `https://${hostOf(location)}/v1`,
   author: 'google',
+  service: { role: 'host', registryId: null, aliases: ['google-vertex'] },
+  guide: {
+    verifiedBy: 'recording',
+    quirks:
+      'Gemini, Claude and open models; access tokens from a key file or the machine, see [Vertex AI](../guides/google.md#vertex-ai)',
+  },
   credentialDocument: true,
   ownCredential: (value) => {
     const { project_id: project, region: location } = JSON.parse(value) as Record<string, string | undefined>;

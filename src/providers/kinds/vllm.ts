@@ -15,6 +15,10 @@ export const vllm: ProviderKind = {
   name: 'vLLM',
   baseUrl: 'http://127.0.0.1:8000/v1',
   author: 'vllm',
+  guide: {
+    verifiedBy: 'recording',
+    quirks: '`strict_template: true` for templates that need alternating roles; thinking in the text without a parser',
+  },
   dialect: { chat: { grammar: 'structured_outputs', reasoningReplay: 'reasoning', thinkTags: true } },
   completion: completionAdapter({ able: ['prompts', 'tokens', 'echo'] }),
   // Some versions return base64 of doubles.

@@ -11,6 +11,8 @@ export const voyage: ProviderKind = {
   environment: 'VOYAGE_API_KEY',
   author: 'voyage',
   bareModels: /^(voyage|rerank-(lite-)?[12])/,
+  service: { role: 'vendor', registryId: null, aliases: ['voyageai'] },
+  guide: { verifiedBy: 'documentation', quirks: 'rerank also by recording' },
   headers: bearer,
   origin: 'unknown',
   dialect: {},

@@ -17,6 +17,8 @@ export const xai: ProviderKind = {
   environment: 'XAI_API_KEY',
   author: 'x-ai',
   bareModels: /^grok-/,
+  service: { role: 'vendor', registryId: 'xai' },
+  guide: { verifiedBy: 'recording', quirks: 'thinking counted in addition to the completion, parameters by model' },
   alsoSpeaks: ['responses'],
   origin: 'xai-responses-v1',
   image: xaiImages,

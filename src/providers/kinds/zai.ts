@@ -14,6 +14,11 @@ export const zai: ProviderKind = {
   environment: 'ZAI_API_KEY',
   author: 'z-ai',
   bareModels: /^glm-/,
+  service: { role: 'vendor', registryId: 'zai', aliases: ['z-ai'] },
+  guide: {
+    verifiedBy: 'recording',
+    quirks: '`thinking` switch, thinking is sent back, `user_id`, no response schemas',
+  },
   dialect: {
     chat: {
       reasoning: 'thinking',
