@@ -2,9 +2,10 @@
 import { nanoFromPrice } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import { type Charge, chargeIn } from './budget.ts';
-import type { Generation } from './generation.ts';
+import { type Generation, unansweredRow } from './generation.ts';
 import type { Attempt } from './index.ts';
-import { type Entry, encodeRow, type Intent, type Progress } from './record.ts';
+import type { Entry, Intent, Progress } from './record.ts';
+import { encodeRow } from './row.ts';
 
 /** Generated UTF-8 bytes per token, if the upstream reported no usage. */
 const BYTES_PER_TOKEN = 4;
@@ -22,34 +23,18 @@ export function estimatedEntry(intent: Intent, attempt: Attempt, progress: Progr
   const usage = usageSeen(attempt, progress);
   const cost = costSeen(attempt, usage, progress);
   const row: Generation = {
-    ...intent.accepted,
-    model: attempt.model,
+    ...unansweredRow(intent.accepted, attempt.model),
     endpointId: attempt.endpointId,
     providerName: attempt.providerName,
-    upstreamId: null,
     isByok: attempt.isByok,
-    status: null,
     error: { type: 'server', message: 'the gateway stopped before the answer was complete' },
-    cancelled: false,
     estimated: progress !== undefined,
     unconfirmed: progress === undefined,
     finishReason: 'error',
-    nativeFinishReason: null,
     usage,
-    media: {},
     costNano: cost.creditNano,
     byokNano: cost.byokNano,
     upstreamCostNano: attempt.isByok ? cost.byokNano : null,
-    cacheDiscountNano: null,
-    latencyMs: null,
-    generationMs: null,
-    moderationMs: null,
-    providerResponses: [],
-    serviceTier: null,
-    router: null,
-    presetId: null,
-    webSearchEngine: null,
-    responseCacheSourceId: null,
   };
   const taken = intent.held.map((held) => {
     const nano = chargeIn(held, cost);

@@ -1,11 +1,16 @@
 /**
  * The record of one generation: the ledger entry and the source of GET /generation. Times are milliseconds since 1970
  * UTC, durations milliseconds, money nano-dollars.
+ *
+ * Each member is one line of the tables below; its type, its columns and the reply of GET /generation follow from it.
+ * To add a column: a migration that adds it nullable (journals of earlier versions do not have it), a line here, and
+ * the value where the compiler asks for it.
  */
-
-import type { Nano } from '../base/money.ts';
-import { usdFromNano } from '../base/money.ts';
-import type { Usage } from '../formats/conversation/conversation.ts';
+import { Type } from 'typebox';
+import { nullable } from '../http/contract.ts';
+import * as kind from './column.ts';
+import { column, type Member } from './column.ts';
+import { USAGE_COLUMNS } from './usage-columns.ts';
 
 export type ApiType = 'completions' | 'embeddings' | 'rerank' | 'decisions' | 'video' | 'tts' | 'stt' | 'image';
 
@@ -21,31 +26,6 @@ export interface ProviderResponse {
   provider_name?: string;
   routed_service_tier?: 'flex' | 'priority';
   status: number | null;
-}
-
-/** Facts known when a request is accepted; immutable. */
-export interface Accepted {
-  /** `gen-...` */
-  id: string;
-  /** Time of acceptance; decides which budget windows the spend counts in. */
-  createdAt: number;
-  requestId: string | null;
-  keyId: string;
-  workspaceId: string;
-  organizationId: string;
-  apiType: ApiType;
-  streamed: boolean;
-  dataRegion: DataRegion;
-  userAgent: string | null;
-  /** `HTTP-Referer`; '' when absent. */
-  origin: string;
-  /** `X-Svc-Title`. */
-  title: string | null;
-  sessionId: string | null;
-  externalUser: string | null;
-  metadata: Record<string, string> | null;
-  /** Guardrail filters that matched in the request; absent if none. */
-  guardrails?: readonly GuardrailMark[] | undefined;
 }
 
 /** A filter that matched, without the matched text. Wire member names; stored as it is. */
@@ -67,100 +47,128 @@ export interface MediaCounts {
   fetches?: number;
 }
 
-export interface Generation extends Accepted {
+const STRING = Type.String();
+const STRING_OR_NULL = nullable(Type.String());
+const NUMBER_OR_NULL = nullable(Type.Number());
+const COUNT_OR_NULL = nullable(Type.Integer({ minimum: 0 }));
+
+/** Facts known when a request is accepted. */
+const ACCEPTED = {
+  /** `gen-...` */
+  id: column('id', kind.text(), { id: STRING }),
+  /** Time of acceptance; decides which budget windows the spend counts in. */
+  createdAt: column('created_at', kind.time, { created_at: Type.String({ format: 'date-time' }) }),
+  requestId: column('request_id', kind.optionalText, { request_id: STRING_OR_NULL }),
+  keyId: column('key_id', kind.text()),
+  workspaceId: column('workspace_id', kind.text(), { workspace_id: STRING_OR_NULL }),
+  organizationId: column('organization_id', kind.text()),
+  apiType: column('api_type', kind.text<ApiType>(), { api_type: STRING_OR_NULL }),
+  streamed: column('streamed', kind.flag, { streamed: nullable(Type.Boolean()) }),
+  dataRegion: column('data_region', kind.text<DataRegion>(), { data_region: STRING }),
+  userAgent: column('user_agent', kind.optionalText, { user_agent: STRING_OR_NULL }),
+  /** `HTTP-Referer`; '' when absent. */
+  origin: column('origin', kind.text(), { origin: STRING }),
+  /** `X-Svc-Title`. */
+  title: column('title', kind.optionalText),
+  sessionId: column('session_id', kind.optionalText, { session_id: STRING_OR_NULL }),
+  externalUser: column('external_user', kind.optionalText, { external_user: STRING_OR_NULL }),
+  metadata: column('metadata', kind.optionalJson<Record<string, string>>(), {
+    metadata: nullable(
+      Type.Record(Type.String(), Type.String(), { description: "The pairs of the request's member `metadata`" }),
+    ),
+  }),
+  /** Guardrail filters that matched in the request; absent if none. */
+  guardrails: column('guardrails', kind.optionalList<GuardrailMark>(), {
+    guardrails: Type.Array(Type.Object({}), { description: 'Guardrail filters that matched' }),
+  }),
+};
+
+/** What became of it. */
+const OUTCOME = {
   /** Catalog id of the model that answered; the requested model if none did. */
-  model: string;
-  endpointId: string | null;
-  providerName: string | null;
-  upstreamId: string | null;
-  isByok: boolean;
+  model: column('model', kind.text(), { model: STRING }),
+  endpointId: column('endpoint_id', kind.optionalText),
+  providerName: column('provider_name', kind.optionalText, { provider_name: STRING_OR_NULL }),
+  upstreamId: column('upstream_id', kind.optionalText, { upstream_id: STRING_OR_NULL }),
+  isByok: column('is_byok', kind.flag, { is_byok: Type.Boolean() }),
   /** HTTP status sent to the client; null if none was sent. */
-  status: number | null;
-  error: { type: string; message: string } | null;
+  status: column('status', kind.optionalInteger),
+  error: column('error', kind.optionalJson<{ type: string; message: string }>()),
   /** The client disconnected before the answer was complete. */
-  cancelled: boolean;
+  cancelled: column('cancelled', kind.flag, { cancelled: nullable(Type.Boolean()) }),
   /** The upstream reported no usage: counts and cost are estimated from the bytes seen. */
-  estimated: boolean;
+  estimated: column('estimated', kind.flag),
   /** The process died after dispatch and before any answer: the cost is that of the estimated prompt. */
-  unconfirmed: boolean;
-  finishReason: string | null;
-  nativeFinishReason: string | null;
+  unconfirmed: column('unconfirmed', kind.flag),
+  finishReason: column('finish_reason', kind.optionalText, { finish_reason: STRING_OR_NULL }),
+  nativeFinishReason: column('native_finish_reason', kind.optionalText, { native_finish_reason: STRING_OR_NULL }),
   /** null if nothing was dispatched or no tokens were billed. */
-  usage: Usage | null;
-  media: MediaCounts;
+  usage: USAGE_COLUMNS,
+  media: column('media', kind.json<MediaCounts>({})),
   /** Charged in credits. */
-  costNano: Nano;
+  costNano: column('cost_nano', kind.money, {
+    total_cost: Type.Number(),
+    usage: Type.Number({ description: 'USD' }),
+  }),
   /** Paid to the provider with a BYOK credential; counts in budgets that include BYOK. */
-  byokNano: Nano;
+  byokNano: column('byok_nano', kind.money),
   /** The upstream's charge, if reported or known. */
-  upstreamCostNano: Nano | null;
+  upstreamCostNano: column('upstream_cost_nano', kind.optionalMoney, { upstream_inference_cost: NUMBER_OR_NULL }),
   /** Saved by prompt caching; negative if writing the cache cost more. */
-  cacheDiscountNano: bigint | null;
+  cacheDiscountNano: column('cache_discount_nano', kind.optionalMoney, { cache_discount: NUMBER_OR_NULL }),
   /** Time from dispatch to the first visible content. */
-  latencyMs: number | null;
-  generationMs: number | null;
-  moderationMs: number | null;
-  providerResponses: ProviderResponse[];
-  serviceTier: string | null;
-  router: string | null;
-  presetId: string | null;
-  webSearchEngine: string | null;
-  responseCacheSourceId: string | null;
+  latencyMs: column('latency_ms', kind.duration, { latency: NUMBER_OR_NULL }),
+  generationMs: column('generation_ms', kind.duration, { generation_time: NUMBER_OR_NULL }),
+  moderationMs: column('moderation_ms', kind.duration, { moderation_latency: NUMBER_OR_NULL }),
+  providerResponses: column('provider_responses', kind.json<readonly ProviderResponse[]>([]), {
+    provider_responses: nullable(Type.Array(Type.Object({ status: COUNT_OR_NULL }, { additionalProperties: true }))),
+  }),
+  serviceTier: column('service_tier', kind.optionalText, { service_tier: STRING_OR_NULL }),
+  router: column('router', kind.optionalText, { router: STRING_OR_NULL }),
+  presetId: column('preset_id', kind.optionalText, { preset_id: STRING_OR_NULL }),
+  webSearchEngine: column('web_search_engine', kind.optionalText, { web_search_engine: STRING_OR_NULL }),
+  responseCacheSourceId: column('response_cache_source_id', kind.optionalText, {
+    response_cache_source_id: STRING_OR_NULL,
+  }),
+};
+
+/** The members of a row, in the order of their columns. */
+export const MEMBERS = { ...ACCEPTED, ...OUTCOME };
+
+type Table = Readonly<Record<string, unknown>>;
+type ValueOf<M> = M extends Member<infer T, infer _> ? T : never;
+/** Members that can be undefined may be absent. */
+type Values<T extends Table> = {
+  [M in keyof T as undefined extends ValueOf<T[M]> ? never : M]: ValueOf<T[M]>;
+} & { [M in keyof T as undefined extends ValueOf<T[M]> ? M : never]?: ValueOf<T[M]> };
+
+/** Immutable. */
+export interface Accepted extends Values<typeof ACCEPTED> {}
+export interface Generation extends Values<typeof MEMBERS> {}
+
+type JsonOf<M> = M extends Member<infer _, infer C> ? (columns: C) => void : never;
+/** The JSON of a row by column. */
+export type RowColumns =
+  JsonOf<(typeof MEMBERS)[keyof typeof MEMBERS]> extends infer F
+    ? (F extends unknown ? F : never) extends (columns: infer C) => void
+      ? C
+      : never
+    : never;
+
+const UNANSWERED = emptyValues(OUTCOME);
+const NOTHING_KNOWN = emptyValues(ACCEPTED);
+
+function emptyValues<T extends Readonly<Record<string, { empty: unknown }>>>(table: T): Values<T> {
+  const values = Object.entries(table).filter(([, { empty }]) => empty !== undefined);
+  return Object.fromEntries(values.map(([name, { empty }]) => [name, empty])) as Values<T>;
 }
 
-/** `GenerationResponseData` in `openapi.json`. */
-export function encodeGeneration(row: Generation): Record<string, unknown> {
-  const usage = row.usage;
-  const prompt = usage === null ? null : usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h;
-  const completion = usage === null ? null : usage.output;
-  return {
-    id: row.id,
-    api_type: row.apiType,
-    app_id: null,
-    cache_discount: row.cacheDiscountNano === null ? null : usdFromNano(row.cacheDiscountNano),
-    cancelled: row.cancelled,
-    created_at: new Date(row.createdAt).toISOString(),
-    data_region: row.dataRegion,
-    external_user: row.externalUser,
-    finish_reason: row.finishReason,
-    generation_time: row.generationMs,
-    // Client libraries read the referer under this name too.
-    http_referer: row.origin === '' ? null : row.origin,
-    guardrails: row.guardrails ?? [],
-    is_byok: row.isByok,
-    latency: row.latencyMs,
-    metadata: row.metadata,
-    model: row.model,
-    moderation_latency: row.moderationMs,
-    native_finish_reason: row.nativeFinishReason,
-    native_tokens_cached: usage === null ? null : usage.cacheRead,
-    native_tokens_completion: completion,
-    native_tokens_completion_images: usage?.outputImage ?? null,
-    native_tokens_prompt: prompt,
-    native_tokens_reasoning: usage === null ? null : usage.reasoning,
-    num_fetches: row.media.fetches ?? usage?.webFetches ?? null,
-    num_input_audio_prompt: row.media.promptAudio ?? null,
-    num_media_completion: row.media.completionMedia ?? null,
-    num_media_prompt: row.media.promptMedia ?? null,
-    num_search_results: row.media.searchResults ?? null,
-    origin: row.origin,
-    preset_id: row.presetId,
-    provider_name: row.providerName,
-    provider_responses: row.providerResponses,
-    request_id: row.requestId,
-    response_cache_source_id: row.responseCacheSourceId,
-    router: row.router,
-    service_tier: row.serviceTier,
-    session_id: row.sessionId,
-    streamed: row.streamed,
-    tokens_completion: completion,
-    tokens_prompt: prompt,
-    total_cost: usdFromNano(row.costNano),
-    upstream_id: row.upstreamId,
-    upstream_inference_cost: row.upstreamCostNano === null ? null : usdFromNano(row.upstreamCostNano),
-    usage: usdFromNano(row.costNano),
-    user_agent: row.userAgent,
-    web_search_engine: row.webSearchEngine,
-    workspace_id: row.workspaceId,
-  };
+/** A row without an answer, which callers complete. */
+export function unansweredRow(accepted: Accepted, model: string): Generation {
+  return { ...UNANSWERED, ...accepted, model };
+}
+
+/** Completes what an earlier version has written. */
+export function acceptedFrom(stored: Partial<Accepted>): Accepted {
+  return { ...NOTHING_KNOWN, ...stored };
 }

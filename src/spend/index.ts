@@ -33,7 +33,8 @@ export type {
   MediaCounts,
   ProviderResponse,
 } from './generation.ts';
-export { encodeGeneration } from './generation.ts';
+export { unansweredRow } from './generation.ts';
+export { encodeGeneration, GenerationEnvelope } from './generation-reply.ts';
 export { ENTERED_WITHIN_MS } from './ledger.ts';
 export { spendMigrations } from './migrations/index.ts';
 export { tidyLedgerJob } from './months/retention.ts';

@@ -6,7 +6,7 @@ import { countedIn } from './counted/store.ts';
 import type { Generation } from './generation.ts';
 import type { BudgetState, KeyUsage, Viewer } from './index.ts';
 import { GONE_MS } from './processes/store.ts';
-import { decodeRow } from './record.ts';
+import { decodeRow } from './row.ts';
 import { generationById, windowStates } from './store.ts';
 
 /** @param waiting the row, if it is not in the database yet */

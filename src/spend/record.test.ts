@@ -1,21 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { SAMPLE_USAGE, sampleAccepted, sampleAttempt, sampleGeneration } from '../testing/laws/spend-samples.ts';
+import { SAMPLE_USAGE, sampleAccepted, sampleAttempt } from '../testing/laws/spend-samples.ts';
 import { Lines } from './lines.ts';
 import {
   decodeAttempt,
   decodeIntent,
   decodeProgress,
-  decodeRow,
   decodeSettled,
   encodeAttempt,
   encodeIntent,
   encodeProgress,
-  encodeRow,
   encodeSettled,
   type RecordKind,
-  type RowColumns,
   unframe,
 } from './record.ts';
 
@@ -82,28 +79,21 @@ test('records written together equal those that were added, at the returned offs
   assert.deepEqual([lines.count, lines.length, lines.add('P', '[]')], [0, 0, 0]);
 });
 
-test('a row is read back as it was settled, with money exact to the nano-dollar', () => {
-  fc.assert(
-    fc.property(money, money, fc.option(money, { nil: null }), (cost, byok, upstream) => {
-      const row = sampleGeneration(sampleAccepted('gen-1'), {
-        costNano: cost,
-        byokNano: byok,
-        upstreamCostNano: upstream,
-      });
-      assert.deepEqual(decodeRow(JSON.parse(encodeRow(row)) as RowColumns), row);
-    }),
-  );
-});
-
-test('a row never contains what PostgreSQL refuses: NUL, lone surrogates, non-integer counts', () => {
-  const usage = { ...SAMPLE_USAGE, input: 1.4, output: 1e300, reasoning: Number.NaN, cacheRead: -3 };
-  const accepted = sampleAccepted('gen-1', { metadata: { 'k\0': '\\u0000 \ud83d \0', ok: '😀' } });
-  const json = encodeRow(sampleGeneration(accepted, { usage, costNano: 10n ** 40n }));
-  const row = JSON.parse(json) as RowColumns;
-  assert.deepEqual(row.metadata, { 'k\ufffd': '\\u0000 \ufffd \ufffd', ok: '😀' });
-  assert.equal(row.input_tokens, 1);
-  assert.equal(row.output_tokens, Number.MAX_SAFE_INTEGER);
-  assert.equal(row.reasoning_tokens, 0);
-  assert.equal(row.cache_read_tokens, 0);
-  assert.equal(row.cost_nano, String(2n ** 53n));
+test('an intent of an earlier version is read with empty values for what it does not know', () => {
+  const { id, createdAt, keyId, workspaceId, organizationId } = sampleAccepted('gen-1');
+  const accepted = { id, createdAt, keyId, workspaceId, organizationId, apiType: 'completions', dataRegion: 'global' };
+  const attempt = ['acme/large', null, null, false, 100, '500', '20', '7'];
+  const intent = decodeIntent(JSON.stringify([accepted, attempt, [['window', '9', true]]]));
+  assert.deepEqual(intent.accepted, {
+    ...accepted,
+    requestId: null,
+    streamed: false,
+    userAgent: null,
+    origin: '',
+    title: null,
+    sessionId: null,
+    externalUser: null,
+    metadata: null,
+  });
+  assert.deepEqual(intent.attempt.earlier, { creditNano: 7n, byokNano: 0n });
 });

@@ -34,9 +34,10 @@ import { Lines } from './lines.ts';
 import { RETURN } from './processes/processes.ts';
 import { forgetProcess, type ProcessPlace, touchProcess } from './processes/store.ts';
 import { findGeneration, readBudgetStates, readUsage } from './reading.ts';
-import { decodeRow, encodeAttempt, encodeIntent, encodeProgress, encodeRow, type RowColumns } from './record.ts';
+import { encodeAttempt, encodeIntent, encodeProgress } from './record.ts';
 import { OWNER_FILE, replayDead } from './replay.ts';
 import type { HeldReservation } from './reservation.ts';
+import { decodeRow, encodeRow, type StoredRow } from './row.ts';
 import { askLeases, leasesOf, removeEmptyLeases } from './store.ts';
 import { LEASE_LIMITS, type LeaseDesk } from './waiting-line.ts';
 
@@ -161,7 +162,7 @@ class Spending implements Spend {
 
   findGeneration(id: string, viewer: Viewer): Promise<Generation | undefined> {
     const waiting = this.ledger.waitingRow(id);
-    const known = waiting === undefined ? undefined : decodeRow(JSON.parse(waiting) as RowColumns);
+    const known = waiting === undefined ? undefined : decodeRow(JSON.parse(waiting) as StoredRow);
     return findGeneration(this.#database, id, viewer, known);
   }
 

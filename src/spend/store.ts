@@ -4,59 +4,8 @@ import type { Queryable } from '../storage/database.ts';
 import { INTERVALS, type SpentBy, windowId } from './budget.ts';
 import { countedIn } from './counted/store.ts';
 import { addToDays, DAY_COLUMNS, DAY_KEYS, DAY_SUMS, type DaySum } from './days/store.ts';
-import type { Entry, RowColumns } from './record.ts';
-
-const COLUMNS: readonly [name: keyof RowColumns, type: string][] = [
-  ['id', 'text'],
-  ['created_at', 'timestamptz'],
-  ['request_id', 'text'],
-  ['key_id', 'text'],
-  ['workspace_id', 'text'],
-  ['organization_id', 'text'],
-  ['api_type', 'text'],
-  ['streamed', 'boolean'],
-  ['data_region', 'text'],
-  ['user_agent', 'text'],
-  ['origin', 'text'],
-  ['title', 'text'],
-  ['session_id', 'text'],
-  ['external_user', 'text'],
-  ['metadata', 'jsonb'],
-  ['guardrails', 'jsonb'],
-  ['model', 'text'],
-  ['endpoint_id', 'text'],
-  ['provider_name', 'text'],
-  ['upstream_id', 'text'],
-  ['is_byok', 'boolean'],
-  ['status', 'integer'],
-  ['error', 'jsonb'],
-  ['cancelled', 'boolean'],
-  ['estimated', 'boolean'],
-  ['unconfirmed', 'boolean'],
-  ['finish_reason', 'text'],
-  ['native_finish_reason', 'text'],
-  ['input_tokens', 'bigint'],
-  ['cache_read_tokens', 'bigint'],
-  ['cache_write_5m_tokens', 'bigint'],
-  ['cache_write_1h_tokens', 'bigint'],
-  ['output_tokens', 'bigint'],
-  ['reasoning_tokens', 'bigint'],
-  ['usage_details', 'jsonb'],
-  ['media', 'jsonb'],
-  ['cost_nano', 'bigint'],
-  ['byok_nano', 'bigint'],
-  ['upstream_cost_nano', 'bigint'],
-  ['cache_discount_nano', 'bigint'],
-  ['latency_ms', 'double precision'],
-  ['generation_ms', 'double precision'],
-  ['moderation_ms', 'double precision'],
-  ['provider_responses', 'jsonb'],
-  ['service_tier', 'text'],
-  ['router', 'text'],
-  ['preset_id', 'text'],
-  ['web_search_engine', 'text'],
-  ['response_cache_source_id', 'text'],
-];
+import type { Entry } from './record.ts';
+import { COLUMNS, type StoredRow } from './row.ts';
 
 const NAMES = COLUMNS.map(([name]) => `"${name}"`).join(', ');
 const TYPED = COLUMNS.map(([name, type]) => `"${name}" ${type}`).join(', ');
@@ -120,14 +69,19 @@ function takeFrom(
   own: ReadonlySet<string>,
   entry: Entry,
 ): void {
-  let row: RowColumns | undefined;
+  let row: RowCosts | undefined;
   for (const { windowId, nano, forcedNano } of entry.taken) {
     const change = forcedNano - nano;
     if (change !== 0n) leases.set(windowId, (leases.get(windowId) ?? 0n) + change);
     if (own.has(windowId)) continue;
-    row ??= JSON.parse(entry.row) as RowColumns;
+    row ??= JSON.parse(entry.row) as RowCosts;
     addChange(windows, windowId, row);
   }
+}
+
+interface RowCosts {
+  cost_nano: string | bigint;
+  byok_nano: string | bigint;
 }
 
 interface WindowChange {
@@ -146,11 +100,7 @@ function windowsOf(sum: InsertedSum): string[] {
   ]);
 }
 
-function addChange(
-  windows: Map<string, WindowChange>,
-  id: string,
-  sum: Pick<RowColumns, 'cost_nano' | 'byok_nano'>,
-): void {
+function addChange(windows: Map<string, WindowChange>, id: string, sum: RowCosts): void {
   const change = changeOf(windows, id);
   change.spent += BigInt(sum.cost_nano);
   change.byok += BigInt(sum.byok_nano);
@@ -333,8 +283,8 @@ export async function removeEmptyLeases(db: Queryable, processId: string): Promi
   await db.query('DELETE FROM spend_leases WHERE process_id = $1 AND amount_nano = 0', [processId]);
 }
 
-export async function generationById(db: Queryable, id: string): Promise<RowColumns | undefined> {
-  const [row] = await db.query<RowColumns>(`SELECT ${NAMES} FROM generations WHERE id = $1`, [id]);
+export async function generationById(db: Queryable, id: string): Promise<StoredRow | undefined> {
+  const [row] = await db.query<StoredRow>(`SELECT ${NAMES} FROM generations WHERE id = $1`, [id]);
   return row;
 }
 

@@ -7,7 +7,7 @@ import type { Generation } from '../../src/spend/generation.ts';
 import { spendMigrations } from '../../src/spend/index.ts';
 import { enterBatch } from '../../src/spend/ledger.ts';
 import { letGo } from '../../src/spend/months/retention.ts';
-import { encodeRow } from '../../src/spend/record.ts';
+import { encodeRow } from '../../src/spend/row.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { connectOnce, emptyDatabase, freshDatabase } from '../../src/testing/database/database.ts';

@@ -5,7 +5,8 @@
 import { writeSync } from 'node:fs';
 import { systemClock as clock } from '../../src/base/clock.ts';
 import { Journal } from '../../src/spend/journal.ts';
-import { encodeIntent, encodeRow, encodeSettled } from '../../src/spend/record.ts';
+import { encodeIntent, encodeSettled } from '../../src/spend/record.ts';
+import { encodeRow } from '../../src/spend/row.ts';
 import { sampleAccepted, sampleAttempt, sampleGeneration } from '../../src/testing/laws/spend-samples.ts';
 
 const [directory = '', prefix = ''] = process.argv.slice(2);

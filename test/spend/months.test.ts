@@ -5,7 +5,7 @@ import { spendMigrations } from '../../src/spend/index.ts';
 import { enterBatch } from '../../src/spend/ledger.ts';
 import { ledger } from '../../src/spend/migrations/0020-ledger.ts';
 import { letGo, tidyLedgerJob } from '../../src/spend/months/retention.ts';
-import { encodeRow } from '../../src/spend/record.ts';
+import { encodeRow } from '../../src/spend/row.ts';
 import { generationById } from '../../src/spend/store.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/migrate.ts';

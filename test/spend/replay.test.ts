@@ -12,15 +12,9 @@ import { uuidv7 } from '../../src/base/ids.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { type Generation, type Reservation, spendMigrations } from '../../src/spend/index.ts';
 import { Journal } from '../../src/spend/journal.ts';
-import {
-  decodeRow,
-  encodeAttempt,
-  encodeIntent,
-  encodeProgress,
-  encodeRow,
-  encodeSettled,
-} from '../../src/spend/record.ts';
+import { encodeAttempt, encodeIntent, encodeProgress, encodeSettled } from '../../src/spend/record.ts';
 import { replayDead, replayJournal } from '../../src/spend/replay.ts';
+import { decodeRow, encodeRow } from '../../src/spend/row.ts';
 import { generationById } from '../../src/spend/store.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { until } from '../../src/testing/clock/clock.ts';

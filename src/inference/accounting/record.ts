@@ -1,7 +1,13 @@
 /** Builds the row of one request from the facts at acceptance and the outcome. Pure. */
 import type { GatewayError } from '../../base/errors.ts';
 import type { CachedAnswer } from '../../cache/index.ts';
-import type { Accepted, ApiType, Generation, ProviderResponse } from '../../spend/index.ts';
+import {
+  type Accepted,
+  type ApiType,
+  type Generation,
+  type ProviderResponse,
+  unansweredRow,
+} from '../../spend/index.ts';
 import { marksOf } from '../admission/guardrails.ts';
 import type { AcceptedRequest } from '../request.ts';
 import type { Candidate, Route } from '../routing/index.ts';
@@ -112,33 +118,17 @@ export function cachedRowOf(
 ): Generation {
   const ended = error === null && !cancelled;
   return {
-    ...acceptedOf(request, apiType),
-    model: answer.model,
+    ...unansweredRow(acceptedOf(request, apiType), answer.model),
     endpointId: answer.endpointId,
     providerName: answer.providerName,
-    upstreamId: null,
-    isByok: false,
     status: 200,
     error: error === null ? null : { type: error.type, message: error.message },
     cancelled,
-    estimated: false,
-    unconfirmed: false,
     finishReason: ended ? answer.finishReason : error === null ? null : 'error',
     nativeFinishReason: ended ? answer.nativeFinishReason : null,
     usage: NO_USAGE,
-    media: {},
-    costNano: 0n,
-    byokNano: 0n,
-    upstreamCostNano: null,
-    cacheDiscountNano: null,
     latencyMs: Math.round(generationMs),
     generationMs: Math.round(generationMs),
-    moderationMs: null,
-    providerResponses: [],
-    serviceTier: null,
-    router: null,
-    presetId: null,
-    webSearchEngine: null,
     responseCacheSourceId: answer.sourceId,
   };
 }

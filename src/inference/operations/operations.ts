@@ -15,7 +15,7 @@ import type { SingleForm } from '../../formats/single/index.ts';
 import { ok } from '../../http/contract.ts';
 import { ErrorSchema } from '../../http/openapi.ts';
 import type { Exchange, Operation, OperationReply } from '../../http/operation.ts';
-import { encodeGeneration } from '../../spend/index.ts';
+import { encodeGeneration, GenerationEnvelope } from '../../spend/index.ts';
 import { regionOf } from '../admission/region.ts';
 import { refuseDisabledTools } from '../admission/workspace-rules.ts';
 import { debugTrail } from '../answer/debug.ts';
@@ -36,7 +36,7 @@ import {
   ResponsesEvents,
 } from './event-schema.ts';
 import { HttpSink } from './http-sink.ts';
-import { ChatReply, GenerationReply, MessagesReply, ResponsesReply } from './schema.ts';
+import { ChatReply, MessagesReply, ResponsesReply } from './schema.ts';
 
 export interface InferenceLimits {
   inferenceBodyBytes: number;
@@ -308,7 +308,7 @@ function generation(parts: InferenceParts): Operation<Caller> {
       id: Type.String({ minLength: 1, description: 'The id of the generation, `gen-...` or `resp_...`' }),
     }),
     errors: [404],
-    replies: ok('The generation', GenerationReply),
+    replies: ok('The generation', GenerationEnvelope),
     async handle(exchange) {
       const { caller } = exchange;
       const row = await parts.spend.findGeneration((exchange.query['id'] as string).replace(/^resp_/, 'gen-'), {

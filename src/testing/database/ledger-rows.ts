@@ -2,7 +2,7 @@
 import { silentLog } from '../../base/log.ts';
 import type { Generation } from '../../spend/index.ts';
 import { enterBatch } from '../../spend/ledger.ts';
-import { encodeRow } from '../../spend/record.ts';
+import { encodeRow } from '../../spend/row.ts';
 import type { Database } from '../../storage/database.ts';
 
 export async function enterRows(database: Database, rows: readonly Generation[]): Promise<void> {

@@ -1,6 +1,15 @@
 /** Records for tests of spend. */
 import type { Usage } from '../../formats/conversation/conversation.ts';
-import type { Accepted, Attempt, Budget, Generation, OpenGeneration, Reservation, Spend } from '../../spend/index.ts';
+import {
+  type Accepted,
+  type Attempt,
+  type Budget,
+  type Generation,
+  type OpenGeneration,
+  type Reservation,
+  type Spend,
+  unansweredRow,
+} from '../../spend/index.ts';
 
 export const NOON = Date.UTC(2026, 2, 18, 12);
 
@@ -51,34 +60,18 @@ export const SAMPLE_USAGE: Usage = {
 
 export function sampleGeneration(accepted: Accepted, change: Partial<Generation> = {}): Generation {
   return {
-    ...accepted,
-    model: 'acme/large',
+    ...unansweredRow(accepted, 'acme/large'),
     endpointId: 'acme/large@acme',
     providerName: 'Acme',
     upstreamId: 'chatcmpl-1',
-    isByok: false,
     status: 200,
-    error: null,
-    cancelled: false,
-    estimated: false,
-    unconfirmed: false,
     finishReason: 'stop',
     nativeFinishReason: 'end_turn',
     usage: SAMPLE_USAGE,
-    media: {},
     costNano: 1_500n,
-    byokNano: 0n,
-    upstreamCostNano: null,
-    cacheDiscountNano: null,
     latencyMs: 12.5,
     generationMs: 80,
-    moderationMs: null,
     providerResponses: [{ endpoint_id: 'acme/large@acme', provider_name: 'Acme', status: 200, latency: 12 }],
-    serviceTier: null,
-    router: null,
-    presetId: null,
-    webSearchEngine: null,
-    responseCacheSourceId: null,
     ...change,
   };
 }

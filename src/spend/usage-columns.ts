@@ -1,0 +1,78 @@
+/** Usage takes several columns: the counts that the totals add up, and the others as JSON. */
+import type { Usage } from '../formats/conversation/conversation.ts';
+import type { Member } from './column.ts';
+
+const USAGE_DETAILS = [
+  'inputAudio',
+  'inputImage',
+  'outputAudio',
+  'outputImage',
+  'acceptedPrediction',
+  'rejectedPrediction',
+  'webSearches',
+  'webFetches',
+  'searchUnits',
+] as const;
+
+interface UsageColumns {
+  input_tokens: number | undefined;
+  cache_read_tokens: number | undefined;
+  cache_write_5m_tokens: number | undefined;
+  cache_write_1h_tokens: number | undefined;
+  output_tokens: number | undefined;
+  reasoning_tokens: number | undefined;
+  usage_details: Record<string, number> | undefined;
+}
+
+export const USAGE_COLUMNS: Member<Usage | null, UsageColumns> = {
+  columns: {
+    input_tokens: 'bigint',
+    cache_read_tokens: 'bigint',
+    cache_write_5m_tokens: 'bigint',
+    cache_write_1h_tokens: 'bigint',
+    output_tokens: 'bigint',
+    reasoning_tokens: 'bigint',
+    usage_details: 'jsonb',
+  },
+  encode: (usage) => ({
+    input_tokens: usage === null ? undefined : encodeCount(usage.input),
+    cache_read_tokens: usage === null ? undefined : encodeCount(usage.cacheRead),
+    cache_write_5m_tokens: usage === null ? undefined : encodeCount(usage.cacheWrite5m),
+    cache_write_1h_tokens: usage === null ? undefined : encodeCount(usage.cacheWrite1h),
+    output_tokens: usage === null ? undefined : encodeCount(usage.output),
+    reasoning_tokens: usage === null ? undefined : encodeCount(usage.reasoning),
+    usage_details: usage === null ? undefined : encodeDetails(usage),
+  }),
+  decode(stored) {
+    if (stored.input_tokens === null || stored.input_tokens === undefined) return null;
+    return {
+      input: Number(stored.input_tokens),
+      cacheRead: Number(stored.cache_read_tokens),
+      cacheWrite5m: Number(stored.cache_write_5m_tokens),
+      cacheWrite1h: Number(stored.cache_write_1h_tokens),
+      output: Number(stored.output_tokens),
+      reasoning: Number(stored.reasoning_tokens),
+      ...(stored.usage_details as Partial<Usage> | null | undefined),
+    };
+  },
+  empty: null,
+  wire: {},
+  shown: (usage) => usage,
+};
+
+/** Upstreams may report any number; the column requires a non-negative integer. */
+export function encodeCount(tokens: number): number {
+  if (!(tokens > 0)) return 0;
+  return tokens < Number.MAX_SAFE_INTEGER ? Math.round(tokens) : Number.MAX_SAFE_INTEGER;
+}
+
+export function encodeDetails(usage: Usage): Record<string, number> | undefined {
+  let details: Record<string, number> | undefined;
+  for (const name of USAGE_DETAILS) {
+    const value = usage[name];
+    if (value === undefined) continue;
+    details ??= {};
+    details[name] = encodeCount(value);
+  }
+  return details;
+}
