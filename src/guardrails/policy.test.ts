@@ -1,10 +1,12 @@
 /** The laws of the effective policy and of filters, on generated guardrails. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { systemClock } from '../base/clock.ts';
 import { readDocument } from '../base/json.ts';
 import type { Catalog, Endpoint } from '../catalog/index.ts';
+import { chat } from '../formats/index.ts';
 import { BUILTINS } from './filters/builtins.ts';
 import { Filters, type FiltersOf } from './filters/filters.ts';
 import { OPEN_POLICY, Policy, prescriptionOf } from './policy.ts';
@@ -137,7 +139,7 @@ async function sentBy(guardrails: readonly Rules[], content: string): Promise<st
   );
   const document = readDocument(Buffer.from(JSON.stringify({ messages: [{ role: 'user', content }] })));
   try {
-    const screened = filters === undefined ? document : filters.screen(document, systemClock).document;
+    const screened = filters === undefined ? document : filters.screen(document, chat.texts, systemClock).document;
     return (screened.value as { messages: { content: string }[] }).messages[0]!.content;
   } catch {
     return null;
@@ -168,7 +170,11 @@ test('a text with slow filters, built-in ones too, is refused before all of it w
   const screen = (length: number) => {
     looks = 0;
     const content = '4111 '.repeat(length / 5);
-    return filters!.screen(readDocument(Buffer.from(JSON.stringify({ messages: [{ role: 'user', content }] }))), slow);
+    return filters!.screen(
+      readDocument(Buffer.from(JSON.stringify({ messages: [{ role: 'user', content }] }))),
+      chat.texts,
+      slow,
+    );
   };
   assert.ok(screen(1_000).hits.length <= 1);
   assert.throws(() => screen(2_000_000), { status: 413 });
@@ -183,7 +189,11 @@ test('a pattern that is slow between its matches is refused as well', async () =
   const screen = (length: number) => {
     looks = 0;
     const content = 'x'.repeat(length);
-    return filters!.screen(readDocument(Buffer.from(JSON.stringify({ messages: [{ role: 'user', content }] }))), slow);
+    return filters!.screen(
+      readDocument(Buffer.from(JSON.stringify({ messages: [{ role: 'user', content }] }))),
+      chat.texts,
+      slow,
+    );
   };
   assert.equal(screen(3).hits[0]?.matches, 3);
   assert.throws(() => screen(1_000), { status: 413 });

@@ -7,6 +7,7 @@ import type { Pricing } from '../base/config.ts';
 import type { GatewayError } from '../base/errors.ts';
 import { type Endpoint, isNamed } from '../catalog/index.ts';
 import type {
+  AnswerReader,
   Closing,
   EncodeTarget,
   FailureContext,
@@ -55,6 +56,7 @@ const MEDIA: readonly MediumKind[] = ['image', 'file', 'audio', 'video'];
 export class ConversationTask implements Task {
   readonly apiType = 'completions';
   readonly form: string;
+  readonly reader: AnswerReader;
   readonly renew: Task['renew'];
   readonly echo: Stamp['echo'];
   readonly #request: InferenceRequest;
@@ -77,6 +79,7 @@ export class ConversationTask implements Task {
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
     this.form = format.id;
+    this.reader = format;
     this.renew = format.renew;
     this.echo = format.echo && (() => format.echo!(document));
   }
@@ -87,12 +90,15 @@ export class ConversationTask implements Task {
   }
 
   async countPrompt({ upstreamId }: Endpoint): Promise<number | undefined> {
-    const { document, facts } = this.#request;
+    const { document, facts, format } = this.#request;
     const encoding = encodingOf(upstreamId);
     // Token counts of documents and audio cannot be derived from text.
     if (encoding === undefined || facts.media.documents > 0 || holdsMore(facts)) return undefined;
     if (this.#counted?.encoding === encoding) return this.#counted.tokens;
-    const tokens = await this.#parts.tokens?.count(encoding, requestText(document.value));
+    const tokens = await this.#parts.tokens?.count(
+      encoding,
+      requestText(document.value, format.images(document.value)),
+    );
     // A failed count is not remembered: the next one may succeed.
     if (tokens !== undefined) this.#counted = { encoding, tokens };
     return tokens;

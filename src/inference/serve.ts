@@ -8,13 +8,12 @@
  * 5. `accounting` turns its usage into cost and the row.
  */
 import type { Caller } from '../access/index.ts';
-import type { JsonDocument } from '../base/json.ts';
 import type { Endpoint } from '../catalog/index.ts';
-import type { RequestFacts } from '../formats/conversation/format.ts';
+import type { ServedFormat } from '../formats/conversation/format.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
 import { policyOf } from '../guardrails/index.ts';
 import type { RateLimitHold } from '../rate-limits/index.ts';
-import { metadataOfRefusal, withRequestFilters } from './admission/guardrails.ts';
+import { metadataOfRefusal, type Reader, withRequestFilters } from './admission/guardrails.ts';
 import { attachRateLimitHold, countRequest } from './admission/rate-limits.ts';
 import { refuseDisabledTools, withDefaultModel } from './admission/workspace-rules.ts';
 import { answerError, asGatewayError } from './answer/error-response.ts';
@@ -33,11 +32,15 @@ import { Abandoned } from './turns/dispatch.ts';
 /** Serves a conversation. Resolves when the row is settled. Never rejects: every error is sent to the client. */
 export function serve(request: InferenceRequest, parts: InferenceParts): Promise<void> {
   const { format } = request;
-  const facts = (document: JsonDocument) => format.facts(document.value);
-  return behindGuardrails(request, format, facts, parts, (guarded) => {
-    listen(guarded, format.id, parts);
+  return behindGuardrails(request, format, readerOf(format), parts, (guarded) => {
+    listen(guarded, format, parts);
     return run(guarded, new ConversationTask(guarded, parts), parts);
   });
+}
+
+/** Reads redacted conversations. */
+export function readerOf(format: ServedFormat): Reader {
+  return { texts: format.texts, facts: (document) => format.facts(document.value) };
 }
 
 /** The same for an operation with a single public format: embeddings, rerank, images. */
@@ -46,8 +49,8 @@ export function serveSingle<Request, Answer>(
   parts: InferenceParts,
 ): Promise<void> {
   const { form } = request;
-  return behindGuardrails(request, form, form.facts, parts, (guarded) => {
-    listen(guarded, form.id, parts);
+  return behindGuardrails(request, form, form, parts, (guarded) => {
+    listen(guarded, form, parts);
     return run(guarded, new SingleTask(guarded, parts), parts);
   });
 }
@@ -56,7 +59,7 @@ export function serveSingle<Request, Answer>(
 function behindGuardrails<R extends AcceptedRequest>(
   request: R,
   form: Pick<Task, 'encodeFailure'>,
-  facts: (document: JsonDocument) => RequestFacts,
+  reader: Reader,
   parts: InferenceParts,
   run: (request: R) => Promise<void>,
 ): Promise<void> {
@@ -65,7 +68,7 @@ function behindGuardrails<R extends AcceptedRequest>(
     let admitted: R;
     try {
       if (hold !== undefined) attachRateLimitHold(request, hold);
-      admitted = withRequestFilters(request, facts, parts);
+      admitted = withRequestFilters(request, reader, parts);
     } catch (thrown) {
       refused(thrown);
       return DONE;

@@ -8,7 +8,7 @@ import type { Nano, Price } from '../base/money.ts';
 import type { Endpoint } from '../catalog/index.ts';
 import type { Finish, Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import type { Closing, FailureContext, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
+import type { AnswerReader, Closing, FailureContext, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
 import type { Renewal } from '../formats/conversation/renewal.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { Hit } from '../guardrails/index.ts';
@@ -22,6 +22,8 @@ export interface Task {
   readonly apiType: ApiType;
   /** Id of the public format. */
   readonly form: string;
+  /** Reads answers of the public format. Absent: they are not text. */
+  readonly reader?: AnswerReader;
   /** True for operations whose answers arrive in one piece, without a first token. */
   readonly answersWhole?: boolean;
   /** Error status when every upstream timed out; default 504. */

@@ -1,5 +1,13 @@
 /** Reads the facts that the gateway needs of a chat request: model and routing, output options, user. */
-import { addKind, type Contents, factMembers, modelsOf, noContents } from '../conversation/fact-members.ts';
+import {
+  addImage,
+  addKind,
+  type Contents,
+  factMembers,
+  imagesFound,
+  modelsOf,
+  noContents,
+} from '../conversation/fact-members.ts';
 import type { RequestFacts } from '../conversation/format.ts';
 import { outputCap } from './decode.ts';
 import { needsOf } from './needs.ts';
@@ -33,9 +41,13 @@ export function callIds(value: unknown): string[] {
   );
 }
 
+/** The parts that hold images. */
+export function images(value: unknown): ReadonlySet<unknown> {
+  return imagesFound((media) => void countMedia(list(object(value)?.['messages']), media));
+}
+
 /** Counts the media whose tokens are estimated separately: images, documents, audio, video. */
-function countMedia(messages: readonly unknown[]): Contents {
-  const media = noContents();
+function countMedia(messages: readonly unknown[], media = noContents()): Contents {
   for (const message of messages) {
     const own = object(message);
     media.images += list(own?.['images']).length;
@@ -47,8 +59,8 @@ function countMedia(messages: readonly unknown[]): Contents {
 function countPart(part: JsonObject, media: Contents): void {
   if ('cache_control' in part || 'prompt_cache_breakpoint' in part) media.marked = true;
   if ('image_url' in part) {
-    media.images += 1;
-    addKind(media, 'image');
+    // Another part that only has the member may hold text.
+    addImage(media, part['type'] === 'image_url' ? part : undefined);
   } else if ('file' in part || 'video_url' in part || 'input_audio' in part) {
     media.documents += 1;
     addKind(media, 'file' in part ? 'file' : 'video_url' in part ? 'video' : 'audio');

@@ -3,7 +3,9 @@
  * both halves and the relay between them; pure functions only.
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
+import { loggedMessages } from '../conversation/logged-content.ts';
 import { renewed } from '../conversation/renewal.ts';
+import { textsWith } from '../texts/index.ts';
 import { check } from './check.ts';
 import { debugEvent } from './debug-event.ts';
 import { decode } from './decode.ts';
@@ -13,7 +15,7 @@ import { encode } from './encode.ts';
 import { encodeFailure } from './encode-failure.ts';
 import { encodeReply } from './encode-reply.ts';
 import { ChatEncoder } from './encoder.ts';
-import { callIds, facts } from './facts.ts';
+import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
@@ -28,6 +30,9 @@ export const chat: ServedFormat & SpokenFormat = {
   facts,
   decode,
   callIds,
+  texts: textsWith(),
+  loggedContent: (document) => loggedMessages(document, 'messages'),
+  images,
   encodeReply,
   encoder: (stamp) => new ChatEncoder(stamp),
   debugEvent,

@@ -9,8 +9,9 @@ import { encodeFailure } from '../chat/encode-failure.ts';
 import { encodeUsage } from '../chat/usage.ts';
 import { type Fields, listOf, textOf } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
-import { askedOf } from '../single/body.ts';
+import { askedOf, loggedPrompt } from '../single/body.ts';
 import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
+import { textsWith } from '../texts/index.ts';
 import { DEFAULT_MAX_TOKENS, schema } from './schema.ts';
 
 const BYTES_PER_TOKEN = 4;
@@ -117,6 +118,8 @@ export const completion: SingleForm<CompletionRequest, CompletionAnswer> = {
   id: 'completion',
   schema,
   check,
+  texts: textsWith(),
+  loggedContent: (document) => loggedPrompt(document, 'prompt'),
   facts: (document) => ({
     ...askedOf(document, { images: 0, documents: 0 }, document.structure['stream'] === true),
     maxOutputTokens: decode(document).maxTokens,

@@ -10,10 +10,25 @@ export interface Contents {
   /** Kinds of input, in the catalog's terms. */
   kinds: string[];
   marked: boolean;
+  /** Collects the images, where they are wanted. */
+  found?: Set<unknown>;
 }
 
 export function noContents(): Contents {
   return { images: 0, documents: 0, kinds: [], marked: false };
+}
+
+export function addImage(contents: Contents, image: unknown): void {
+  contents.images += 1;
+  contents.found?.add(image);
+  addKind(contents, 'image');
+}
+
+/** The images that a format's reader of media counts. */
+export function imagesFound(count: (contents: Contents) => void): ReadonlySet<unknown> {
+  const found = new Set<unknown>();
+  count({ ...noContents(), found });
+  return found;
 }
 
 export function addKind({ kinds }: Contents, kind: string): void {

@@ -9,9 +9,11 @@ import type { Edit, JsonDocument } from '../../base/json.ts';
 import type { PromptCaching } from './cache-breakpoints.ts';
 import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
 import type { UpstreamFailure } from './failure.ts';
+import type { LoggedContent } from './logged-content.ts';
 import type { Losses } from './losses.ts';
 import type { ProviderPreferences } from './preferences.ts';
 import type { Renewal } from './renewal.ts';
+import type { VisitTexts } from './texts.ts';
 
 export type { ProviderPreferences } from './preferences.ts';
 
@@ -215,7 +217,18 @@ export interface Relay {
   readonly tierWord?: { readonly key: string; readonly value: string };
 }
 
-export interface ServedFormat {
+/** Reads answers of a format. */
+export interface AnswerReader {
+  /**
+   * A complete answer, or the failure it reports with status 200. `seed` (letters, digits, dashes; here and below) is
+   * unique to this answer; ids are derived from it where the upstream gives none.
+   */
+  decodeReply(value: unknown, dialect: Dialect, seed?: string): { turn: Turn } | { failure: UpstreamFailure };
+  decoder(dialect: Dialect, seed?: string): TurnDecoder;
+}
+
+/** As `AnswerReader`, reads its own answers, with an empty dialect. */
+export interface ServedFormat extends AnswerReader {
   readonly id: FormatId;
   /** Open schema of the request body: names the members the gateway acts on, lets the rest pass. */
   readonly schema: TSchema;
@@ -225,6 +238,15 @@ export interface ServedFormat {
   decode(body: unknown): Conversation;
   /** Ids of the tool calls in the request's history. */
   callIds(body: unknown): string[];
+  /** Visits the texts of a request, for guardrail filters; `formats/texts` makes one from a format's own words. */
+  readonly texts: VisitTexts;
+  /** The content of a request, for the content log. */
+  loggedContent(document: JsonDocument): LoggedContent;
+  /**
+   * The parts of the body that are counted in `media.images`. Images have a token rate of their own, so they are left
+   * out where the texts of a request are counted.
+   */
+  images(body: unknown): ReadonlySet<unknown>;
   /**
    * Request members that have no counterpart in other formats and change the content of the answer. A request with one
    * is routed to endpoints of this format only.
@@ -268,7 +290,7 @@ export interface TurnDecoder {
 /** Kinds of parts whose bytes may be given by URL. */
 export type MediumKind = 'image' | 'file' | 'audio' | 'video';
 
-export interface SpokenFormat {
+export interface SpokenFormat extends AnswerReader {
   readonly id: FormatId;
   /**
    * Path below the provider's base URL, e.g. `/chat/completions`; a function where it depends on the model or on
@@ -277,12 +299,6 @@ export interface SpokenFormat {
   readonly path: string | ((upstreamModel: string, stream: boolean) => string);
   /** Throws `Uncarried` for content or features that this format cannot express. Deterministic and prefix-stable. */
   encode(conversation: Conversation, target: EncodeTarget, losses: Losses): unknown;
-  /**
-   * A complete answer, or the failure it reports with status 200. `seed` (letters, digits, dashes; here and below) is
-   * unique to this answer; ids are derived from it where the upstream gives none.
-   */
-  decodeReply(value: unknown, dialect: Dialect, seed?: string): { turn: Turn } | { failure: UpstreamFailure };
-  decoder(dialect: Dialect, seed?: string): TurnDecoder;
   /**
    * An answer with an error status. `body` is text, possibly not JSON; `headers` are those that the gateway keeps, in
    * lower case.

@@ -4,8 +4,9 @@
  */
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { renewed } from '../conversation/renewal.ts';
-import { askedOf } from '../single/body.ts';
+import { askedOf, loggedPrompt } from '../single/body.ts';
 import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
+import { textsWith } from '../texts/index.ts';
 import { type EmbeddingAnswer, encodeReply } from './reply.ts';
 import { check, decode, type EmbeddingRequest, longestInput, mediaOf, schema, tokensGiven } from './request.ts';
 
@@ -30,6 +31,8 @@ export const embedding: SingleForm<EmbeddingRequest, EmbeddingAnswer> = {
   id: 'embedding',
   schema,
   check,
+  texts: textsWith(),
+  loggedContent: (document) => loggedPrompt(document, 'input'),
   facts: (document) => askedOf(document, mediaOf(document)),
   decode,
   longest: longestInput,

@@ -1,7 +1,8 @@
 /** Images: the public format and the adapters of image services. */
 import { encodeFailure } from '../chat/encode-failure.ts';
-import { askedOf } from '../single/body.ts';
+import { askedOf, loggedPrompt } from '../single/body.ts';
 import { inputUsage, type SingleForm } from '../single/index.ts';
+import { textsWith } from '../texts/index.ts';
 import { charged, type ImageAdapter } from './adapter.ts';
 import { completedEvents, encodeReply, errorEvent, type ImageAnswer } from './reply.ts';
 import { check, decode, type ImageRequest, imagesIn, remoteReferences, schema } from './request.ts';
@@ -32,6 +33,8 @@ export const image: SingleForm<ImageRequest, ImageAnswer> = {
   id: 'image',
   schema,
   check,
+  texts: textsWith(),
+  loggedContent: (document) => loggedPrompt(document, 'prompt'),
   facts: (document) =>
     askedOf(document, { images: imagesIn(document), documents: 0 }, document.structure['stream'] === true),
   decode,

@@ -1,5 +1,12 @@
 /** Reads the facts that the gateway needs of a messages request. */
-import { addKind, type Contents, factMembers, noContents } from '../conversation/fact-members.ts';
+import {
+  addImage,
+  addKind,
+  type Contents,
+  factMembers,
+  imagesFound,
+  noContents,
+} from '../conversation/fact-members.ts';
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { RequestFacts } from '../conversation/format.ts';
 import { innerCallsOf } from './inner-calls.ts';
@@ -41,9 +48,13 @@ export function callIds(body: unknown): string[] {
   );
 }
 
+/** The blocks that hold images. */
+export function images(body: unknown): ReadonlySet<unknown> {
+  return imagesFound((media) => void countMedia(fieldsOf(body), media));
+}
+
 /** Counts images and documents, including those inside tool results and documents. */
-function countMedia(request: Fields): Contents {
-  const media = noContents();
+function countMedia(request: Fields, media = noContents()): Contents {
   for (const message of listOf(request['messages'])) countIn(fieldsOf(message)['content'], media);
   media.marked ||= isMarked(request['system']) || isMarked(request['tools']);
   return media;
@@ -54,8 +65,7 @@ function countIn(content: unknown, media: Contents): void {
     const block = fieldsOf(entry);
     if ('cache_control' in block) media.marked = true;
     if (block['type'] === 'image') {
-      media.images += 1;
-      addKind(media, 'image');
+      addImage(media, block);
     } else if (block['type'] === 'document' || block['type'] === 'container_upload') {
       media.documents += 1;
       // A plain-text document counts as text.

@@ -3,7 +3,9 @@
  * Contains both halves and the relay between them; pure functions only.
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
+import { loggedMessages } from '../conversation/logged-content.ts';
 import { renewed } from '../conversation/renewal.ts';
+import { textsWith } from '../texts/index.ts';
 import { check } from './check.ts';
 import { decode } from './decode.ts';
 import { decodeReply } from './decode-reply.ts';
@@ -11,7 +13,7 @@ import { MessagesDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
 import { encodeReply } from './encode-reply.ts';
 import { MessagesEncoder } from './encoder.ts';
-import { callIds, facts } from './facts.ts';
+import { callIds, facts, images } from './facts.ts';
 import { decodeFailure, encodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
@@ -39,6 +41,9 @@ export const messages: ServedFormat & SpokenFormat = {
   facts,
   decode,
   callIds,
+  texts: textsWith(),
+  loggedContent: (document) => loggedMessages(document, 'messages', 'system'),
+  images,
   ownFeatures: ['mcp_servers', 'container'],
   encodeReply,
   encoder: (stamp) => new MessagesEncoder(stamp),

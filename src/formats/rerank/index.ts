@@ -1,7 +1,8 @@
 /** Rerank: the public format and the adapter for rerank services. */
 import { encodeFailure } from '../chat/encode-failure.ts';
-import { askedOf } from '../single/body.ts';
+import { askedOf, loggedPrompt } from '../single/body.ts';
 import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
+import { textsWith } from '../texts/index.ts';
 import { unitsFor } from './families.ts';
 import { encodeReply, type RerankAnswer } from './reply.ts';
 import { check, decode, imagesIn, longestPair, type RerankRequest, schema } from './request.ts';
@@ -26,6 +27,8 @@ export const rerank: SingleForm<RerankRequest, RerankAnswer> = {
   id: 'rerank',
   schema,
   check,
+  texts: textsWith(),
+  loggedContent: (document) => loggedPrompt(document, 'query', 'documents'),
   facts: (document) => askedOf(document, { images: imagesIn(document), documents: 0 }),
   decode,
   longest: longestPair,

@@ -1,5 +1,13 @@
 /** The facts that the gateway itself needs from a request in the responses format. */
-import { addKind, type Contents, factMembers, modelsOf, noContents } from '../conversation/fact-members.ts';
+import {
+  addImage,
+  addKind,
+  type Contents,
+  factMembers,
+  imagesFound,
+  modelsOf,
+  noContents,
+} from '../conversation/fact-members.ts';
 import { fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { RequestFacts } from '../conversation/format.ts';
 import { decodeCache } from './decode-content.ts';
@@ -30,9 +38,13 @@ export function callIds(body: unknown): string[] {
   });
 }
 
+/** The parts that hold images. */
+export function images(body: unknown): ReadonlySet<unknown> {
+  return imagesFound((media) => void countMedia(fieldsOf(body)['input'], media));
+}
+
 /** Counts images and documents in messages and tool results, and images generated earlier. */
-function countMedia(input: unknown): Contents {
-  const media = noContents();
+function countMedia(input: unknown, media = noContents()): Contents {
   for (const entry of listOf(input)) {
     const item = fieldsOf(entry);
     if (item['type'] === 'image_generation_call') media.images += 1;
@@ -56,8 +68,11 @@ function countIn(content: unknown, media: Contents): void {
     media.marked ||= decodeCache(part) !== undefined;
     const kind = KINDS.get(part['type']);
     if (kind === undefined) continue;
-    if (kind === 'image') media.images += 1;
-    else media.documents += 1;
+    if (kind === 'image') {
+      addImage(media, part);
+      continue;
+    }
+    media.documents += 1;
     addKind(media, kind);
   }
 }

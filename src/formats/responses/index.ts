@@ -3,6 +3,8 @@
  * encoders and the relay between them. Pure functions only. Responses are not stored on either side.
  */
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
+import { loggedMessages } from '../conversation/logged-content.ts';
+import { textsWith } from '../texts/index.ts';
 import { check } from './check.ts';
 import { decode } from './decode.ts';
 import { decodeReply } from './decode-reply.ts';
@@ -10,7 +12,7 @@ import { ResponsesDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
 import { encodeFailure, encodeReply } from './encode-reply.ts';
 import { ResponsesEncoder } from './encoder.ts';
-import { callIds, facts } from './facts.ts';
+import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { echo, renew } from './response.ts';
@@ -27,6 +29,9 @@ export const responses: ServedFormat & SpokenFormat = {
   echo,
   decode,
   callIds,
+  texts: textsWith(),
+  loggedContent: (document) => loggedMessages(document, 'input', 'instructions'),
+  images,
   encodeReply,
   encoder: (stamp) => new ResponsesEncoder(stamp),
   encodeFailure,

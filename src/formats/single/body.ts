@@ -1,9 +1,10 @@
 /** Request members shared by all single-format operations: model, provider preferences, end user and tracing. */
 import Type, { type TSchema } from 'typebox';
 import { invalidField } from '../../base/errors.ts';
-import type { JsonDocument } from '../../base/json.ts';
+import { type JsonDocument, stringifyJson } from '../../base/json.ts';
 import { textOrUndefined } from '../conversation/fields.ts';
 import type { RequestFacts } from '../conversation/format.ts';
+import { type LoggedContent, rawMember } from '../conversation/logged-content.ts';
 import { checkPreferences, PreferencesSchema, readPreferences } from '../conversation/preferences.ts';
 
 /** Members that only the gateway reads. `user` is sent hashed, if at all. */
@@ -36,4 +37,12 @@ export function askedOf(document: JsonDocument, media: RequestFacts['media'], st
     ...(user !== undefined && { user }),
     ...(sessionId !== undefined && { sessionId }),
   };
+}
+
+/** The prompt for the content log: a member's text or JSON, followed by the JSON of another one. */
+export function loggedPrompt(document: JsonDocument, key: string, attached?: string): LoggedContent {
+  const value = document.member(key);
+  const text = typeof value === 'string' ? value : stringifyJson(value ?? null);
+  const more = attached === undefined ? undefined : rawMember(document, attached);
+  return { prompt: more === undefined ? text : `${text}\n${more}` };
 }

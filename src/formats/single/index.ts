@@ -9,7 +9,9 @@ import type { JsonDocument } from '../../base/json.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import type { Closing, FailureContext, RequestFacts, Stamp } from '../conversation/format.ts';
+import type { LoggedContent } from '../conversation/logged-content.ts';
 import type { Renewal } from '../conversation/renewal.ts';
+import type { VisitTexts } from '../conversation/texts.ts';
 
 export type SingleFormId = 'embedding' | 'rerank' | 'image' | 'completion';
 
@@ -21,6 +23,10 @@ export interface SingleForm<Request, Answer> {
   /** Rules that the schema cannot express. Throws GatewayError 400 with the field path. */
   check(document: JsonDocument): void;
   facts(document: JsonDocument): RequestFacts;
+  /** Visits the texts of a request, for guardrail filters. */
+  readonly texts: VisitTexts;
+  /** The content of a request, for the content log. */
+  loggedContent(document: JsonDocument): LoggedContent;
   /** @param fetched media of the `remote` URLs; references missing from it are left out */
   decode(document: JsonDocument, fetched?: ReadonlyMap<string, FetchedMedium>): Request;
   /** Bytes that must fit into one context: the longest of several inputs. Default: the whole body. */

@@ -1,10 +1,12 @@
 /** Filters find the same in requests and in answers, and report it in the same order. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { systemClock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { readDocument } from '../../base/json.ts';
+import { chat } from '../../formats/index.ts';
 import { type FilterAction, NO_RULES, type Rules } from '../settings.ts';
 import { AnswerFilters } from './answer-filters.ts';
 import { Filters, type FiltersOf, type Hit } from './filters.ts';
@@ -68,6 +70,7 @@ test('a text is blocked, redacted and counted equally as a request and as an ans
       const asked = outcomeOf(() => {
         const { document, hits } = requests.screen(
           readDocument(Buffer.from(JSON.stringify({ prompt: content }))),
+          chat.texts,
           systemClock,
         );
         return { text: document.member('prompt') as string, hits };

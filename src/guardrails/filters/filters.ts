@@ -6,10 +6,10 @@
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import type { TextVisitor, VisitTexts } from '../../formats/conversation/texts.ts';
 import type { FilterAction, FilterDirection, Rules } from '../settings.ts';
 import type { Way } from '../store.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
-import { type TextVisitor, visitMember, visitName } from './document-texts.ts';
 import { nativeModule } from './engine.ts';
 import { DEEPEST, undone } from './escapes.ts';
 import { Effort, MAX_MATCHES, PatternSet, tooMuch } from './patterns.ts';
@@ -99,20 +99,20 @@ export class Filters {
     return new Filters(filters, patterns.length === 0 ? undefined : await PatternSet.of(patterns, native));
   }
 
-  /** @throws GatewayError 403 with the matches in its metadata when a filter blocks; 413 for too much text */
-  screen(document: JsonDocument, clock: Clock): Screened {
+  /**
+   * @param visit the `texts` of the document's format
+   * @throws GatewayError 403 with the matches in its metadata when a filter blocks; 413 for too much text
+   */
+  screen(document: JsonDocument, visit: VisitTexts, clock: Clock): Screened {
     const found = new Found(this, new Effort(clock));
     const { exact } = document;
     this.#refuseTokens(exact);
-    for (const { key } of document.members) {
-      visitName(key, found);
-      visitMember(key, exact[key], found);
-    }
+    visit(exact, found);
     found.look();
     const { hits, quotes, blocked } = found.findings;
     if (blocked) throw new BlockedByFilter(hits, 'request', { patterns: quotes });
     if (!hits.some(({ filter }) => filter.action === 'redact')) return { document, hits };
-    return { document: this.#redacted(document, found, new Effort(clock)), hits };
+    return { document: this.#redacted(document, visit, found, new Effort(clock)), hits };
   }
 
   /** Token ids cannot be screened, because each model has its own tokens. */
@@ -127,7 +127,7 @@ export class Filters {
     );
   }
 
-  #redacted(document: JsonDocument, found: Found, effort: Effort): JsonDocument {
+  #redacted(document: JsonDocument, visit: VisitTexts, found: Found, effort: Effort): JsonDocument {
     const clean = found.clean();
     const matches = (text: string, byUser: boolean) =>
       clean[byUser ? 'user' : 'others'].has(text) ? [] : this.matches(text, byUser, effort);
@@ -140,8 +140,10 @@ export class Filters {
       const before = document.bytes.toString('utf8', valueStart, valueEnd);
       const value = parseJson(before);
       const written = stringifyJson(value);
-      const json = stringifyJson(visitMember(key, value, visitor));
-      const name = visitName(key, visitor);
+      const member = { [key]: value };
+      visit(member, visitor);
+      const [[name, visited]] = Object.entries(member) as [[string, unknown]];
+      const json = stringifyJson(visited);
       if (name !== key) edits.push({ key, json: undefined }, { key: name, json });
       else if (json !== written) edits.push({ key, json });
     }

@@ -1,9 +1,11 @@
 /** Searching many texts at once finds the same as searching each alone without any shortcut. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { systemClock } from '../../base/clock.ts';
 import { readDocument } from '../../base/json.ts';
+import { chat } from '../../formats/index.ts';
 import { placesIn, plainPattern } from '../../testing/laws/plain-patterns.ts';
 import type { FilterAction } from '../settings.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
@@ -345,7 +347,11 @@ const conversation = fc
 
 function outcomeOf(filters: Filters, messages: readonly unknown[]) {
   try {
-    const { document, hits } = filters.screen(readDocument(Buffer.from(JSON.stringify({ messages }))), still);
+    const { document, hits } = filters.screen(
+      readDocument(Buffer.from(JSON.stringify({ messages }))),
+      chat.texts,
+      still,
+    );
     return { messages: document.member('messages') as unknown[], hits, quotes: [] };
   } catch (error) {
     assert.ok(error instanceof BlockedByFilter);

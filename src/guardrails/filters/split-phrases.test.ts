@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readDocument } from '../../base/json.ts';
+import { chat } from '../../formats/index.ts';
 import { TestClock } from '../../testing/clock/clock.ts';
 import { BlockedByFilter, Filters } from './filters.ts';
 
@@ -20,7 +21,7 @@ async function blocks(content: Json[]): Promise<boolean> {
   const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules: { builtins: [], patterns } }]);
   const body = Buffer.from(JSON.stringify({ messages: [{ role: 'user', content }] }));
   try {
-    filters!.screen(readDocument(body), new TestClock());
+    filters!.screen(readDocument(body), chat.texts, new TestClock());
     return false;
   } catch (error) {
     assert.ok(error instanceof BlockedByFilter);

@@ -1,27 +1,33 @@
 /** Applies the guardrails of the caller's key to a request, before any other stage: refuses, redacts or flags it. */
 import type { JsonDocument } from '../../base/json.ts';
 import type { RequestFacts } from '../../formats/conversation/format.ts';
+import type { VisitTexts } from '../../formats/conversation/texts.ts';
 import { BlockedByFilter, type Hit, policyOf } from '../../guardrails/index.ts';
 import type { GuardrailMark } from '../../spend/index.ts';
 import { AnswerScreen } from '../answer/answer-screen.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 
+/** Reads a request: its texts, and the facts of a redacted body. */
+export interface Reader {
+  texts: VisitTexts;
+  facts(document: JsonDocument): RequestFacts;
+}
+
 /**
  * The request as it may proceed; the same object when no filter matches.
- * @param facts reads the facts of a redacted body
  * @throws GatewayError 403 for a region that is not allowed and when a filter blocks
  */
 export function withRequestFilters<R extends AcceptedRequest>(
   request: R,
-  facts: (document: JsonDocument) => RequestFacts,
+  { texts, facts }: Reader,
   { clock }: Pick<InferenceParts, 'clock'>,
 ): R {
   const policy = policyOf(request.caller);
   policy.admit(request.about.region);
   const { filters } = policy.prescription;
   if (filters === undefined) return request;
-  const { document, hits } = filters.screen(request.document, clock);
+  const { document, hits } = filters.screen(request.document, texts, clock);
   if (hits.length === 0) return request;
   const changed = document === request.document ? request.facts : facts(document);
   return { ...request, document, hits, facts: changed };

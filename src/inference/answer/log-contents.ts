@@ -1,30 +1,35 @@
 /** Decides which requests' inputs and outputs are logged, and builds them for `GET /generation/content`. */
-import { type JsonDocument, stringifyJson } from '../../base/json.ts';
+import { stringifyJson } from '../../base/json.ts';
+import type { ServedFormat } from '../../formats/conversation/format.ts';
+import type { LoggedContent } from '../../formats/conversation/logged-content.ts';
 import type { Transcripts } from '../../transcripts/index.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 import type { AnswerListener, Ended } from './listener.ts';
 import { shortened } from './shorten.ts';
 
+/** A format whose requests can be logged. */
+type Loggable = Pick<ServedFormat, 'loggedContent'>;
+
 /** Sets the request up for content logging if a rule applies. Costs one lookup otherwise. */
-export function listen(request: AcceptedRequest, form: string, { transcripts }: InferenceParts): void {
+export function listen(request: AcceptedRequest, format: Loggable, { transcripts }: InferenceParts): void {
   const rule = transcripts?.ruleFor(request.caller);
   if (rule === undefined) return;
-  const listener = new ContentListener(request, form, transcripts!);
+  const listener = new ContentListener(request, format, transcripts!);
   request.logged = { maxBytes: rule.maxBytes, take: (units) => listener.take(units) };
   request.listeners = [...(request.listeners ?? []), listener];
 }
 
 class ContentListener implements AnswerListener {
   readonly #request: AcceptedRequest;
-  readonly #form: string;
+  readonly #format: Loggable;
   readonly #transcripts: Transcripts;
   /** Units taken from the shared buffer of running answers. */
   #taken = 0;
 
-  constructor(request: AcceptedRequest, form: string, transcripts: Transcripts) {
+  constructor(request: AcceptedRequest, format: Loggable, transcripts: Transcripts) {
     this.#request = request;
-    this.#form = form;
+    this.#format = format;
     this.#transcripts = transcripts;
   }
 
@@ -45,7 +50,7 @@ class ContentListener implements AnswerListener {
       keyId: row.keyId,
       workspaceId: row.workspaceId,
       organizationId: row.organizationId,
-      input: inputOf(this.#form, document, logged!.maxBytes),
+      input: inputOf(this.#format.loggedContent(document), logged!.maxBytes),
       output: stringifyJson({
         completion: said?.completion || null,
         reasoning: said?.reasoning || null,
@@ -84,45 +89,17 @@ function rawText(value: unknown): string | null {
  * JSON of `{messages}`, or of `{prompt}` for formats without messages. A system prompt or instructions outside of the
  * messages become the first message, with the role system.
  */
-function inputOf(form: string, document: JsonDocument, most: number): string {
-  const member = (key: string) => rawMember(document, key);
-  switch (form) {
-    case 'chat':
-      return messagesOf(document, undefined, 'messages', most);
-    case 'messages':
-      return messagesOf(document, member('system'), 'messages', most);
-    case 'responses':
-      return messagesOf(document, member('instructions'), 'input', most);
-    default: {
-      const key = ['prompt', 'input', 'query'].find((name) => name in document.structure);
-      const value = key === undefined ? undefined : document.member(key);
-      const documents = form === 'rerank' ? member('documents') : undefined;
-      const text = typeof value === 'string' ? value : stringifyJson(value ?? null);
-      return promptOf(documents === undefined ? text : `${text}\n${documents}`, most);
-    }
-  }
-}
-
-function promptOf(text: string, most: number): string {
-  return stringifyJson({ prompt: shortened(text, most) });
-}
-
-function messagesOf(document: JsonDocument, system: string | undefined, key: string, most: number): string {
-  const raw = rawMember(document, key) ?? '[]';
-  if (raw.length + (system?.length ?? 0) > most) {
-    const value = document.member(key);
+function inputOf(content: LoggedContent, most: number): string {
+  if ('prompt' in content) return stringifyJson({ prompt: shortened(content.prompt, most) });
+  const { messages, system } = content;
+  if (messages.length + (system?.length ?? 0) > most) {
+    const value = JSON.parse(messages) as unknown;
     const listed: unknown[] = Array.isArray(value) ? value : [{ role: 'user', content: value }];
     const led = system === undefined ? listed : [{ role: 'system', content: JSON.parse(system) as unknown }, ...listed];
     return stringifyJson({ messages: shortened(led, most) });
   }
-  const list = raw.startsWith('[') ? raw : `[{"role":"user","content":${raw}}]`;
+  const list = messages.startsWith('[') ? messages : `[{"role":"user","content":${messages}}]`;
   if (system === undefined || system === 'null') return `{"messages":${list}}`;
   const rest = list.slice(1).trimStart();
   return `{"messages":[{"role":"system","content":${system}}${rest.startsWith(']') ? '' : ','}${rest}}`;
-}
-
-/** The text of a member as the client sent it; undefined when absent. */
-function rawMember({ bytes, members }: JsonDocument, key: string): string | undefined {
-  const found = members.find((one) => one.key === key);
-  return found && bytes.toString('utf8', found.valueStart, found.valueEnd);
 }

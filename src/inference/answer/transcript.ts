@@ -1,6 +1,6 @@
 /** The content of an answer for the content log: the text, reasoning and tool calls of its first choice. */
-import type { FormatId, Part, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
-import { spokenFormat } from '../../formats/index.ts';
+import type { Part, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
+import type { AnswerReader } from '../../formats/conversation/format.ts';
 import { EventReader } from '../../http/sse.ts';
 
 export interface TranscribedCall {
@@ -97,17 +97,8 @@ export class Transcript {
   }
 }
 
-const READ_FORMS: ReadonlySet<string> = new Set<FormatId>(['chat', 'messages', 'responses']);
-
-/** The content of an answer as it was written to a client. Undefined for formats whose answers are not text. */
-export function transcriptOf(
-  form: string,
-  text: string,
-  streamed: boolean,
-  bounds: ContentBounds,
-): Transcript | undefined {
-  if (!READ_FORMS.has(form)) return undefined;
-  const format = spokenFormat(form as FormatId);
+/** The content of an answer as it was written to a client. */
+export function transcriptOf(format: AnswerReader, text: string, streamed: boolean, bounds: ContentBounds): Transcript {
   const transcript = new Transcript(bounds);
   if (!streamed) {
     const reply = format.decodeReply(JSON.parse(text), {});

@@ -136,7 +136,8 @@ export class Replay implements Interruptible {
     if (listeners === undefined || this.#ended === undefined) return;
     // The transcript is read from the cached body, and only where content is logged.
     const text = () => this.#answer.body.toString('utf8');
-    const said = logged && transcriptOf(this.#task.form, text(), facts.stream, logged);
+    const { reader } = this.#task;
+    const said = logged && reader && transcriptOf(reader, text(), facts.stream, logged);
     tellEnded(listeners, { ...this.#ended, said }, this.#parts.log);
   }
 

@@ -20,7 +20,7 @@ import { remoteMedia } from '../media/remote.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { InferenceRequest } from '../request.ts';
 import { type Candidate, wayOf } from '../routing/index.ts';
-import { routeOf } from '../serve.ts';
+import { readerOf, routeOf } from '../serve.ts';
 import { encodingOf } from '../tokens/family.ts';
 import { requestText } from '../tokens/request-text.ts';
 import { clientError, failedAt } from '../turns/verdict.ts';
@@ -49,7 +49,7 @@ export async function countTokens(
   const { clock, rateLimits } = parts;
   const hold = await countRequest(unfiltered.caller, unfiltered.startedAt, rateLimits, clock);
   for (const [name, value] of Object.entries(hold?.headers ?? {})) exchange.response.setHeader(name, value);
-  const request = withRequestFilters(unfiltered, (document) => unfiltered.format.facts(document.value), parts);
+  const request = withRequestFilters(unfiltered, readerOf(unfiltered.format), parts);
   const { document } = request;
   await parts.refresh?.();
   // Counting needs the same permissions as the conversation itself.

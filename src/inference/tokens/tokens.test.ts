@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import type { ServedFormat } from '../../formats/conversation/format.ts';
+import { chat, messages, responses } from '../../formats/index.ts';
 import { TestClock } from '../../testing/clock/clock.ts';
 import { TokenCounter } from './counter.ts';
 import { encodingOf } from './family.ts';
@@ -119,11 +121,65 @@ test('too long texts and too many texts are not counted', async () => {
   await counter.close();
 });
 
-test('everything that a model reads is counted; images only where they may appear', () => {
-  const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
-  const text = requestText({
-    messages: [{ role: 'user', content: [picture, { type: 'text', text: 'look' }] }],
-    tools: [{ type: 'image', description: 'hidden' }],
+const url = 'data:image/png;base64,AAAA';
+const source = { type: 'base64', media_type: 'image/png', data: 'AAAA' };
+/** A request of each format with one image, and with texts in objects that only look like one. */
+const WITH_IMAGES: readonly [ServedFormat, Record<string, unknown>][] = [
+  [
+    chat,
+    {
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'image_url', image_url: { url } },
+            { type: 'image', text: 'look' },
+          ],
+        },
+        { role: 'user', content: [{ type: 'text', text: 'closer', image_url: '' }] },
+      ],
+      tools: [{ type: 'image_url', description: 'hidden' }],
+    },
+  ],
+  [
+    messages,
+    {
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'image', source },
+            { type: 'text', text: 'look' },
+          ],
+        },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'a', input: { type: 'image', text: 'closer' } }] },
+      ],
+      tools: [{ type: 'image', description: 'hidden' }],
+    },
+  ],
+  [
+    responses,
+    {
+      input: [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_image', image_url: url },
+            { type: 'input_text', text: 'look' },
+          ],
+        },
+        { type: 'function_call_output', output: { type: 'input_image', text: 'closer' } },
+      ],
+      tools: [{ type: 'input_image', description: 'hidden' }],
+    },
+  ],
+];
+
+for (const [format, body] of WITH_IMAGES) {
+  test(`${format.id}: of what a model reads, only the images that are counted apart are left out of the text`, () => {
+    assert.ok(format.facts(body).media.images >= 1);
+    const text = requestText(body, format.images(body));
+    for (const word of ['look', 'closer', 'hidden']) assert.ok(text.includes(word), word);
+    assert.ok(!text.includes('AAAA'));
   });
-  assert.ok(text.includes('look') && text.includes('hidden') && !text.includes('AAAA'));
-});
+}
