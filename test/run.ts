@@ -1,45 +1,96 @@
 /**
- * Runs test files, several of them in one process: `node test/run.ts [pattern…]`, by default all there are.
+ * Runs tests, several files in one process: `node test/run.ts [layer or pattern…]`, by default all layers.
  *
  * A process for every file would spend as much time on loading the gateway's 1,700 modules and on starting a PostgreSQL
- * as on tests. What concerns the process itself has one of its own, see `ALONE`.
+ * as on tests. The files of a group share both; the longest groups start first, so that no core is idle at the end.
  */
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
-import { run } from 'node:test';
+import { type EventData, run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { pathToFileURL } from 'node:url';
+import { LAYERS, type Layer, layerOf } from './rules/layers.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
-const PATTERNS = ['src/**/*.test.ts', 'test/**/*.test.ts'];
-const CONCURRENCY = 2;
-/** More would save little, and leave a core without work at the end. */
-const FILES_A_PROCESS = 12;
-/** Reads or changes the environment or the memory of its process, or has hooks that would run around the tests of others. */
-const ALONE = /\bprocess\.(?:env|memoryUsage|cpuUsage|on|once)\b|^(?:before|after)Each\(/m;
+const CACHE = path.join(ROOT, 'node_modules', '.cache', 'gatehouse-tests');
+/** What each file took last time, in milliseconds. */
+const DURATIONS = path.join(CACHE, 'durations.json');
+const CONCURRENCY = Math.min(8, Math.max(2, availableParallelism()));
+/** A file that ends its process takes its group along; more would also save little loading. */
+const MAX_FILES = 16;
+const MAX_GROUP_MS = 25_000;
+/** What a file without a duration is taken to need. */
+const MS_PER_BYTE = 0.15;
 
-const patterns = process.argv.slice(2);
-const files = globSync(patterns.length > 0 ? patterns : PATTERNS, { cwd: ROOT }).sort();
-if (files.length === 0) throw new Error('no test file is named so');
+const files = filesOf(process.argv.slice(2));
+if (files.length === 0) throw new Error(`no test file matches; layers are ${LAYERS.join(', ')}`);
 // Half of what a process spends on loading is compiling what the one before it has compiled.
-process.env['NODE_COMPILE_CACHE'] ??= path.join(ROOT, 'node_modules', '.cache', 'gatehouse-tests');
+process.env['NODE_COMPILE_CACHE'] ??= CACHE;
 const entries = mkdtempSync(path.join(tmpdir(), 'gatehouse-test-entries-'));
 process.on('exit', () => rmSync(entries, { recursive: true, force: true }));
+const lastTook = readDurations();
+const took = new Map<string, number>();
 
-const tests = run({ files: processes().map(entryOf), concurrency: CONCURRENCY });
+const tests = run({ files: groups().map(entryOf), concurrency: CONCURRENCY });
 tests.on('test:summary', ({ file, success }) => {
   if (file === undefined && !success) process.exitCode = 1;
 });
+tests.on('test:pass', count);
+tests.on('test:fail', count);
 for await (const text of tests.compose(spec)) process.stdout.write(text as string);
+writeDurations();
 
-/** The files of each process. Neighbours stay together: they load the same modules. */
-function processes(): string[][] {
-  const alone = files.filter((file) => ALONE.test(readFileSync(path.join(ROOT, file), 'utf8')));
-  const others = files.filter((file) => !alone.includes(file));
-  const groups: string[][] = [];
-  for (let at = 0; at < others.length; at += FILES_A_PROCESS) groups.push(others.slice(at, at + FILES_A_PROCESS));
-  return [...alone.map((file) => [file]), ...groups];
+function filesOf(args: readonly string[]): string[] {
+  const all = () => globSync(['src/**/*.test.ts', 'test/**/*.test.ts'], { cwd: ROOT });
+  const layers = args.filter((arg) => LAYERS.includes(arg as Layer));
+  const patterns = args.filter((arg) => !layers.includes(arg));
+  const found = layers.length > 0 || args.length === 0 ? all() : [];
+  const chosen = found.filter((file) => args.length === 0 || layers.includes(layerOf(file)));
+  return [...new Set([...chosen, ...globSync(patterns, { cwd: ROOT })])].sort();
+}
+
+/** The files of each process, longest first. Neighbours in a layer stay together: they load the same modules. */
+function groups(): string[][] {
+  const closed: string[][] = [];
+  for (const layer of LAYERS) {
+    let open: string[] = [];
+    for (const file of files.filter((each) => layerOf(each) === layer)) {
+      if (layer === 'process' || open.length === MAX_FILES || expected([...open, file]) > MAX_GROUP_MS) {
+        closed.push(open);
+        open = [];
+      }
+      open.push(file);
+    }
+    closed.push(open);
+  }
+  return closed.filter((group) => group.length > 0).sort((a, b) => expected(b) - expected(a));
+}
+
+function expected(group: readonly string[]): number {
+  return group.reduce((sum, file) => sum + (lastTook[file] ?? statSync(path.join(ROOT, file)).size * MS_PER_BYTE), 0);
+}
+
+function count({ file, nesting, details }: EventData.TestPass | EventData.TestFail): void {
+  if (nesting !== 0 || file === undefined) return;
+  const name = path.relative(ROOT, file).replaceAll(path.sep, '/');
+  took.set(name, (took.get(name) ?? 0) + details.duration_ms);
+}
+
+function readDurations(): Record<string, number> {
+  try {
+    return JSON.parse(readFileSync(DURATIONS, 'utf8'));
+  } catch {
+    return {};
+  }
+}
+
+function writeDurations(): void {
+  const measured = files.flatMap((file) => (took.has(file) ? [[file, Math.round(took.get(file) ?? 0)]] : []));
+  mkdirSync(CACHE, { recursive: true });
+  const temporary = `${DURATIONS}.${process.pid}`;
+  writeFileSync(temporary, JSON.stringify({ ...lastTook, ...Object.fromEntries(measured) }, null, 1));
+  renameSync(temporary, DURATIONS);
 }
 
 /**

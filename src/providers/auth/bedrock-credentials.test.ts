@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { after, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { TestClock } from '../../testing/clock/clock.ts';
 import { chainKeeper } from './bedrock-credentials.ts';
 
@@ -33,53 +33,57 @@ writeFileSync(
   path.join(folder, 'credentials'),
   '[default]\naws_access_key_id = AKIDFILE\naws_secret_access_key = secret\n',
 );
-for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
-Object.assign(process.env, {
-  AWS_CONFIG_FILE: path.join(folder, 'config'),
-  AWS_SHARED_CREDENTIALS_FILE: path.join(folder, 'credentials'),
-  AWS_EC2_METADATA_DISABLED: 'true',
-});
+describe('AWS keys of this machine', () => {
+  before(() => {
+    for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
+    Object.assign(process.env, {
+      AWS_CONFIG_FILE: path.join(folder, 'config'),
+      AWS_SHARED_CREDENTIALS_FILE: path.join(folder, 'credentials'),
+      AWS_EC2_METADATA_DISABLED: 'true',
+    });
+  });
 
-after(() => {
-  for (const name of Object.keys(process.env))
-    if (name.startsWith('AWS_') && !(name in given)) delete process.env[name];
-  Object.assign(process.env, given);
-  rmSync(folder, { recursive: true });
-});
+  after(() => {
+    for (const name of Object.keys(process.env))
+      if (name.startsWith('AWS_') && !(name in given)) delete process.env[name];
+    Object.assign(process.env, given);
+    rmSync(folder, { recursive: true });
+  });
 
-const runs = () => readFileSync(started, 'utf8').length;
+  const runs = () => readFileSync(started, 'utf8').length;
 
-test('keys of the environment take precedence over those of the credentials file', async () => {
-  const clock = new TestClock(BEGIN_MS);
-  const fromFile = await chainKeeper(undefined).token(clock);
-  assert.equal(fromFile.accessKeyId, 'AKIDFILE');
-  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'AKIDENV', AWS_SECRET_ACCESS_KEY: 'secret' });
-  assert.equal((await chainKeeper(undefined).token(clock)).accessKeyId, 'AKIDENV');
-  delete process.env['AWS_ACCESS_KEY_ID'];
-  delete process.env['AWS_SECRET_ACCESS_KEY'];
-});
+  test('keys of the environment take precedence over those of the credentials file', async () => {
+    const clock = new TestClock(BEGIN_MS);
+    const fromFile = await chainKeeper(undefined).token(clock);
+    assert.equal(fromFile.accessKeyId, 'AKIDFILE');
+    Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'AKIDENV', AWS_SECRET_ACCESS_KEY: 'secret' });
+    assert.equal((await chainKeeper(undefined).token(clock)).accessKeyId, 'AKIDENV');
+    delete process.env['AWS_ACCESS_KEY_ID'];
+    delete process.env['AWS_SECRET_ACCESS_KEY'];
+  });
 
-test('expiring keys are fetched once for many calls, and again before they expire', async () => {
-  const clock = new TestClock(BEGIN_MS);
-  const keeper = chainKeeper('work');
-  const first = await Promise.all([keeper.token(clock), keeper.token(clock), keeper.token(clock)]);
-  assert.deepEqual([...new Set(first.map((keys) => keys.accessKeyId))], ['AKID1']);
-  assert.equal(runs(), 1);
-  assert.deepEqual(await keeper.token(clock), { accessKeyId: 'AKID1', secretAccessKey: 's', sessionToken: 't' });
-  clock.advance(HOUR_MS + 1);
-  assert.equal((await keeper.token(clock)).accessKeyId, 'AKID2');
-  assert.equal(runs(), 2);
-});
+  test('expiring keys are fetched once for many calls, and again before they expire', async () => {
+    const clock = new TestClock(BEGIN_MS);
+    const keeper = chainKeeper('work');
+    const first = await Promise.all([keeper.token(clock), keeper.token(clock), keeper.token(clock)]);
+    assert.deepEqual([...new Set(first.map((keys) => keys.accessKeyId))], ['AKID1']);
+    assert.equal(runs(), 1);
+    assert.deepEqual(await keeper.token(clock), { accessKeyId: 'AKID1', secretAccessKey: 's', sessionToken: 't' });
+    clock.advance(HOUR_MS + 1);
+    assert.equal((await keeper.token(clock)).accessKeyId, 'AKID2');
+    assert.equal(runs(), 2);
+  });
 
-test('keys that the service refused are fetched again', async () => {
-  const clock = new TestClock(BEGIN_MS);
-  const keeper = chainKeeper('work');
-  const { accessKeyId } = await keeper.token(clock);
-  keeper.forget();
-  assert.notEqual((await keeper.token(clock)).accessKeyId, accessKeyId);
-});
+  test('keys that the service refused are fetched again', async () => {
+    const clock = new TestClock(BEGIN_MS);
+    const keeper = chainKeeper('work');
+    const { accessKeyId } = await keeper.token(clock);
+    keeper.forget();
+    assert.notEqual((await keeper.token(clock)).accessKeyId, accessKeyId);
+  });
 
-test('without keys the call fails', async () => {
-  writeFileSync(path.join(folder, 'credentials'), '');
-  await assert.rejects(async () => chainKeeper('absent').token(new TestClock(BEGIN_MS)));
+  test('without keys the call fails', async () => {
+    writeFileSync(path.join(folder, 'credentials'), '');
+    await assert.rejects(async () => chainKeeper('absent').token(new TestClock(BEGIN_MS)));
+  });
 });
