@@ -99,8 +99,8 @@ export async function createApp(options: AppOptions): Promise<App> {
 }
 
 /** Logs which stored credentials this machine cannot decrypt. */
-function sealedProblem({ ownKeys, federation }: Parts): string | undefined {
-  return ownKeys.problem ?? federation.keys.problem;
+function sealedProblem({ byokCredentials, federation }: Parts): string | undefined {
+  return byokCredentials.problem ?? federation.keys.problem;
 }
 
 /** Whether revoked keys can be recognised, or the grace period still applies. */

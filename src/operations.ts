@@ -2,7 +2,7 @@
 import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
 import { type AnalyticsParts, analyticsOperations } from './analytics/index.ts';
 import { type AuditParts, auditOperations } from './audit/index.ts';
-import { type OwnKeyParts, ownKeyOperations } from './byok/index.ts';
+import { type ByokParts, byokOperations } from './byok/index.ts';
 import { catalogOperations } from './catalog/index.ts';
 import { type FileParts, fileOperations } from './files/index.ts';
 import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
@@ -27,7 +27,7 @@ export interface OperationParts {
   access: AccessOperationParts;
   workspaces: WorkspaceOperationParts;
   guardrails: GuardrailParts;
-  byok: OwnKeyParts;
+  byok: ByokParts;
   files: FileParts;
   scim: ScimParts;
   signIn: SignInParts;
@@ -56,7 +56,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
     ...keyOperations(parts.access),
     ...workspaceOperations(parts.workspaces),
     ...guardrailOperations(parts.guardrails),
-    ...ownKeyOperations(parts.byok),
+    ...byokOperations(parts.byok),
     ...fileOperations(parts.files),
     ...scimOperations(parts.scim),
     ...signInOperations(parts.signIn),

@@ -1,7 +1,7 @@
 /** BYOK credentials of clouds reach their own project, region and resource, and only that cloud. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KINDS, ownWay, type Provider, providersFrom } from '../providers/index.ts';
+import { byokTarget, KINDS, type Provider, providersFrom } from '../providers/index.ts';
 import { serviceAccount } from '../testing/upstream/service-account.ts';
 import { readCredential } from './credential.ts';
 
@@ -18,12 +18,12 @@ function configured(kind: string, options: Record<string, string>, baseUrl?: str
 /** URL and headers of a call with the credential. */
 function reached(provider: Provider, text: string, model = 'gemini-2.5-flash') {
   const { value } = readCredential(KINDS.find(({ id }) => id === provider.kind.id)!, text);
-  const way = ownWay(provider, value);
-  const form = provider.kind.id === 'vertex' ? ('gemini' as const) : ('chat' as const);
-  const delivery = { ...way, form, model, stream: false, path: '/chat/completions', body: '' };
+  const target = byokTarget(provider, value);
+  const format = provider.kind.id === 'vertex' ? ('gemini' as const) : ('chat' as const);
+  const delivery = { ...target, format, model, stream: false, path: '/chat/completions', body: '' };
   return {
-    url: way.provider.baseUrl + (way.provider.kind.path?.(delivery) ?? delivery.path),
-    credential: way.credential,
+    url: target.provider.baseUrl + (target.provider.kind.path?.(delivery) ?? delivery.path),
+    credential: target.credential,
   };
 }
 
@@ -51,7 +51,7 @@ test('AWS keys sign for the region that they name, and are sent there', async ()
   const own = JSON.stringify({ ...AWS, region: 'us-west-2' });
   assert.match(reached(bedrock, own).url, /^https:\/\/bedrock-runtime\.us-west-2\.amazonaws\.com/);
   const { value } = readCredential(bedrock.kind, own);
-  const { provider, credential } = ownWay(bedrock, value);
+  const { provider, credential } = byokTarget(bedrock, value);
   const request = { url: `${provider.baseUrl}/model/m/converse`, headers: {}, body: '{}', timeouts: provider.timeouts };
   const clock = { now: () => Date.UTC(2026, 0, 1) } as never;
   const signature = await provider.signer!.sign({ request, credential, clock });
@@ -64,7 +64,7 @@ test('AWS keys sign for the region that they name, and are sent there', async ()
 
 test('a key of an Azure resource is sent to that resource', () => {
   const azure = configured('azure', { endpoint: 'https://gateway.openai.azure.com' });
-  const own = { endpoint: 'https://own.openai.azure.com/', api_key: 'own-key-1234567890' };
+  const own = { endpoint: 'https://own.openai.azure.com/', api_key: 'azure-key-1234567890' };
   assert.deepEqual(reached(azure, JSON.stringify(own)), {
     url: 'https://own.openai.azure.com/openai/v1/chat/completions',
     credential: own.api_key,
@@ -108,7 +108,7 @@ test('an invalid project, region or endpoint is refused by name, and never used'
   }
   // As an earlier version could have stored it, before this check.
   const vertex = configured('vertex', { project: 'gateway', location: 'global' });
-  const { provider } = ownWay(vertex, serviceAccount({ region: 'evil.example/', project_id: 'own-project' }));
+  const { provider } = byokTarget(vertex, serviceAccount({ region: 'evil.example/', project_id: 'own-project' }));
   assert.equal(provider.baseUrl, 'https://aiplatform.googleapis.com/v1');
   assert.equal(provider.options['project'], 'own-project');
 });

@@ -3,7 +3,7 @@ import { createPrivateKey } from 'node:crypto';
 import { maskToken } from '../access/index.ts';
 import { CREDENTIAL } from '../base/config/provider-readers.ts';
 import { invalidField } from '../base/errors.ts';
-import { type ProviderKind, placeProblem } from '../providers/index.ts';
+import { optionProblem, type ProviderKind } from '../providers/index.ts';
 
 export interface Credential {
   /** In the format that the configuration uses for this provider kind. */
@@ -18,7 +18,7 @@ const ACCOUNT_MEMBERS = ['project_id', 'private_key_id', 'client_id', 'region'] 
 /** Throws GatewayError 400 for `key`; its message never contains a part of `text`. */
 export function readCredential(kind: ProviderKind, text: string): Credential {
   const credential = credentialIn(kind, text);
-  const problem = placeProblem(kind, credential.value);
+  const problem = optionProblem(kind, credential.value);
   if (problem !== undefined) throw invalidField('key', problem);
   return credential;
 }

@@ -1,11 +1,11 @@
 /** BYOK credentials without I/O: parsing management requests and rendering credentials. */
 import { invalidField } from '../base/errors.ts';
 import { storable } from '../base/storable.ts';
-import type { OwnKeyReply, UpdateOwnKeyBody } from './schema.ts';
-import type { OwnKeySettings, ShownOwnKey } from './store.ts';
+import type { ByokCredentialReply, UpdateByokCredentialBody } from './schema.ts';
+import type { ByokCredentialSettings, ShownByokCredential } from './store.ts';
 
 /** Defaults for a credential created with only a provider and a key. */
-export const USUAL_SETTINGS: OwnKeySettings = Object.freeze({
+export const USUAL_SETTINGS: ByokCredentialSettings = Object.freeze({
   name: null,
   disabled: false,
   isFallback: false,
@@ -23,11 +23,11 @@ export const USUAL_SETTINGS: OwnKeySettings = Object.freeze({
  * @param keyIds ids of the keys that the body's hashes name; undefined if it has no such list
  */
 export function changedSettings(
-  before: OwnKeySettings,
-  body: UpdateOwnKeyBody,
+  before: ByokCredentialSettings,
+  body: UpdateByokCredentialBody,
   keyIds: readonly string[] | null | undefined,
-): OwnKeySettings {
-  const settings: OwnKeySettings = {
+): ByokCredentialSettings {
+  const settings: ByokCredentialSettings = {
     name: body.name === undefined ? before.name : storable('name', body.name),
     disabled: body.disabled ?? before.disabled,
     isFallback: body.is_fallback ?? before.isFallback,
@@ -55,7 +55,7 @@ function listed(
 }
 
 /** `BYOKKey` in `openapi.json`. */
-export function ownKeyReply(key: ShownOwnKey): OwnKeyReply {
+export function byokCredentialReply(key: ShownByokCredential): ByokCredentialReply {
   return {
     id: key.id,
     provider: key.provider,
@@ -80,10 +80,10 @@ function copied(list: readonly string[] | null): string[] | null {
 }
 
 /** State for the audit log: the wire members, and when the credential was given. */
-export function ownKeyState(key: ShownOwnKey): object {
-  return { ...ownKeyReply(key), credential_given_at: key.sealedAt.toISOString() };
+export function byokCredentialState(key: ShownByokCredential): object {
+  return { ...byokCredentialReply(key), credential_given_at: key.sealedAt.toISOString() };
 }
 
-export function ownKeyResource({ id, workspaceId }: ShownOwnKey) {
+export function byokCredentialResource({ id, workspaceId }: ShownByokCredential) {
   return { resourceType: 'byok_key', resourceId: id, workspaceId };
 }

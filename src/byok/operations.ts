@@ -13,13 +13,19 @@ import { type Sealing, SealingError } from '../sealing/index.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { type Credential, readCredential } from './credential.ts';
-import { changedSettings, ownKeyReply, ownKeyResource, ownKeyState, USUAL_SETTINGS } from './key.ts';
+import {
+  byokCredentialReply,
+  byokCredentialResource,
+  byokCredentialState,
+  changedSettings,
+  USUAL_SETTINGS,
+} from './key.ts';
 import * as schema from './schema.ts';
 import { PURPOSE, SEALED_COLUMN, TOPIC } from './sealed.ts';
 import { kindOf, knownSlugs } from './slugs.ts';
 import * as store from './store.ts';
 
-export interface OwnKeyParts {
+export interface ByokParts {
   database: Database;
   changes: Changes;
   clock: Clock;
@@ -29,15 +35,21 @@ export interface OwnKeyParts {
 }
 
 /** Per organization; every process keeps all of them in memory. */
-const MAX_OWN_KEYS = 1_000;
-const TAG = 'Own provider keys';
+const MAX_CREDENTIALS = 1_000;
+const TAG = 'BYOK credentials';
 
 /** Reads `parts` only while handling a request. */
-export function ownKeyOperations(parts: OwnKeyParts): Operation<Caller>[] {
-  return [listOwnKeys(parts), createOwnKey(parts), getOwnKey(parts), updateOwnKey(parts), deleteOwnKey(parts)];
+export function byokOperations(parts: ByokParts): Operation<Caller>[] {
+  return [
+    listByokCredentials(parts),
+    createByokCredential(parts),
+    getByokCredential(parts),
+    updateByokCredential(parts),
+    deleteByokCredential(parts),
+  ];
 }
 
-function listOwnKeys(parts: OwnKeyParts): Operation<Caller> {
+function listByokCredentials(parts: ByokParts): Operation<Caller> {
   return {
     id: 'listBYOKKeys',
     method: 'GET',
@@ -45,24 +57,24 @@ function listOwnKeys(parts: OwnKeyParts): Operation<Caller> {
     summary: 'List the provider credentials (BYOK) of a workspace, by provider, in the order of use',
     tag: TAG,
     access: 'management',
-    query: schema.ListOwnKeysQuerySchema,
+    query: schema.ListByokCredentialsQuerySchema,
     replies: ok(
       'One page of credentials, of the default workspace unless `workspace_id` is given',
-      schema.OwnKeyListEnvelope,
+      schema.ByokCredentialListEnvelope,
     ),
     async handle(exchange) {
       const { database } = parts;
       const { organizationId } = exchange.caller;
-      const query = exchange.query as schema.ListOwnKeysQuery;
+      const query = exchange.query as schema.ListByokCredentialsQuery;
       const workspaceId = await chosenWorkspace(database, organizationId, query.workspace_id?.toLowerCase());
       const question = { organizationId, workspaceId, provider: query.provider, ...pageOf(query) };
-      const { keys, total } = await store.listOwnKeys(database, question);
-      exchange.reply(200, { data: keys.map(ownKeyReply), total_count: total });
+      const { keys, total } = await store.listByokCredentials(database, question);
+      exchange.reply(200, { data: keys.map(byokCredentialReply), total_count: total });
     },
   };
 }
 
-function createOwnKey(parts: OwnKeyParts): Operation<Caller> {
+function createByokCredential(parts: ByokParts): Operation<Caller> {
   return {
     id: 'createBYOKKey',
     method: 'POST',
@@ -70,26 +82,26 @@ function createOwnKey(parts: OwnKeyParts): Operation<Caller> {
     summary: 'Add a provider credential (BYOK); it is used after the existing ones',
     tag: TAG,
     access: 'management',
-    body: { schema: schema.CreateOwnKeySchema },
+    body: { schema: schema.CreateByokCredentialSchema },
     replies: {
-      201: { description: 'The credential, masked. Its secret is never shown', schema: schema.OwnKeyEnvelope },
+      201: { description: 'The credential, masked. Its secret is never shown', schema: schema.ByokCredentialEnvelope },
     },
     async handle(exchange) {
       const { organizationId } = exchange.caller;
-      const body = exchange.body as schema.CreateOwnKeyBody;
+      const body = exchange.body as schema.CreateByokCredentialBody;
       const credential = readCredential(kindNamed(body.provider, parts), body.key);
       const createdAt = new Date(parts.clock.now());
       const id = uuidv7(createdAt.getTime());
       const sealed = await sealedValue(parts, id, credential);
       const key = await changeEverywhere(parts, async (tx, announce) => {
-        if ((await store.countOwnKeys(tx, organizationId)) >= MAX_OWN_KEYS) {
-          const message = `an organization has at most ${MAX_OWN_KEYS} provider credentials`;
+        if ((await store.countByokCredentials(tx, organizationId)) >= MAX_CREDENTIALS) {
+          const message = `an organization has at most ${MAX_CREDENTIALS} provider credentials`;
           throw new GatewayError('invalid_request', message);
         }
         const given = body.workspace_id;
         const workspaceId =
           given === null ? null : await chosenWorkspace(tx, organizationId, given?.toLowerCase(), true);
-        await store.insertOwnKey(tx, {
+        await store.insertByokCredential(tx, {
           ...changedSettings(USUAL_SETTINGS, body, await keyIdsOf(tx, organizationId, body)),
           ...{ id, organizationId, workspaceId, provider: body.provider, sealed, createdAt },
           label: credential.label,
@@ -97,17 +109,21 @@ function createOwnKey(parts: OwnKeyParts): Operation<Caller> {
           sortOrder: await store.nextPlace(tx, organizationId, body.provider),
         });
         const key = await existing(tx, organizationId, id);
-        const created = { action: 'byok_key.created', ...ownKeyResource(key), after: ownKeyState(key) } as const;
+        const created = {
+          action: 'byok_key.created',
+          ...byokCredentialResource(key),
+          after: byokCredentialState(key),
+        } as const;
         await recordChange(tx, authorOf(exchange), created);
         await announce(TOPIC, id);
         return key;
       });
-      exchange.reply(201, { data: ownKeyReply(key) });
+      exchange.reply(201, { data: byokCredentialReply(key) });
     },
   };
 }
 
-function getOwnKey(parts: OwnKeyParts): Operation<Caller> {
+function getByokCredential(parts: ByokParts): Operation<Caller> {
   return {
     id: 'getBYOKKey',
     method: 'GET',
@@ -115,16 +131,16 @@ function getOwnKey(parts: OwnKeyParts): Operation<Caller> {
     summary: 'Get a provider credential (BYOK)',
     tag: TAG,
     access: 'management',
-    params: schema.OwnKeyParamsSchema,
-    replies: ok('The credential', schema.OwnKeyEnvelope),
+    params: schema.ByokCredentialParamsSchema,
+    replies: ok('The credential', schema.ByokCredentialEnvelope),
     async handle(exchange) {
       const key = await existing(parts.database, exchange.caller.organizationId, idOf(exchange));
-      exchange.reply(200, { data: ownKeyReply(key) });
+      exchange.reply(200, { data: byokCredentialReply(key) });
     },
   };
 }
 
-function updateOwnKey(parts: OwnKeyParts): Operation<Caller> {
+function updateByokCredential(parts: ByokParts): Operation<Caller> {
   return {
     id: 'updateBYOKKey',
     method: 'PATCH',
@@ -132,33 +148,37 @@ function updateOwnKey(parts: OwnKeyParts): Operation<Caller> {
     summary: 'Update a provider credential (BYOK); a new `key` replaces the current one',
     tag: TAG,
     access: 'management',
-    params: schema.OwnKeyParamsSchema,
-    body: { schema: schema.UpdateOwnKeySchema },
-    replies: ok('The updated credential. The change is in effect in every process', schema.OwnKeyEnvelope),
+    params: schema.ByokCredentialParamsSchema,
+    body: { schema: schema.UpdateByokCredentialSchema },
+    replies: ok('The updated credential. The change is in effect in every process', schema.ByokCredentialEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const id = idOf(exchange);
-      const body = exchange.body as schema.UpdateOwnKeyBody;
+      const body = exchange.body as schema.UpdateByokCredentialBody;
       const replaced = await replacement(parts, await existing(parts.database, organizationId, id), body);
       const key = await changeEverywhere(parts, async (tx, announce) => {
         const before = await existing(tx, organizationId, id, true);
         const settings = changedSettings(before, body, await keyIdsOf(tx, organizationId, body));
         const same = isDeepStrictEqual({ ...before, ...settings }, { ...before });
         if (same && replaced === undefined) return before;
-        await store.updateOwnKey(tx, id, settings, new Date(parts.clock.now()));
+        await store.updateByokCredential(tx, id, settings, new Date(parts.clock.now()));
         if (replaced !== undefined) await store.replaceCredential(tx, id, replaced);
         const key = await existing(tx, organizationId, id);
-        const states = { before: ownKeyState(before), after: ownKeyState(key) };
-        await recordChange(tx, authorOf(exchange), { action: 'byok_key.updated', ...ownKeyResource(key), ...states });
+        const states = { before: byokCredentialState(before), after: byokCredentialState(key) };
+        await recordChange(tx, authorOf(exchange), {
+          action: 'byok_key.updated',
+          ...byokCredentialResource(key),
+          ...states,
+        });
         await announce(TOPIC, id);
         return key;
       });
-      exchange.reply(200, { data: ownKeyReply(key) });
+      exchange.reply(200, { data: byokCredentialReply(key) });
     },
   };
 }
 
-function deleteOwnKey(parts: OwnKeyParts): Operation<Caller> {
+function deleteByokCredential(parts: ByokParts): Operation<Caller> {
   return {
     id: 'deleteBYOKKey',
     method: 'DELETE',
@@ -166,14 +186,18 @@ function deleteOwnKey(parts: OwnKeyParts): Operation<Caller> {
     summary: 'Delete a provider credential (BYOK)',
     tag: TAG,
     access: 'management',
-    params: schema.OwnKeyParamsSchema,
+    params: schema.ByokCredentialParamsSchema,
     replies: ok('The credential is deleted and used by no process', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       await changeEverywhere(parts, async (tx, announce) => {
         const key = await existing(tx, organizationId, idOf(exchange), true);
-        await store.deleteOwnKey(tx, key.id);
-        const deleted = { action: 'byok_key.deleted', ...ownKeyResource(key), before: ownKeyState(key) } as const;
+        await store.deleteByokCredential(tx, key.id);
+        const deleted = {
+          action: 'byok_key.deleted',
+          ...byokCredentialResource(key),
+          before: byokCredentialState(key),
+        } as const;
         await recordChange(tx, authorOf(exchange), deleted);
         await announce(TOPIC, key.id);
       });
@@ -182,13 +206,18 @@ function deleteOwnKey(parts: OwnKeyParts): Operation<Caller> {
   };
 }
 
-async function existing(db: Queryable, organizationId: string, id: string, hold = false): Promise<store.ShownOwnKey> {
-  const found = isUuid(id) ? await store.findOwnKey(db, organizationId, id, hold) : undefined;
+async function existing(
+  db: Queryable,
+  organizationId: string,
+  id: string,
+  hold = false,
+): Promise<store.ShownByokCredential> {
+  const found = isUuid(id) ? await store.findByokCredential(db, organizationId, id, hold) : undefined;
   if (found === undefined) throw new GatewayError('not_found', 'There is no provider credential with this id.');
   return found;
 }
 
-function kindNamed(slug: string, parts: OwnKeyParts): ProviderKind {
+function kindNamed(slug: string, parts: ByokParts): ProviderKind {
   const kind = kindOf(slug, parts.providers());
   if (kind !== undefined) return kind;
   throw invalidField('provider', `must be a known provider, one of ${knownSlugs(parts.providers()).join(', ')}`);
@@ -198,7 +227,7 @@ function kindNamed(slug: string, parts: OwnKeyParts): ProviderKind {
 async function keyIdsOf(
   tx: Queryable,
   organizationId: string,
-  { allowed_api_key_hashes: hashes }: schema.UpdateOwnKeyBody,
+  { allowed_api_key_hashes: hashes }: schema.UpdateByokCredentialBody,
 ): Promise<readonly string[] | null | undefined> {
   if (hashes == null) return hashes;
   const known = await namedKeys(tx, organizationId, hashes);
@@ -209,14 +238,18 @@ async function keyIdsOf(
   });
 }
 
-async function replacement(parts: OwnKeyParts, before: store.ShownOwnKey, { key: text }: schema.UpdateOwnKeyBody) {
+async function replacement(
+  parts: ByokParts,
+  before: store.ShownByokCredential,
+  { key: text }: schema.UpdateByokCredentialBody,
+) {
   if (text === undefined) return undefined;
   const credential = readCredential(kindNamed(before.provider, parts), text);
   const sealed = await sealedValue(parts, before.id, credential);
   return { label: credential.label, sealed, sealedAt: new Date(parts.clock.now()) };
 }
 
-async function sealedValue({ sealing }: OwnKeyParts, id: string, { value }: Credential): Promise<Buffer> {
+async function sealedValue({ sealing }: ByokParts, id: string, { value }: Credential): Promise<Buffer> {
   try {
     return (await sealing.sealer(PURPOSE)).seal(id, SEALED_COLUMN, value);
   } catch (cause) {

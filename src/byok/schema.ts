@@ -43,7 +43,7 @@ const writable = {
   allowed_user_ids: list(Type.String({ minLength: 1, maxLength: 200 })),
 };
 
-export const CreateOwnKeySchema = Type.Object(
+export const CreateByokCredentialSchema = Type.Object(
   {
     key: CredentialSchema,
     provider: ProviderSchema,
@@ -56,12 +56,12 @@ export const CreateOwnKeySchema = Type.Object(
   },
   { ...closed, $id: 'CreateByokKey' },
 );
-export const UpdateOwnKeySchema = Type.Object(
+export const UpdateByokCredentialSchema = Type.Object(
   { key: Type.Optional(CredentialSchema), ...writable },
   { ...closed, $id: 'UpdateByokKey' },
 );
 
-export const ListOwnKeysQuerySchema = Type.Object(
+export const ListByokCredentialsQuerySchema = Type.Object(
   {
     ...pageMembers,
     workspace_id: Type.Optional(Type.String({ format: 'uuid' })),
@@ -70,9 +70,9 @@ export const ListOwnKeysQuerySchema = Type.Object(
   closed,
 );
 
-export const OwnKeyParamsSchema = Type.Object({ id: Type.String({ description: 'UUID of the credential' }) });
+export const ByokCredentialParamsSchema = Type.Object({ id: Type.String({ description: 'UUID of the credential' }) });
 
-const OwnKeySchema = Type.Object(
+const ByokCredentialSchema = Type.Object(
   {
     id: Type.String(),
     provider: Type.String(),
@@ -93,13 +93,13 @@ const OwnKeySchema = Type.Object(
   { $id: 'ByokKey' },
 );
 
-export const OwnKeyEnvelope = Type.Object({ data: OwnKeySchema }, { $id: 'ByokKeyEnvelope' });
-export const OwnKeyListEnvelope = Type.Object(
-  { data: Type.Array(OwnKeySchema), total_count: Type.Integer() },
+export const ByokCredentialEnvelope = Type.Object({ data: ByokCredentialSchema }, { $id: 'ByokKeyEnvelope' });
+export const ByokCredentialListEnvelope = Type.Object(
+  { data: Type.Array(ByokCredentialSchema), total_count: Type.Integer() },
   { $id: 'ByokKeyList' },
 );
 
-export type CreateOwnKeyBody = Static<typeof CreateOwnKeySchema>;
-export type UpdateOwnKeyBody = Static<typeof UpdateOwnKeySchema>;
-export type ListOwnKeysQuery = Static<typeof ListOwnKeysQuerySchema>;
-export type OwnKeyReply = Static<typeof OwnKeySchema>;
+export type CreateByokCredentialBody = Static<typeof CreateByokCredentialSchema>;
+export type UpdateByokCredentialBody = Static<typeof UpdateByokCredentialSchema>;
+export type ListByokCredentialsQuery = Static<typeof ListByokCredentialsQuerySchema>;
+export type ByokCredentialReply = Static<typeof ByokCredentialSchema>;

@@ -8,4 +8,4 @@ export const SEALED_COLUMN = 'sealed';
 export const TOPIC = 'byok.keys';
 
 /** Rows to re-encrypt after a key rotation. Their content does not change, so nothing is announced. */
-export const sealedOwnKeys = sealedColumn({ purpose: PURPOSE, table: 'byok_keys', column: SEALED_COLUMN });
+export const sealedByokCredentials = sealedColumn({ purpose: PURPOSE, table: 'byok_keys', column: SEALED_COLUMN });

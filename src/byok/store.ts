@@ -2,7 +2,7 @@
 import type { Queryable } from '../storage/database.ts';
 
 /** The settings that can change after creation, apart from the secret itself. */
-export interface OwnKeySettings {
+export interface ByokCredentialSettings {
   readonly name: string | null;
   readonly disabled: boolean;
   readonly isFallback: boolean;
@@ -16,7 +16,7 @@ export interface OwnKeySettings {
   readonly allowedUserIds: readonly string[] | null;
 }
 
-export interface StoredOwnKey extends OwnKeySettings {
+export interface StoredByokCredential extends ByokCredentialSettings {
   readonly id: string;
   readonly organizationId: string;
   /** null means every workspace. */
@@ -29,11 +29,11 @@ export interface StoredOwnKey extends OwnKeySettings {
 }
 
 /** With the members that the wire shows. */
-export interface ShownOwnKey extends StoredOwnKey {
+export interface ShownByokCredential extends StoredByokCredential {
   readonly allowedKeyHashes: readonly string[] | null;
 }
 
-export interface SealedOwnKey extends StoredOwnKey {
+export interface SealedByokCredential extends StoredByokCredential {
   readonly sealed: Buffer;
 }
 
@@ -55,11 +55,14 @@ export interface Page {
 }
 
 /** The credentials of a workspace and those for every workspace, by provider and in the order of use. */
-export async function listOwnKeys(db: Queryable, page: Page): Promise<{ keys: ShownOwnKey[]; total: number }> {
+export async function listByokCredentials(
+  db: Queryable,
+  page: Page,
+): Promise<{ keys: ShownByokCredential[]; total: number }> {
   const where = `b.organization_id = $1 and (b.workspace_id = $2 or b.workspace_id is null)
     and ($3::text is null or b.provider = $3)`;
   const scope = [page.organizationId, page.workspaceId, page.provider ?? null];
-  const keys = await db.query<ShownOwnKey>(
+  const keys = await db.query<ShownByokCredential>(
     `select ${SHOWN} from byok_keys b where ${where} order by b.provider, b.sort_order, b.id limit $4 offset $5`,
     [...scope, page.limit, page.offset],
   );
@@ -71,20 +74,20 @@ export async function listOwnKeys(db: Queryable, page: Page): Promise<{ keys: Sh
 }
 
 /** @param hold locks the row until the transaction ends */
-export async function findOwnKey(
+export async function findByokCredential(
   db: Queryable,
   organizationId: string,
   id: string,
   hold = false,
-): Promise<ShownOwnKey | undefined> {
+): Promise<ShownByokCredential | undefined> {
   const lock = hold ? ' for update of b' : '';
   const sql = `select ${SHOWN} from byok_keys b where b.organization_id = $1 and b.id = $2${lock}`;
-  const [row] = await db.query<ShownOwnKey>(sql, [organizationId, id]);
+  const [row] = await db.query<ShownByokCredential>(sql, [organizationId, id]);
   return row;
 }
 
 /** Enabled credentials of all organizations, in the order of use. */
-export async function enabledOwnKeys(db: Queryable): Promise<SealedOwnKey[]> {
+export async function enabledByokCredentials(db: Queryable): Promise<SealedByokCredential[]> {
   return db.query(
     `select ${COLUMNS}, b.sealed from byok_keys b where not b.disabled
       order by b.is_fallback, b.sort_order, b.created_at, b.id`,
@@ -92,7 +95,7 @@ export async function enabledOwnKeys(db: Queryable): Promise<SealedOwnKey[]> {
 }
 
 /** Locks the organization until the transaction ends, so that sort orders are assigned one after the other. */
-export async function countOwnKeys(tx: Queryable, organizationId: string): Promise<number> {
+export async function countByokCredentials(tx: Queryable, organizationId: string): Promise<number> {
   await tx.query('select 1 from organizations where id = $1 for no key update', [organizationId]);
   const sql = 'select count(*)::int as total from byok_keys where organization_id = $1';
   const [row] = await tx.query<{ total: number }>(sql, [organizationId]);
@@ -107,7 +110,7 @@ export async function nextPlace(tx: Queryable, organizationId: string, provider:
   return row!.next;
 }
 
-export async function insertOwnKey(tx: Queryable, key: SealedOwnKey): Promise<void> {
+export async function insertByokCredential(tx: Queryable, key: SealedByokCredential): Promise<void> {
   await tx.query(
     `insert into byok_keys (id, organization_id, workspace_id, provider, label, sealed, sealed_at, sort_order, created_at,
        name, disabled, is_fallback, is_required, is_byok_only, declared_zdr, allowed_models, allowed_key_ids,
@@ -128,10 +131,10 @@ export async function insertOwnKey(tx: Queryable, key: SealedOwnKey): Promise<vo
   );
 }
 
-export async function updateOwnKey(
+export async function updateByokCredential(
   tx: Queryable,
   id: string,
-  settings: OwnKeySettings,
+  settings: ByokCredentialSettings,
   updatedAt: Date,
 ): Promise<void> {
   await tx.query(
@@ -145,22 +148,22 @@ export async function updateOwnKey(
 export async function replaceCredential(
   tx: Queryable,
   id: string,
-  { label, sealed, sealedAt }: Pick<SealedOwnKey, 'label' | 'sealed' | 'sealedAt'>,
+  { label, sealed, sealedAt }: Pick<SealedByokCredential, 'label' | 'sealed' | 'sealedAt'>,
 ): Promise<void> {
   const sql = 'update byok_keys set label = $2, sealed = $3, sealed_at = $4 where id = $1';
   await tx.query(sql, [id, label, sealed, sealedAt]);
 }
 
-export async function deleteOwnKey(tx: Queryable, id: string): Promise<void> {
+export async function deleteByokCredential(tx: Queryable, id: string): Promise<void> {
   await tx.query('delete from byok_keys where id = $1', [id]);
 }
 
-export async function deleteOwnKeysIn(tx: Queryable, workspaceId: string): Promise<string[]> {
+export async function deleteByokCredentialsIn(tx: Queryable, workspaceId: string): Promise<string[]> {
   const sql = 'delete from byok_keys where workspace_id = $1 returning id';
   return (await tx.query<{ id: string }>(sql, [workspaceId])).map(({ id }) => id);
 }
 
-function settingValues(settings: OwnKeySettings): unknown[] {
+function settingValues(settings: ByokCredentialSettings): unknown[] {
   return [
     settings.name,
     settings.disabled,

@@ -235,7 +235,7 @@ export class Call implements AttemptOwner, Interruptible {
     observe(dispatched, verdict.outcome, attempt.visible ? this.#firstOutputAt : null, this.#parts);
     this.#parts.attempted?.(endpoint, failure.kind);
     if (this.#route.session && verdict.outcome !== 'none') this.#parts.sessions.letGo(this.#route.session, endpoint.id);
-    if (verdict.cools) dispatched.rest(failure, verdict.credential);
+    if (verdict.cooldown) dispatched.rest(failure, verdict.credential);
     this.#parts.log.warn('attempt failed', failureFields(this.#request.id, endpoint, failure));
     if (attempt.visible) {
       this.#breakOff(attempt, clientError([this.#failed.at(-1)!], this.#task.silentStatus));

@@ -19,7 +19,7 @@ import type {
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { MOST_ROUNDS } from '../formats/deferred/index.ts';
 import { spokenFormat } from '../formats/index.ts';
-import { formsFor } from '../providers/index.ts';
+import { formatsFor } from '../providers/index.ts';
 import { type Metered, meter, promptEstimate } from './accounting/meter.ts';
 import {
   affordableTokens,
@@ -55,7 +55,7 @@ const MEDIA: readonly MediumKind[] = ['image', 'file', 'audio', 'video'];
 
 export class ConversationTask implements Task {
   readonly apiType = 'completions';
-  readonly form: string;
+  readonly format: string;
   readonly reader: AnswerReader;
   readonly renew: Task['renew'];
   readonly echo: Stamp['echo'];
@@ -78,7 +78,7 @@ export class ConversationTask implements Task {
     this.#translation = new Translation(request.format, request.document, memory);
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
-    this.form = format.id;
+    this.format = format.id;
     this.reader = format;
     this.renew = format.renew;
     this.echo = format.echo && (() => format.echo!(document));
@@ -150,7 +150,7 @@ export class ConversationTask implements Task {
     this.#media = undefined;
     if (media.images + media.documents === 0) return undefined;
     const { kind } = endpoint.provider;
-    const [first] = formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
+    const [first] = formatsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
     const spoken = first === undefined ? undefined : spokenFormat(first);
     if (spoken?.wantsBytes === undefined || !MEDIA.some((medium) => spoken.wantsBytes!(medium, '', kind.dialect))) {
       return undefined;
@@ -254,7 +254,7 @@ export class ConversationTask implements Task {
       dialect: kind.dialect,
     };
     let refused: Uncarried | undefined;
-    const forms = formsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
+    const forms = formatsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
     for (const byTool of needsOutputTool(endpoint, this.#request.facts.needs) ? [true] : [false, true]) {
       // A tool replaces `response_format` only if no format of the endpoint can carry that.
       if (byTool && refused !== undefined && refused.feature !== 'response_format') break;

@@ -5,7 +5,7 @@ import type { HostSettings, Limits, PromptCachingMode } from '../base/config.ts'
 import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
 import type { Nano } from '../base/money.ts';
-import type { OwnKeys } from '../byok/index.ts';
+import type { ByokCredentials } from '../byok/index.ts';
 import type { ResponseCache } from '../cache/index.ts';
 import type { Catalog, Endpoint, Statistics } from '../catalog/index.ts';
 import type { Egress } from '../egress/index.ts';
@@ -39,7 +39,7 @@ export interface InferenceParts {
    */
   refresh?(): Promise<void> | undefined;
   /** Customers' BYOK credentials. Absent: BYOK is off. */
-  ownKeys?: OwnKeys;
+  byokCredentials?: ByokCredentials;
   /** Rate limits. Absent: rate limits are off. */
   rateLimits?: RateLimiting;
   /** The response cache, and the prefix of its headers (`X-Svc-`). Absent: requests are answered without the cache. */

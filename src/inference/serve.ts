@@ -24,7 +24,7 @@ import { Call } from './call.ts';
 import { ConversationTask } from './conversation.ts';
 import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest, InferenceRequest, SingleRequest } from './request.ts';
-import { type CallersKeys, type Route, route, sessionKey } from './routing/index.ts';
+import { type CallerByok, type Route, route, sessionKey } from './routing/index.ts';
 import { SingleTask } from './single.ts';
 import type { Task } from './task.ts';
 import { Abandoned } from './turns/dispatch.ts';
@@ -146,19 +146,19 @@ export function routeOf(request: AcceptedRequest, task: Task, parts: InferencePa
       catalog: parts.catalog(),
       policy: parts.policy(),
       guardrails: policyOf(caller),
-      ownKeys: ownKeysOf(caller, parts),
+      byok: byokOf(caller, parts),
       defaultSort: caller.workspace.defaultProviderSort as SortMetric | null,
       maxCandidates: parts.limits.candidates,
     },
   );
 }
 
-function ownKeysOf(caller: Caller, { ownKeys }: InferenceParts): CallersKeys | undefined {
-  if (!ownKeys?.any) return undefined;
+function byokOf(caller: Caller, { byokCredentials }: InferenceParts): CallerByok | undefined {
+  if (!byokCredentials?.any) return undefined;
   const idsOf = ({ provider }: Endpoint) => ({ id: provider.id, kindId: provider.kind.id });
   return {
-    of: (endpoint) => ownKeys.of(caller, idsOf(endpoint), endpoint.modelId),
-    closes: (endpoint) => ownKeys.closes(caller, idsOf(endpoint), endpoint.modelId),
-    unopened: (endpoint) => ownKeys.unopened(caller, idsOf(endpoint), endpoint.modelId),
+    of: (endpoint) => byokCredentials.of(caller, idsOf(endpoint), endpoint.modelId),
+    closes: (endpoint) => byokCredentials.closes(caller, idsOf(endpoint), endpoint.modelId),
+    unopened: (endpoint) => byokCredentials.unopened(caller, idsOf(endpoint), endpoint.modelId),
   };
 }

@@ -36,7 +36,7 @@ const OUTPUT: Record<SingleFormId, string> = {
 
 export class SingleTask<Request, Answer> implements Task {
   readonly apiType: ApiType;
-  readonly form: string;
+  readonly format: string;
   readonly renew: Task['renew'];
   readonly answersWhole = true;
   readonly silentStatus: number;
@@ -49,7 +49,7 @@ export class SingleTask<Request, Answer> implements Task {
 
   constructor(request: SingleRequest<Request, Answer>, parts: InferenceParts) {
     this.apiType = API_TYPES[request.form.id];
-    this.form = request.form.id;
+    this.format = request.form.id;
     this.renew = request.form.renew;
     this.silentStatus = WHOLE_FORMS.has(request.form.id) ? 524 : 504;
     this.promptBytes = request.form.longest?.(request.document) ?? request.document.bytes.length;
@@ -125,7 +125,7 @@ export class SingleTask<Request, Answer> implements Task {
       baseUrl: endpoint.provider.baseUrl,
     });
     return new SingleAttempt<Answer>({
-      form: form.id,
+      format: form.id,
       course,
       decodeFailure: endpoint.provider.kind.decodeFailure ?? ((status, body) => adapter.decodeFailure(status, body)),
       encodeReply: (answer, closing) => form.encodeReply(answer, request, stamp, closing),

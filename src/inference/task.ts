@@ -21,7 +21,7 @@ import type { ToolCallCounts } from './turns/tool-calls.ts';
 export interface Task {
   readonly apiType: ApiType;
   /** Id of the public format. */
-  readonly form: string;
+  readonly format: string;
   /** Reads answers of the public format. Absent: they are not text. */
   readonly reader?: AnswerReader;
   /** True for operations whose answers arrive in one piece, without a first token. */
@@ -101,7 +101,7 @@ export interface AttemptAbout {
 
 /** Sends one call to the endpoint of the attempt, signed as its provider requires. */
 export type Send = (call: AttemptCall, receiver: UpstreamReceiver) => UpstreamCall;
-export type AttemptCall = Pick<Delivery, 'form' | 'stream' | 'path' | 'body' | 'method' | 'contentType' | 'url'>;
+export type AttemptCall = Pick<Delivery, 'format' | 'stream' | 'path' | 'body' | 'method' | 'contentType' | 'url'>;
 
 export interface AttemptOwner {
   /** Visible output is ready in `attempt.take()`. Called after each chunk that has some. */

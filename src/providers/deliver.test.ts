@@ -47,7 +47,7 @@ function setUp(kind: Partial<ProviderKind> = {}, signer?: Signer) {
       ...(signer && { signer }),
     },
     credential: 'k',
-    form: 'chat',
+    format: 'chat',
     model: 'm',
     stream: true,
     path: '/chat/completions',
@@ -73,7 +73,9 @@ test('a call without a signer is sent at once, with the headers of its kind and 
 });
 
 test('a kind can choose the path by model and streaming', () => {
-  const { sent, start } = setUp({ path: ({ model, stream, form }) => `/${form}/${model}${stream ? ':stream' : ''}` });
+  const { sent, start } = setUp({
+    path: ({ model, stream, format }) => `/${format}/${model}${stream ? ':stream' : ''}`,
+  });
   start();
   assert.equal(sent.requests[0]?.url, 'http://upstream.test/v1/chat/m:stream');
 });

@@ -15,7 +15,7 @@ export interface Delivery {
   provider: Provider;
   credential: string | null;
   /** The format of the body. */
-  form: FormatId | SingleFormId;
+  format: FormatId | SingleFormId;
   /** The upstream's name of the model. */
   model: string;
   stream: boolean;
@@ -60,7 +60,7 @@ export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: D
     url: delivery.url ?? provider.baseUrl + path,
     headers,
     body,
-    timeouts: delivery.form === 'image' ? patient(provider.timeouts) : provider.timeouts,
+    timeouts: delivery.format === 'image' ? patient(provider.timeouts) : provider.timeouts,
     ...(method && { method }),
   };
   if (provider.signer === undefined) return transport.send(request, receiver);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { loadConfig } from '../base/config.ts';
-import { formsFor, KINDS, type ProviderKind, providersFrom } from './index.ts';
+import { formatsFor, KINDS, type ProviderKind, providersFrom } from './index.ts';
 
 function providersOf(providers: unknown, env: Record<string, string> = {}) {
   const config = loadConfig({ env, cwd: '/', kinds: KINDS, readFile: () => JSON.stringify({ providers }) });
@@ -119,12 +119,12 @@ test('a configured provider combines its kind with the configuration', () => {
 test('the format of the client comes first if supported, else the usual one', () => {
   const chat = KINDS.find(({ id }) => id === 'chat')!;
   const both: ProviderKind = { ...chat, alsoSpeaks: ['responses'] };
-  assert.deepEqual(formsFor(chat, 'm', 'responses'), ['chat']);
-  assert.deepEqual(formsFor(both, 'm', 'responses'), ['responses', 'chat']);
-  assert.deepEqual(formsFor(both, 'm', 'messages'), ['chat', 'responses']);
+  assert.deepEqual(formatsFor(chat, 'm', 'responses'), ['chat']);
+  assert.deepEqual(formatsFor(both, 'm', 'responses'), ['responses', 'chat']);
+  assert.deepEqual(formatsFor(both, 'm', 'messages'), ['chat', 'responses']);
   const byModel: ProviderKind = { ...both, speaksFor: (model) => (model === 'claude' ? ['messages'] : ['gemini']) };
-  assert.deepEqual(formsFor(byModel, 'claude', 'chat'), ['messages']);
-  assert.deepEqual(formsFor(byModel, 'claude', 'chat', ['responses', 'chat']), ['chat', 'responses']);
+  assert.deepEqual(formatsFor(byModel, 'claude', 'chat'), ['messages']);
+  assert.deepEqual(formatsFor(byModel, 'claude', 'chat', ['responses', 'chat']), ['chat', 'responses']);
 });
 
 test('the configuration overrides the formats of a server', () => {
@@ -133,8 +133,8 @@ test('the configuration overrides the formats of a server', () => {
     { ...base, id: 'a', speaks: ['messages', 'chat'] },
     { ...base, id: 'b' },
   ]);
-  assert.deepEqual(formsFor(several!.kind, 'm', 'responses'), ['messages', 'chat']);
-  assert.deepEqual(formsFor(plain!.kind, 'm', 'messages'), ['chat']);
+  assert.deepEqual(formatsFor(several!.kind, 'm', 'responses'), ['messages', 'chat']);
+  assert.deepEqual(formatsFor(plain!.kind, 'm', 'messages'), ['chat']);
   assert.throws(() => providersOf([{ ...base, id: 'a', speaks: [] }]), /speaks must name at least one form/);
   assert.throws(() => providersOf([{ ...base, id: 'a', speaks: ['chatt'] }]), /did you mean chat/);
 });

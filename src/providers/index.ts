@@ -6,16 +6,16 @@
 import type { Config, ProviderSettings } from '../base/config.ts';
 import type { FormatId } from '../formats/conversation/conversation.ts';
 import { KINDS } from './all-kinds.ts';
-import { addressOf } from './own-way.ts';
+import { addressOf } from './byok-target.ts';
 import type { Provider, ProviderKind } from './provider.ts';
 
 export { KINDS } from './all-kinds.ts';
 export type { Signature, Signer, UnsignedCall } from './auth/sign.ts';
+export { addressOf, byokTarget, optionProblem, type UpstreamTarget } from './byok-target.ts';
 export { type Delivery, type DeliveryParts, deliver } from './deliver.ts';
 export { Discovery, type LocalServer } from './discovery.ts';
 export type { FrameReader, Framing } from './framing/framing.ts';
-export { addressOf, type OwnWay, ownWay, placeProblem } from './own-way.ts';
-export { formsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
+export { formatsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
 export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send/index.ts';
 export { createTransport } from './send/index.ts';
 export { outgoingOf } from './send/outgoing.ts';

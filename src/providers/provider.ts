@@ -65,7 +65,7 @@ export interface ProviderKind {
    * Splits a stored BYOK credential into what calls carry and the options it implies, such as the project of a key
    * file. Absent: calls carry the whole credential.
    */
-  ownCredential?(value: string): { credential: string; options: Readonly<Record<string, string>> };
+  splitByok?(value: string): { credential: string; options: Readonly<Record<string, string>> };
   /** Author prefix of its models if enabled by the environment, e.g. `openai`. */
   author?: string;
   /** Bare model names that belong to it (`gpt-4o`), for clients that change only the base URL. */
@@ -84,7 +84,7 @@ export interface ProviderKind {
   /** Signs calls, for kinds that need more than static headers. Created once per configured provider. */
   signer?(provider: Provider): Signer;
   /** Framing of a format's streams, if not server-sent events. */
-  framing?(form: FormatId | SingleFormId): Framing | undefined;
+  framing?(format: FormatId | SingleFormId): Framing | undefined;
   /** Decodes a reply with an error status, if its errors differ from those of the formats it speaks. */
   decodeFailure?(status: number, body: string, headers?: Readonly<Record<string, string>>): UpstreamFailure;
   /** Client request headers that the provider receives, lower case (e.g. `anthropic-beta`). Default none. */
@@ -97,7 +97,7 @@ export interface ProviderKind {
    * Set if it can count tokens: with its format's operation (`SpokenFormat.tokenCount`), or with its own for the models
    * that this returns an operation for, in the format used for counting.
    */
-  countsTokens?: true | ((upstreamModel: string) => { form: FormatId; counting: TokenCount } | undefined);
+  countsTokens?: true | ((upstreamModel: string) => { format: FormatId; counting: TokenCount } | undefined);
   /** Embeddings adapter; absent if unsupported. */
   embedding?: EmbeddingAdapter;
   /** Rerank adapter; absent if unsupported. */
@@ -118,19 +118,19 @@ export interface ProviderKind {
 
 /**
  * Formats for one model of a provider, best first: the client's own if supported, then the usual one, then others. The
- * configuration (`modelForms`) overrides the kind.
+ * configuration (`modelFormats`) overrides the kind.
  */
-export function formsFor(
+export function formatsFor(
   kind: ProviderKind,
   upstreamModel: string,
   client: FormatId,
-  modelForms?: readonly FormatId[],
+  modelFormats?: readonly FormatId[],
 ): readonly FormatId[] {
-  const forms = modelForms ?? kind.speaksFor?.(upstreamModel);
+  const formats = modelFormats ?? kind.speaksFor?.(upstreamModel);
   const usual = kind.speaks === undefined ? [] : [kind.speaks];
-  if (forms === undefined && kind.alsoSpeaks === undefined) return usual;
-  const all = forms ?? [...usual, ...kind.alsoSpeaks!];
-  return all.includes(client) ? [client, ...all.filter((form) => form !== client)] : all;
+  if (formats === undefined && kind.alsoSpeaks === undefined) return usual;
+  const all = formats ?? [...usual, ...kind.alsoSpeaks!];
+  return all.includes(client) ? [client, ...all.filter((format) => format !== client)] : all;
 }
 
 /** All in milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `stall`: with heartbeats only; `total`: the whole call. */

@@ -2,7 +2,7 @@
 import manifest from '../../package.json' with { type: 'json' };
 import { sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
-import { endOwnKeys } from '../byok/index.ts';
+import { endByokCredentials } from '../byok/index.ts';
 import { endFiles, FILE_LIMITS } from '../files/index.ts';
 import { endGuardrails } from '../guardrails/index.ts';
 import {
@@ -47,7 +47,7 @@ export function operationParts(
       ...{ database, changes, clock, spendEntered },
       knowsModel: (name) => live.catalog.find(name) !== undefined,
       toolName: (name) => fromWireName(name, namespace),
-      ended: [endGuardrails(changes), endMappings, endOwnKeys(changes), endFiles(blobs)],
+      ended: [endGuardrails(changes), endMappings, endByokCredentials(changes), endFiles(blobs)],
     },
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
     guardrails: { database, changes, clock, spendEntered },
@@ -77,14 +77,14 @@ function inferenceParts(
   observability: Observability,
   namespace: Namespace,
 ): InferenceParts {
-  const { spend, statistics, ownKeys, cache, transcripts, limiter, running, transport, egress, tokens } = parts;
+  const { spend, statistics, byokCredentials, cache, transcripts, limiter, running, transport, egress, tokens } = parts;
   const { random, endOfTurn } = parts;
   const health = new Health(clock);
   return {
     ...{
       spend,
       statistics,
-      ownKeys,
+      byokCredentials,
       transcripts,
       running,
       transport,
@@ -97,7 +97,7 @@ function inferenceParts(
       log,
     },
     catalog: () => live.catalog,
-    refresh: refresher(parts.changes.freshness, [ownKeys, parts.balance]),
+    refresh: refresher(parts.changes.freshness, [byokCredentials, parts.balance]),
     cached: { answers: cache, headerPrefix: namespace.headerPrefix },
     rateLimits: { limiter, defaults: () => live.settings.rateLimits },
     attempted: ({ id }, outcome) => observability.attempted(id, outcome),

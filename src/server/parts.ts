@@ -6,7 +6,7 @@ import type { Config } from '../base/config.ts';
 import { endOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
 import { cleanBlobsJob, createBlobs, diskBackend } from '../blobs/index.ts';
-import { followOwnKeys } from '../byok/index.ts';
+import { startByokCache } from '../byok/index.ts';
 import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
 import { createStatistics } from '../catalog/index.ts';
 import { createEgress } from '../egress/index.ts';
@@ -55,7 +55,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   });
   const shared = { database, changes, clock, log };
   const sealing = new Sealing({ database, clock, settings: config.sealing, freshness: changes.freshness });
-  const ownKeys = await followOwnKeys({
+  const byokCredentials = await startByokCache({
     ...shared,
     sealing,
     providers: () => live.settings.providers,
@@ -103,7 +103,18 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   jobs.register(cleanBlobsJob(blobs));
   jobs.register(cleanTranscriptsJob(transcripts));
   return {
-    ...{ database, changes, sealing, ownKeys, egress, federation, access, scim, random, endOfTurn: atEndOfTurn },
+    ...{
+      database,
+      changes,
+      sealing,
+      byokCredentials,
+      egress,
+      federation,
+      access,
+      scim,
+      random,
+      endOfTurn: atEndOfTurn,
+    },
     ...{ jobs, cache, transcripts, blobs },
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
@@ -127,7 +138,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.statistics.close();
   await parts.cache.close();
   await parts.transcripts.close();
-  parts.ownKeys.close();
+  parts.byokCredentials.close();
   await parts.blobs.close();
   await parts.changes.close();
   await parts.database.close();

@@ -10,7 +10,7 @@ const { call, keyIn, made, refused } = controlOf(gateway);
 const STRANGER = '00000000-0000-7000-8000-00000000000';
 const FOREIGN = 'f'.repeat(64);
 
-/** Another organization in the same database, with a workspace, a key, an own key and a guardrail. */
+/** Another organization in the same database, with a workspace, a key, a BYOK credential and a guardrail. */
 await inDatabase(gateway, [
   `insert into organizations select (jsonb_populate_record(o, '{"id":"org_other","default_workspace_id":null}')).* from organizations o`,
   `insert into workspaces select (jsonb_populate_record(w, '{"id":"${STRANGER}1","organization_id":"org_other"}')).*
@@ -23,7 +23,7 @@ await inDatabase(gateway, [
      values ('${STRANGER}3', 'org_other', null, 'a', '...', '\\x00', now(), 0, true, false, false, false, now())`,
 ]);
 
-test('what is of another organization is not there: keys, own keys, workspaces, in paths, bodies and lists', async () => {
+test('what is of another organization is not there: keys, BYOK credentials, workspaces, in paths, bodies and lists', async () => {
   const rows = await wholeDatabase(gateway.target);
   assert.ok(rows.includes(FOREIGN) && rows.includes(`${STRANGER}3`) && rows.includes(`${STRANGER}1`));
   const rotation = { revoke_previous_after_seconds: 0 };

@@ -128,7 +128,7 @@ const EXPECTED: Record<string, Expectation | Open> = {
     body: { revoke_previous_after_seconds: 0 },
   },
   listBYOKKeys: { inference: 403, management: 200 },
-  createBYOKKey: { inference: 403, management: 201, body: { provider: 'openai', key: 'own-key-of-a-customer' } },
+  createBYOKKey: { inference: 403, management: 201, body: { provider: 'openai', key: 'key-of-a-customer' } },
   getBYOKKey: { inference: 403, management: 404, path: () => '/byok/none' },
   updateBYOKKey: { inference: 403, management: 404, path: () => '/byok/none', body: {} },
   listFiles: { inference: 200, management: 200 },

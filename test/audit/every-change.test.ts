@@ -55,7 +55,7 @@ interface Known {
   scimUserId: string;
   scimGroupId: string;
   mappingId: string;
-  ownKeyId: string;
+  byokCredentialId: string;
 }
 
 /** In this order: what one makes or takes away others may need. */
@@ -102,9 +102,9 @@ const CALLS: Record<string, (known: Known) => Call> = {
     body: { member_user_ids: [userId] },
   }),
   deleteGuardrail: ({ guardrailId }) => ({ path: `/guardrails/${guardrailId}` }),
-  createBYOKKey: () => ({ path: '/byok', body: { provider: 'openai', key: 'own-key-of-a-customer' } }),
-  updateBYOKKey: ({ ownKeyId }) => ({ path: `/byok/${ownKeyId}`, body: { name: 'renamed' } }),
-  deleteBYOKKey: ({ ownKeyId }) => ({ path: `/byok/${ownKeyId}` }),
+  createBYOKKey: () => ({ path: '/byok', body: { provider: 'openai', key: 'key-of-a-customer' } }),
+  updateBYOKKey: ({ byokCredentialId }) => ({ path: `/byok/${byokCredentialId}`, body: { name: 'renamed' } }),
+  deleteBYOKKey: ({ byokCredentialId }) => ({ path: `/byok/${byokCredentialId}` }),
   createScimUser: () => ({ path: '/Users', body: { userName: 'made' } }),
   replaceScimUser: ({ scimUserId }) => ({ path: `/Users/${scimUserId}`, body: { userName: 'replaced' } }),
   patchScimUser: ({ scimUserId }) => ({
@@ -179,7 +179,7 @@ test('every change of the control plane is in the audit log, with its author and
     scimUserId: (await directory.user('kept')).id,
     scimGroupId: (await directory.group('kept')).id,
     mappingId: '',
-    ownKeyId: '',
+    byokCredentialId: '',
   };
   const ask = async ({ method, root }: Operation, { path, body }: Call) => {
     const response = await fetch(root ? `${gateway.url}/scim/v2${path}` : gateway.api + path, {
@@ -200,7 +200,7 @@ test('every change of the control plane is in the audit log, with its author and
     assert.ok(operation, `there is no operation ${id}`);
     const { requestId, answer } = await ask(operation, call(known));
     if (id === 'createScimGroupMapping') known.mappingId = answer.data.id;
-    if (id === 'createBYOKKey') known.ownKeyId = answer.data.id;
+    if (id === 'createBYOKKey') known.byokCredentialId = answer.data.id;
     const { body } = await control.call('GET', '/audit?limit=100');
     const entries = (body.data as Json[]).filter((entry) => entry.request_id === requestId);
     assert.ok(entries.length > 0, `${id} changed something without an entry`);

@@ -39,7 +39,7 @@ async function scene(t: TestContext) {
 
 const idOf = ({ text }: { text: string }): string => (JSON.parse(text) as Json).data.id;
 
-test('in every operation on own keys, right and wrong', async (t) => {
+test('in every operation on BYOK credentials, right and wrong', async (t) => {
   const { send, clean } = await scene(t);
   const body = (more: Json = {}) => JSON.stringify({ provider: 'a', key: CANARY, ...more });
   const id = idOf(await send('POST', '/byok', body({ name: 'ours' })));

@@ -50,7 +50,7 @@ async function scene(t: TestContext, yaml: Record<string, unknown> = {}, model: 
   };
 }
 
-test('own keys are tried by their order, fallback ones last, before any credential of the gateway', async (t) => {
+test('BYOK credentials are tried by their order, fallback ones last, before any credential of the gateway', async (t) => {
   const { gateway, own, ask, heard } = await scene(t);
   gateway.upstream.script('a', [{ ...refusal(503), repeat: true }]);
   gateway.upstream.script('b', [refusal(401), refusal(402), refusal(401), wholeOf(OK)]);
@@ -60,7 +60,7 @@ test('own keys are tried by their order, fallback ones last, before any credenti
   const { status, body } = await ask();
   assert.equal(status, 200, JSON.stringify(body));
   assert.deepEqual(heard('b'), ['Bearer own-first', 'Bearer own-second', 'Bearer own-fallback', SHARED]);
-  // The provider that is configured first has no own key: it comes before the other one's shared credential, and after all keys.
+  // The provider that is configured first has no BYOK credential: it comes before the other one's shared credential, and after all keys.
   assert.deepEqual(heard('a'), [SHARED]);
   assert.equal(body.usage.is_byok, false);
   assert.equal(body.usage.cost, COST);
@@ -103,7 +103,7 @@ test('a key fits who and what it says', async (t) => {
   assert.equal(heard('a').at(-1), SHARED);
 });
 
-test('what must go over own keys never goes over the credentials of the gateway', async (t) => {
+test('what must use BYOK credentials never goes over the credentials of the gateway', async (t) => {
   const { gateway, control, own, ask, heard } = await scene(t);
   gateway.upstream.script('a', [{ ...refusal(401), repeat: true }]);
   gateway.upstream.script('b', [{ ...wholeOf(OK), repeat: true }]);
@@ -208,7 +208,7 @@ test('BYOK and shared attempts of one request are charged separately', async (t)
   assert.deepEqual([usage, byok_usage], [COST, 0]);
 });
 
-test('a limit counts spend on own keys only where it says so, and holds it before the call', async (t) => {
+test('a limit counts BYOK spend only where it says so, and holds it before the call', async (t) => {
   const { gateway, control, own } = await scene(t);
   gateway.upstream.script('a', [{ ...wholeOf(OK), repeat: true }]);
   gateway.upstream.script('b', [{ ...refusal(401), repeat: true }]);
@@ -224,7 +224,7 @@ test('a limit counts spend on own keys only where it says so, and holds it befor
   for (const _ of [1, 2, 3]) assert.equal((await ask(free)).status, 200);
 });
 
-test('the budget of a workspace counts spend on own keys where include_byok_in_budgets says so', async (t) => {
+test('the budget of a workspace counts BYOK spend where include_byok_in_budgets says so', async (t) => {
   const { gateway, control, own } = await scene(t);
   gateway.upstream.script('a', [{ ...wholeOf(OK), repeat: true }]);
   const workspace = await control.made({ name: 'Team', slug: 'team' });
@@ -251,7 +251,7 @@ test('an unpriced model is served with a BYOK credential, and refused with the g
   assert.equal(body.usage.cost, 0);
 });
 
-test('own keys serve every operation', async (t) => {
+test('BYOK credentials serve every operation', async (t) => {
   const gateway = await startGateway(t, {
     providers: { a: { model: { id: 'test/m', output_modalities: ['text', 'embeddings'], pricing: PRICING } } },
   });

@@ -32,7 +32,7 @@ const give = async (body: Json = {}): Promise<Json> => {
 const refuse = (body: Json, message: RegExp) =>
   refused(call('POST', '/byok', { provider: 'a', key: SECRET, ...body }), 400, message);
 
-test('the public client gives, lists, reads, changes and deletes own keys', async () => {
+test('the public client gives, lists, reads, changes and deletes BYOK credentials', async () => {
   const { data: key } = await sdk.byok.create({
     createBYOKKeyRequest: { provider: 'openai', key: SECRET, name: 'ours' },
   });
@@ -78,7 +78,7 @@ test('of one provider each key is tried after those that were there, and a page 
 });
 
 test('a key belongs to one workspace or to all of them, and goes with its workspace', async () => {
-  const team = await made({ name: 'Team', slug: 'own-keys' });
+  const team = await made({ name: 'Team', slug: 'byok-team' });
   const [own, common] = [await give({ workspace_id: team.id }), await give({ workspace_id: null })];
   assert.deepEqual([own.workspace_id, common.workspace_id], [team.id, null]);
   const idsIn = async (query: string) => (await call('GET', `/byok${query}`)).body.data.map(({ id }: Json) => id);
@@ -151,7 +151,7 @@ test('credentials of clouds are documents, checked and reduced to what signing i
   await refuse({ provider: 'amazon-bedrock', key: '{' }, /^key must be a JSON document/);
 });
 
-test('a key that gets another secret stays in the list of those that may use an own key', async () => {
+test('a key that gets another secret stays in the list of those that may use a BYOK credential', async () => {
   const { body: created } = await call('POST', '/keys', { name: 'rotates' });
   const own = await give({ allowed_api_key_hashes: [created.data.hash] });
   assert.deepEqual(own.allowed_api_key_hashes, [created.data.hash]);
@@ -209,7 +209,7 @@ test('the key is a file of its owner alone, made once', async () => {
   assert.equal(statSync(path.join(dataDir, 'keys', 'kek')).mode & 0o777, 0o600);
 });
 
-test('after a restart own keys are what they were; without the key to them, or with another one, nothing starts', async (t) => {
+test('after a restart BYOK credentials are what they were; without the key to them, or with another one, nothing starts', async (t) => {
   const { id, ...rest } = await give({ name: 'kept' });
   const again = await startGateway(t, { ...options, target: gateway.target });
   assert.deepEqual((await controlOf(again).call('GET', `/byok/${id}`)).body.data, { id, ...rest });

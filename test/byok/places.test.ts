@@ -1,4 +1,4 @@
-/** An own key of a cloud reaches the project that it belongs to, through a whole gateway. */
+/** A BYOK credential of a cloud reaches the project that it belongs to, through a whole gateway. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';

@@ -13,7 +13,7 @@ const MEBIBYTE = 1024 * 1024;
 /** Beyond the stream itself: the heap's own breathing. The stream must not come on top. */
 const GROWTH_LIMIT = 48 * MEBIBYTE;
 
-/** Streams `megabytes` twice: once to a reader at full speed, as a warm-up, once to one that rests. */
+/** Streams `megabytes` twice: once to a reader at full speed, as a warm-up, once to one that pauses. */
 export async function slowReader(t: TestContext, megabytes: number): Promise<void> {
   const upstream = await new PlannedUpstream().listen();
   t.after(() => upstream.close());

@@ -185,7 +185,7 @@ cell('a rate limit', async (upstream) => {
   const error = await openai.responses.create({ model: `test/${upstream}`, input: 'hi' }).catch((thrown) => thrown);
   assert.ok(error instanceof OpenAI.RateLimitError);
   assert.equal(error.headers?.get('retry-after'), '7');
-  // The endpoint rests after a limit; the next test is another day.
+  // The rate limit puts the endpoint into cooldown, which ends before the next test.
   gateway.clock.jump(60_000);
 });
 

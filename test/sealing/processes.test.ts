@@ -42,7 +42,7 @@ async function change(gateway: GatewayProcess, method: string, route: string, bo
   return JSON.parse(text);
 }
 
-test('every process uses own keys and hears of changes, also while the keys that seal them are changed', async (t) => {
+test('every process uses BYOK credentials and hears of changes, also while the keys that seal them are changed', async (t) => {
   const upstream = await startUpstream();
   t.after(() => upstream.close());
   const yaml = plannedYaml(upstream.script('planned', [{ ...ANSWER, repeat: true }]));

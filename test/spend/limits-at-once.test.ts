@@ -14,7 +14,7 @@ const OK = {
 const COST = 0.3;
 
 async function twoProcesses(t: TestContext) {
-  // Own keys are sealed under one key, which both have.
+  // BYOK credentials are encrypted with one key, which both have.
   const options = { providers: { a: {} }, env: { GATEHOUSE_KEK: Buffer.alloc(32, 7).toString('base64') } };
   const first = await startGateway(t, options);
   const second = await startGateway(t, { ...options, target: first.target });
@@ -90,7 +90,7 @@ test('the limit of a guardrail counts the request that was answered just before,
   assert.equal((await spend()).status, 402, 'of the whole workspace');
 });
 
-test('a budget that counts own keys from now on counts what they were used for just before', async (t) => {
+test('a budget that counts BYOK from now on counts what they were used for just before', async (t) => {
   const { key, workspace, set, spend } = await twoProcesses(t);
   await set('POST', '/byok', { provider: 'a', key: 'own-secret', workspace_id: workspace.id });
   await set('PUT', '/workspaces/team/budgets/lifetime', { limit_usd: COST });
@@ -101,7 +101,7 @@ test('a budget that counts own keys from now on counts what they were used for j
   await set('PUT', '/workspaces/team/budgets/lifetime', counted);
   assert.equal((await spend()).status, 402, 'of the workspace');
   await set('PUT', '/workspaces/team/budgets/lifetime', { ...counted, include_byok_in_budgets: false });
-  assert.equal((await spend()).status, 200, 'own keys cost nothing again');
+  assert.equal((await spend()).status, 200, 'BYOK costs nothing again');
   await set('PATCH', `/guardrails/${id}`, { include_byok_in_budgets: true });
   assert.equal((await spend()).status, 402, 'of the guardrail');
 });

@@ -104,7 +104,7 @@ test('a replay enters settled rows, streams as far as seen, and unanswered reque
   assert.deepEqual([second.costNano, second.model, second.unconfirmed], [1_060n, 'other/small', true]);
 });
 
-test("what a dead process spent over a customer's own key is kept apart from credits, attempt by attempt", async (t) => {
+test('what a dead process spent over a BYOK credential is kept apart from credits, attempt by attempt', async (t) => {
   const database = await freshLedger(t);
   const directory = join(folder(), 'dead');
   mkdirSync(directory, { recursive: true });

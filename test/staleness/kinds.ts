@@ -113,7 +113,7 @@ async function credential(scene: Scene, token: string): Promise<unknown> {
   return sent.length === 0 ? status : sent[0]!.headers.authorization;
 }
 
-function ownKeyKind(
+function byokCredentialKind(
   name: string,
   body: Json,
   before: unknown,
@@ -176,22 +176,29 @@ export const KINDS: readonly Kind[] = [
       return { use: () => ask(scene, key.token), revoke: () => call('DELETE', `/keys/${key.hash}`) };
     },
   },
-  ownKeyKind('own key disabled', { key: 'own-one' }, 'Bearer own-one', `Bearer ${UPSTREAM_KEY}`, (id) => [
-    'PATCH',
-    `/byok/${id}`,
-    { disabled: true },
-  ]),
-  ownKeyKind('own key deleted', { key: 'own-two' }, 'Bearer own-two', `Bearer ${UPSTREAM_KEY}`, (id) => [
-    'DELETE',
-    `/byok/${id}`,
-  ]),
-  ownKeyKind('own key of others', { key: 'own-three' }, 'Bearer own-three', `Bearer ${UPSTREAM_KEY}`, (id) => [
-    'PATCH',
-    `/byok/${id}`,
-    { allowed_user_ids: ['user_of_nobody'] },
-  ]),
+  byokCredentialKind(
+    'BYOK credential disabled',
+    { key: 'own-one' },
+    'Bearer own-one',
+    `Bearer ${UPSTREAM_KEY}`,
+    (id) => ['PATCH', `/byok/${id}`, { disabled: true }],
+  ),
+  byokCredentialKind(
+    'BYOK credential deleted',
+    { key: 'own-two' },
+    'Bearer own-two',
+    `Bearer ${UPSTREAM_KEY}`,
+    (id) => ['DELETE', `/byok/${id}`],
+  ),
+  byokCredentialKind(
+    'BYOK credential of others',
+    { key: 'own-three' },
+    'Bearer own-three',
+    `Bearer ${UPSTREAM_KEY}`,
+    (id) => ['PATCH', `/byok/${id}`, { allowed_user_ids: ['user_of_nobody'] }],
+  ),
   {
-    ...{ name: 'an own key that is required', before: `Bearer ${UPSTREAM_KEY}`, after: 'Bearer own-required' },
+    ...{ name: 'a BYOK credential that is required', before: `Bearer ${UPSTREAM_KEY}`, after: 'Bearer own-required' },
     async given(scene, as = 'required') {
       const { call, keyIn, made } = scene.control;
       const workspace = await made({ name: as, slug: slugOf(as) });

@@ -58,7 +58,7 @@ async function scene(t: TestContext) {
 const SHARED = [`Bearer ${UPSTREAM_KEY}`];
 
 for (const rule of ['is_required', 'is_byok_only']) {
-  test(`a machine that cannot decrypt an own key that is ${rule} refuses its requests, and follows what is not encrypted`, async (t) => {
+  test(`a machine that cannot decrypt a BYOK credential that is ${rule} refuses its requests, and follows what is not encrypted`, async (t) => {
     const { a, b, change, ask, closed, ready } = await scene(t);
     assert.deepEqual((await ask(b)).used, SHARED);
     assert.equal((await ready(b)).status, 'ok');

@@ -13,12 +13,18 @@ const kind: KindFacts = {
     project: {
       environment: ['CLOUD_PROJECT', 'OTHER_PROJECT'],
       required: true,
-      form: /^[a-z-]+$/,
+      pattern: /^[a-z-]+$/,
       said: 'letters and dashes',
       meaning: 'project',
     },
-    region: { environment: ['CLOUD_REGION'], fallback: 'global', form: /^[a-z]+$/, said: 'letters', meaning: 'region' },
-    key_file: { environment: ['CLOUD_KEY_FILE'], credential: true, form: /./, said: 'a path', meaning: 'key file' },
+    region: {
+      environment: ['CLOUD_REGION'],
+      fallback: 'global',
+      pattern: /^[a-z]+$/,
+      said: 'letters',
+      meaning: 'region',
+    },
+    key_file: { environment: ['CLOUD_KEY_FILE'], credential: true, pattern: /./, said: 'a path', meaning: 'key file' },
   },
 };
 const document: KindFacts = { id: 'paper', name: 'Paper', speaks: 'chat', author: 'acme', baseUrl: 'https://p.test' };

@@ -108,7 +108,7 @@ async function namesOf(provider: Provider, { transport, clock, log }: RefreshOpt
         {
           provider: { ...provider, timeouts: TIMEOUTS },
           credential,
-          form: provider.kind.speaks ?? 'chat',
+          format: provider.kind.speaks ?? 'chat',
           model: '',
           stream: false,
           path: '/models',

@@ -123,7 +123,7 @@ export function withLosses(answer: Metered, losses: readonly Metered[]): Metered
 }
 
 /** The same answer over a BYOK credential: credits pay nothing, and the provider's charge is reported separately. */
-export function onOwnKey(answer: Metered): Metered {
+export function onByok(answer: Metered): Metered {
   const { cost, costNano } = answer;
   return {
     ...answer,

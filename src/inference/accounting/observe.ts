@@ -7,7 +7,7 @@ import type { InferenceParts } from '../parts.ts';
 import type { Route } from '../routing/index.ts';
 import type { Task } from '../task.ts';
 import type { Dispatched } from '../turns/dispatch.ts';
-import { type Metered, onOwnKey } from './meter.ts';
+import { type Metered, onByok } from './meter.ts';
 
 /**
  * @param firstOutputAt monotonic time of a stream's first visible output; null before it
@@ -35,9 +35,9 @@ export function observe(
 }
 
 /** The cost of an attempt so far, charged to credits or, for BYOK, to the customer's provider account. */
-export function costOf({ candidate: { endpoint, own }, attempt }: Dispatched, task: Task, complete: boolean): Metered {
+export function costOf({ candidate: { endpoint, byok }, attempt }: Dispatched, task: Task, complete: boolean): Metered {
   const metered = task.meter(endpoint, attempt, complete);
-  return own === undefined ? metered : onOwnKey(metered);
+  return byok === undefined ? metered : onByok(metered);
 }
 
 /** A named session stays with the endpoint that answered; an unnamed prompt does once the provider has cached it. */
@@ -53,14 +53,14 @@ export function keepSession(
 }
 
 export function responseOf(
-  { candidate: { endpoint, own }, attempt, startedAt }: Dispatched,
+  { candidate: { endpoint, byok }, attempt, startedAt }: Dispatched,
   status: number | null,
   { clock }: InferenceParts,
 ): ProviderResponse {
   return {
     endpoint_id: endpoint.id,
     ...(attempt.upstreamId && { id: attempt.upstreamId }),
-    is_byok: own !== undefined,
+    is_byok: byok !== undefined,
     latency: Math.round(clock.monotonic() - startedAt),
     model_permaslug: endpoint.modelId,
     provider_name: endpoint.provider.name,

@@ -64,10 +64,10 @@ export class RequestReservation {
   }
 
   /** Undefined if no budget counts the attempt's cost; the endpoint then needs no price. */
-  #boundOf({ endpoint, own }: Candidate): CostBound | undefined {
+  #boundOf({ endpoint, byok }: Candidate): CostBound | undefined {
     const budgets = this.#budgets;
     // Spend on a BYOK credential counts only in budgets that include it.
-    const matters = own === undefined ? budgets.length > 0 : budgets.some(({ includeByok }) => includeByok);
+    const matters = byok === undefined ? budgets.length > 0 : budgets.some(({ includeByok }) => includeByok);
     return matters ? this.#task.bound(endpoint) : undefined;
   }
 
@@ -155,9 +155,9 @@ function extended(answer: true | Refusal, held: Charge): Refusal | undefined {
   return { ...answer, neededNano: answer.neededNano + own, leftNano: answer.leftNano + own };
 }
 
-function chargeOf({ own }: Candidate, bound: { nano: Nano } | undefined): Charge {
+function chargeOf({ byok }: Candidate, bound: { nano: Nano } | undefined): Charge {
   if (bound === undefined) return NOTHING;
-  return own === undefined ? { creditNano: bound.nano, byokNano: 0n } : { creditNano: 0n, byokNano: bound.nano };
+  return byok === undefined ? { creditNano: bound.nano, byokNano: 0n } : { creditNano: 0n, byokNano: bound.nano };
 }
 
 function atLeastNothing(nano: bigint): bigint {

@@ -25,7 +25,7 @@ export function routingMetadata(request: AcceptedRequest, route: Route, state: R
     strategy: route.strategy,
     region: request.about.region,
     attempt,
-    is_byok: state.candidate?.own !== undefined,
+    is_byok: state.candidate?.byok !== undefined,
     endpoints: {
       total: route.candidates.length,
       available: route.candidates.map((candidate) => ({

@@ -66,7 +66,7 @@ const TELLING_HEADERS = ['anthropic-version', 'anthropic-beta', 'x-anthropic-bet
 /** Requests match when the same key sent the same bytes to the same operation, for the same model and region. */
 function keyOf({ caller, about, facts, document }: AcceptedRequest, task: Task, { requested }: Route): Buffer {
   const told = TELLING_HEADERS.map((name) => about.headers[name] ?? null);
-  const scope = [1, caller.keyId, requested, task.form, facts.stream, about.region, told];
+  const scope = [1, caller.keyId, requested, task.format, facts.stream, about.region, told];
   const { answerFilters } = policyOf(caller).prescription;
   if (answerFilters !== undefined) scope.push([answerFilters.fingerprint]);
   return createHash('sha256')

@@ -19,7 +19,7 @@ import { ConversationTask } from '../conversation.ts';
 import { remoteMedia } from '../media/remote.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { InferenceRequest } from '../request.ts';
-import { type Candidate, wayOf } from '../routing/index.ts';
+import { type Candidate, targetOf } from '../routing/index.ts';
 import { readerOf, routeOf } from '../serve.ts';
 import { encodingOf } from '../tokens/family.ts';
 import { requestText } from '../tokens/request-text.ts';
@@ -116,7 +116,7 @@ function countingOf({ provider: { kind }, upstreamId }: Endpoint): Pick<Asking, 
   if (countsTokens === undefined) return undefined;
   if (countsTokens !== true) {
     const own = countsTokens(upstreamId);
-    return own && { spoken: spokenFormat(own.form), counting: own.counting };
+    return own && { spoken: spokenFormat(own.format), counting: own.counting };
   }
   const spoken = speaks === undefined ? undefined : spokenFormat(speaks);
   return spoken?.tokenCount && { spoken, counting: spoken.tokenCount };
@@ -165,7 +165,7 @@ function askProvider(
   parts: InferenceParts,
 ): Promise<number | { failure: UpstreamFailure }> {
   const { upstreamId } = candidate.endpoint;
-  const { provider, credential } = wayOf(candidate, parts.credentials.choose(candidate));
+  const { provider, credential } = targetOf(candidate, parts.credentials.choose(candidate));
   const decodeFailure = provider.kind.decodeFailure ?? ((status, body) => spoken.decodeFailure(status, body));
   return new Promise((resolve) => {
     const receiver = new CountReceiver((status, text) => resolve(readCount(counting, decodeFailure, status, text)));
@@ -173,7 +173,7 @@ function askProvider(
       {
         provider,
         credential,
-        form: spoken.id,
+        format: spoken.id,
         model: upstreamId,
         stream: false,
         path: counting.path(upstreamId),

@@ -5,9 +5,9 @@
  */
 import type { Endpoint } from '../../catalog/index.ts';
 import type { FailureKind, UpstreamFailure } from '../../formats/conversation/failure.ts';
-import { ownWay, type Provider } from '../../providers/index.ts';
+import { byokTarget, type UpstreamTarget } from '../../providers/index.ts';
+import { byokCredentialId } from './byok.ts';
 import type { Health } from './health.ts';
-import { ownCredentialId } from './own-keys.ts';
 import type { Candidate } from './route.ts';
 import { fractionOf, type SessionKey } from './sessions.ts';
 
@@ -28,8 +28,8 @@ export class Credentials {
     this.#health = health;
   }
 
-  choose({ endpoint, own, credentialId }: Candidate, session?: SessionKey): Credential {
-    if (own !== undefined) return { id: ownCredentialId(own), value: own.value };
+  choose({ endpoint, byok, credentialId }: Candidate, session?: SessionKey): Credential {
+    if (byok !== undefined) return { id: byokCredentialId(byok), value: byok.value };
     const { provider } = endpoint;
     const { credentials } = provider;
     if (credentials.length < 2) return { id: idOf(provider.id, 0), value: credentials[0] ?? null };
@@ -40,15 +40,15 @@ export class Credentials {
     let index = start;
     for (let step = 0; step < credentials.length; step++) {
       index = (start + step) % credentials.length;
-      if (!this.#health.anyRests || this.#restOf(endpoint, index) === 0) break;
+      if (!this.#health.anyCooldown || this.#cooldownOf(endpoint, index) === 0) break;
       if (step === credentials.length - 1) index = start;
     }
     return { id: idOf(provider.id, index), value: credentials[index]! };
   }
 
   /** Starts the credential's cooldown, for the endpoint's model or for all models depending on the failure. */
-  rest({ id }: Credential, endpoint: Endpoint, failure: UpstreamFailure): void {
-    this.#health.rest(OF_ALL_MODELS.has(failure.kind) ? id : `${id}:${endpoint.modelId}`, failure);
+  coolDown({ id }: Credential, endpoint: Endpoint, failure: UpstreamFailure): void {
+    this.#health.coolDown(OF_ALL_MODELS.has(failure.kind) ? id : `${id}:${endpoint.modelId}`, failure);
   }
 
   /** A request carries the credential: the first one after a cooldown probes it. */
@@ -64,10 +64,10 @@ export class Credentials {
   }
 
   /** Time until some credential is out of cooldown, in ms; 0 if one is now. */
-  restMs(endpoint: Endpoint): number {
+  cooldownMs(endpoint: Endpoint): number {
     let least = Number.POSITIVE_INFINITY;
     const count = Math.max(endpoint.provider.credentials.length, 1);
-    for (let index = 0; index < count && least > 0; index++) least = Math.min(least, this.#restOf(endpoint, index));
+    for (let index = 0; index < count && least > 0; index++) least = Math.min(least, this.#cooldownOf(endpoint, index));
     return least;
   }
 
@@ -77,19 +77,19 @@ export class Credentials {
     return turn % provider.credentials.length;
   }
 
-  #restOf({ provider, modelId }: Endpoint, index: number): number {
+  #cooldownOf({ provider, modelId }: Endpoint, index: number): number {
     const id = idOf(provider.id, index);
-    return Math.max(this.#health.restMs(id), this.#health.restMs(`${id}:${modelId}`));
+    return Math.max(this.#health.cooldownMs(id), this.#health.cooldownMs(`${id}:${modelId}`));
   }
 }
 
 /** The target of a call with this credential. A BYOK credential may have another base URL than the provider's. */
-export function wayOf(
-  { endpoint, own }: Pick<Candidate, 'endpoint' | 'own'>,
+export function targetOf(
+  { endpoint, byok }: Pick<Candidate, 'endpoint' | 'byok'>,
   { value }: Credential,
-): { provider: Provider; credential: string | null } {
-  if (own === undefined || value === null) return { provider: endpoint.provider, credential: value };
-  return ownWay(endpoint.provider, value);
+): UpstreamTarget {
+  if (byok === undefined || value === null) return { provider: endpoint.provider, credential: value };
+  return byokTarget(endpoint.provider, value);
 }
 
 function idOf(providerId: string, index: number): string {

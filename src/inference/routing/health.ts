@@ -9,13 +9,13 @@ import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Credentials } from './credentials.ts';
 
 /** Cooldown after a failure without a `Retry-After`. */
-const REST_MS = 30_000;
+const COOLDOWN_MS = 30_000;
 /** How long one request probes an endpoint after its cooldown, before the next request may. */
 const PROBE_MS = 30_000;
 /** The longest cooldown that an upstream's `Retry-After` can cause. */
-const MAX_REST_MS = 10 * 60_000;
+const MAX_COOLDOWN_MS = 10 * 60_000;
 /** Bounds the table: endpoints whose names clients invent can fail too. */
-const MOST_RESTING = 10_000;
+const MAX_COOLDOWNS = 10_000;
 
 export class Health {
   readonly #clock: Clock;
@@ -26,17 +26,17 @@ export class Health {
   }
 
   /** False if nothing is in cooldown, which spares the lookups. */
-  get anyRests(): boolean {
+  get anyCooldown(): boolean {
     return this.#until.size > 0;
   }
 
   /** The remaining cooldown of `id` (an endpoint or a credential), in ms; 0 if it is not in cooldown. */
-  restMs(id: string): number {
+  cooldownMs(id: string): number {
     const until = this.#until.get(id);
     if (until === undefined) return 0;
     const leftMs = until - this.#clock.monotonic();
     if (leftMs > 0) return leftMs;
-    if (leftMs < -MAX_REST_MS) this.#until.delete(id);
+    if (leftMs < -MAX_COOLDOWN_MS) this.#until.delete(id);
     return 0;
   }
 
@@ -51,11 +51,11 @@ export class Health {
     if (until <= now) this.#until.set(id, now + PROBE_MS);
   }
 
-  rest(id: string, failure: UpstreamFailure): void {
-    const hintMs = failure.retryAfterSeconds === undefined ? REST_MS : failure.retryAfterSeconds * 1000;
+  coolDown(id: string, failure: UpstreamFailure): void {
+    const hintMs = failure.retryAfterSeconds === undefined ? COOLDOWN_MS : failure.retryAfterSeconds * 1000;
     this.#until.delete(id);
-    if (this.#until.size >= MOST_RESTING) this.#until.delete(this.#until.keys().next().value!);
-    this.#until.set(id, this.#clock.monotonic() + Math.min(hintMs, MAX_REST_MS));
+    if (this.#until.size >= MAX_COOLDOWNS) this.#until.delete(this.#until.keys().next().value!);
+    this.#until.set(id, this.#clock.monotonic() + Math.min(hintMs, MAX_COOLDOWN_MS));
   }
 
   /** A successful response ends the cooldown. */
@@ -65,18 +65,18 @@ export class Health {
 }
 
 /** An endpoint is unhealthy if its success rate is below this, with at least so many attempts in five minutes. */
-const AILING_UPTIME = 80;
-const AILING_TRIES = 10;
+const UNHEALTHY_UPTIME = 80;
+const MIN_ATTEMPTS = 10;
 
-export function isAiling({ uptime5m, requests5m }: EndpointFigures): boolean {
-  return requests5m >= AILING_TRIES && uptime5m! < AILING_UPTIME;
+export function isUnhealthy({ uptime5m, requests5m }: EndpointFigures): boolean {
+  return requests5m >= MIN_ATTEMPTS && uptime5m! < UNHEALTHY_UPTIME;
 }
 
 /** The endpoint's cooldown in this process, or that of all its credentials if longer. */
-export function restOf(
+export function cooldownOf(
   endpoint: Endpoint,
   { health, credentials }: { health: Health; credentials: Credentials },
 ): number {
-  if (!health.anyRests) return 0;
-  return Math.max(health.restMs(endpoint.id), credentials.restMs(endpoint));
+  if (!health.anyCooldown) return 0;
+  return Math.max(health.cooldownMs(endpoint.id), credentials.cooldownMs(endpoint));
 }

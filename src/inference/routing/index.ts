@@ -3,7 +3,7 @@
  *
  *     route        the models of the request -> their endpoints
  *       rules        drops endpoints excluded by allow/deny lists, privacy, price or missing capabilities
- *       own-keys     puts BYOK credentials first; some exclude the gateway's own credentials
+ *       byok         puts BYOK credentials first; some exclude the gateway's own credentials
  *       order        ranks the others by health, tier, preferences and metric, or by weighted lot
  *       sessions     keeps a session at its endpoint
  *       refusal      explains which rule excluded which endpoint when none is left
@@ -13,9 +13,10 @@
  * endpoint is not sorted at all. Not here: the attempts (`inference/turns/dispatch.ts`) and what follows a failure
  * (`inference/turns/verdict.ts`).
  */
-export { type Credential, Credentials, wayOf } from './credentials.ts';
+
+export { byokCredentialId, type CallerByok } from './byok.ts';
+export { type Credential, Credentials, targetOf } from './credentials.ts';
 export { Health } from './health.ts';
-export { type CallersKeys, ownCredentialId } from './own-keys.ts';
 export { type Candidate, type Route, type RoutingParts, type RoutingRequest, route } from './route.ts';
 export { isOutputFeature, leavesEndpoint, type RoutingPolicy } from './rules.ts';
 export { type SessionKey, Sessions, sessionKey } from './sessions.ts';

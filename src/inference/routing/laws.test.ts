@@ -127,7 +127,7 @@ test('every sort is a total order that loses no endpoint, does not depend on the
         const all = preparedFrom(list);
         const live: Live = {
           figures: (id) => known[Number(id.slice(1, id.indexOf(':')))]!,
-          rest: ({ index }) => rests[index]!,
+          cooldownMs: ({ index }) => rests[index]!,
           tier: () => 0,
           fraction: (id) => chances[Number(id.slice(1, id.indexOf(':')))]!,
         };

@@ -6,7 +6,7 @@
  */
 import type { EndpointFigures } from '../../catalog/index.ts';
 import { type Cutoffs, PERCENTILES, type SortMetric } from '../../formats/conversation/preferences.ts';
-import { isAiling } from './health.ts';
+import { isUnhealthy } from './health.ts';
 import { type PreparedEndpoint, placeIn } from './prepared.ts';
 
 export interface Wanted {
@@ -26,7 +26,7 @@ export interface Wanted {
 export interface Live {
   figures(endpointId: string): EndpointFigures;
   /** Remaining cooldown in ms; 0 if not in cooldown. */
-  rest(candidate: PreparedEndpoint): number;
+  cooldownMs(candidate: PreparedEndpoint): number;
   /** Rank of the endpoint's service tier; 0 is the best. */
   tier(candidate: PreparedEndpoint): number;
   /** A number between 0 and 1, exclusive: random, or constant for a session and endpoint. */
@@ -50,9 +50,9 @@ export function inOrder<T extends PreparedEndpoint>(
   const ranked = candidates.map((candidate): Ranked<T> => {
     const figures = live.figures(candidate.endpoint.id);
     const keys = [
-      live.rest(candidate),
+      live.cooldownMs(candidate),
       wanted.order.length === 0 ? 0 : placeIn(candidate.slugs, wanted.order),
-      isAiling(figures) ? 1 : 0,
+      isUnhealthy(figures) ? 1 : 0,
       live.tier(candidate),
       isTight(candidate, wanted.promptTokens) ? 1 : 0,
       preferencePlace(figures, wanted),

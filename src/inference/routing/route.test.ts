@@ -41,7 +41,7 @@ test('further models come after every endpoint of the previous one', () => {
 
 test('an endpoint in cooldown is tried last, and is still tried if it is the only one', () => {
   const world = routingWorld(THREE);
-  world.health.rest('one:a/m', { kind: 'server', status: 500, message: '' });
+  world.health.coolDown('one:a/m', { kind: 'server', status: 500, message: '' });
   assert.deepEqual(providersIn(world, {}), ['two', 'three', 'one']);
   assert.deepEqual(providersIn(world, { provider: { only: ['one'] } }), ['one']);
   assert.deepEqual(providersIn(world, { provider: { allow_fallbacks: false } }), ['two']);
@@ -60,13 +60,13 @@ const FAILED = { kind: 'server', status: 500, message: '' } as const;
 test('while every endpoint of an earlier model is in cooldown, a later model with a healthy endpoint goes first', () => {
   const world = routingWorld([{ id: 'one' }, { id: 'two' }, { id: 'spare', models: ['a/other', 'a/last'] }]);
   const wish = { fallbackModels: ['a/other', 'a/last'] };
-  world.health.rest('one:a/m', { ...FAILED, retryAfterSeconds: 600 });
+  world.health.coolDown('one:a/m', { ...FAILED, retryAfterSeconds: 600 });
   assert.deepEqual(endpointsIn(world, wish), ['two:a/m', 'spare:a/other', 'spare:a/last', 'one:a/m']);
-  world.health.rest('two:a/m', FAILED);
+  world.health.coolDown('two:a/m', FAILED);
   assert.deepEqual(endpointsIn(world, wish), ['spare:a/other', 'spare:a/last', 'two:a/m', 'one:a/m']);
-  world.health.rest('spare:a/other', FAILED);
+  world.health.coolDown('spare:a/other', FAILED);
   assert.deepEqual(endpointsIn(world, wish), ['spare:a/last', 'two:a/m', 'one:a/m', 'spare:a/other']);
-  world.health.rest('spare:a/last', FAILED);
+  world.health.coolDown('spare:a/last', FAILED);
   assert.deepEqual(endpointsIn(world, wish), ['two:a/m', 'one:a/m', 'spare:a/other', 'spare:a/last']);
   world.clock.advance(30_001);
   assert.deepEqual(endpointsIn(world, wish), ['two:a/m', 'spare:a/other', 'spare:a/last', 'one:a/m']);
@@ -76,13 +76,13 @@ test('a model whose only credential is in cooldown gives way to a healthy later 
   const world = routingWorld([{ id: 'one' }, { id: 'two', models: ['a/other'] }]);
   const candidate = routeIn(world, {}).candidates[0]!;
   const credential = world.credentials.choose(candidate);
-  world.credentials.rest(credential, candidate.endpoint, { kind: 'quota', status: 402, message: '' });
+  world.credentials.coolDown(credential, candidate.endpoint, { kind: 'quota', status: 402, message: '' });
   assert.deepEqual(endpointsIn(world, { fallbackModels: ['a/other'] }), ['two:a/other', 'one:a/m']);
 });
 
 test('a pinned endpoint in cooldown keeps its rank within its model and gives way to a healthy later model', () => {
   const world = routingWorld(THREE);
-  world.health.rest('one:a/m', FAILED);
+  world.health.coolDown('one:a/m', FAILED);
   const provider = { order: ['one'], allow_fallbacks: false };
   assert.deepEqual(endpointsIn(world, { provider }), ['one:a/m']);
   assert.deepEqual(endpointsIn(world, { provider, fallbackModels: ['a/other'] }), ['two:a/other', 'one:a/m']);
@@ -94,13 +94,13 @@ test('a session leads its own model only, and not while its endpoint is in coold
   world.sessions.keep(session, 'two:a/other');
   const wish = { fallbackModels: ['a/other'] };
   assert.equal(routeIn(world, wish, { session }).candidates[0]!.rank, 0);
-  for (const id of ['one', 'two', 'three']) world.health.rest(`${id}:a/m`, FAILED);
+  for (const id of ['one', 'two', 'three']) world.health.coolDown(`${id}:a/m`, FAILED);
   assert.equal(routeIn(world, wish, { session }).candidates[0]!.endpoint.id, 'two:a/other');
 });
 
 test('after a cooldown one request probes the endpoint, and the others stay away until the probe succeeds', () => {
   const world = routingWorld(THREE);
-  world.health.rest('one:a/m', FAILED);
+  world.health.coolDown('one:a/m', FAILED);
   world.health.attempted('one:a/m');
   world.clock.advance(30_001);
   assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
@@ -108,9 +108,9 @@ test('after a cooldown one request probes the endpoint, and the others stay away
   assert.deepEqual(providersIn(world, {}), ['two', 'three', 'one']);
   world.health.recovered('one:a/m');
   assert.deepEqual(providersIn(world, {}), ['one', 'two', 'three']);
-  assert.equal(world.health.anyRests, false);
+  assert.equal(world.health.anyCooldown, false);
   // A probe without an outcome, such as one whose client disconnects, gives way to the next one.
-  world.health.rest('one:a/m', FAILED);
+  world.health.coolDown('one:a/m', FAILED);
   world.clock.advance(30_001);
   world.health.attempted('one:a/m');
   world.clock.advance(30_001);
@@ -123,7 +123,7 @@ test('an endpoint that is unhealthy over all processes is tried after healthy on
     'two:a/m': { uptime5m: 0, requests5m: 9 },
   });
   assert.deepEqual(providersIn(world, {}), ['two', 'three', 'one']);
-  world.health.rest('three:a/m', { kind: 'server', status: 500, message: '' });
+  world.health.coolDown('three:a/m', { kind: 'server', status: 500, message: '' });
   assert.deepEqual(providersIn(world, {}), ['two', 'one', 'three']);
 });
 
@@ -328,7 +328,7 @@ test('a session goes to one endpoint in every process, stays where it was answer
   assert.deepEqual(providersIn(world, { provider: { sort: 'price' } }, { session })[0], third);
   assert.deepEqual(providersIn(world, { provider: { order: [first!] } }, { session })[0], first);
   assert.deepEqual(providersIn(world, { provider: { ignore: [third!] } }, { session }), [first, second, fourth]);
-  world.health.rest(`${third}:a/m`, { kind: 'server', status: 500, message: '' });
+  world.health.coolDown(`${third}:a/m`, { kind: 'server', status: 500, message: '' });
   assert.equal(providersIn(world, {}, { session })[0], first);
   world.clock.advance(31_000);
   assert.equal(providersIn(world, {}, { session })[0], third);

@@ -1,14 +1,22 @@
 /** Turns a request into the list of endpoints to try: the table of contents of routing. */
 import { GatewayError } from '../../base/errors.ts';
-import type { OwnKey } from '../../byok/index.ts';
+import type { ByokCredential } from '../../byok/index.ts';
 import type { Catalog, Endpoint, EndpointStatistics, Model, RoutingVariant } from '../../catalog/index.ts';
 import type { RequestFacts } from '../../formats/conversation/format.ts';
 import type { SortMetric } from '../../formats/conversation/preferences.ts';
 import type { Policy } from '../../guardrails/index.ts';
+import {
+  type ByokChoice,
+  byokOnly,
+  type CallerByok,
+  expanded,
+  fittingKeys,
+  hasByok,
+  isByokInCooldown,
+} from './byok.ts';
 import type { Credentials } from './credentials.ts';
-import { type Health, restOf } from './health.ts';
+import { cooldownOf, type Health } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
-import { type CallersKeys, expanded, fittingKeys, hasKey, type Owned, ownKeyRests, ownKeysOnly } from './own-keys.ts';
 import { type PreparedEndpoint, placeIn, prepare } from './prepared.ts';
 import { noEndpoints, nothingLeft, unbuiltModel, unknownModel, unopenedKey, wrongOperation } from './refusal.ts';
 import { type RoutingPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
@@ -18,7 +26,7 @@ import { tierPlace, type WantedTiers, wantedTiers } from './tiers.ts';
 export interface Candidate {
   endpoint: Endpoint;
   /** The BYOK credential to use; absent for one of the gateway's own credentials. */
-  own?: OwnKey;
+  byok?: ByokCredential;
   /** Index of the requested model that it serves; 0 is the first. */
   rank: number;
   /** Id of the gateway's own credential that must be used; absent for any. */
@@ -54,7 +62,7 @@ export interface RoutingParts {
   /** The effective policy of the caller's key; absent without guardrails. */
   guardrails?: Policy;
   /** The caller's BYOK credentials; absent without any. */
-  ownKeys?: CallersKeys | undefined;
+  byok?: CallerByok | undefined;
   /** The sort metric for requests that set none. */
   defaultSort?: SortMetric | null;
   /** A number from 0 (inclusive) to 1 (exclusive), like `Math.random`. */
@@ -63,9 +71,9 @@ export interface RoutingParts {
 }
 
 /** An endpoint during routing. */
-interface Choice extends PreparedEndpoint, Owned {}
+interface Choice extends PreparedEndpoint, ByokChoice {}
 
-const NO_KEYS: readonly OwnKey[] = [];
+const NO_KEYS: readonly ByokCredential[] = [];
 
 /**
  * @throws GatewayError 400 for an unknown model or one that lacks the operation, 403 if allow or deny lists leave no
@@ -86,12 +94,12 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
     return model;
   });
   const rules = rulesFor(facts, request.promptBytes, parts.policy, parts);
-  const { ownKeys } = parts;
-  const onlyOwn = ownKeys && ownKeysOnly(ownKeys);
-  const kept = models.map((model, rank) => admitted(model, rank, { rules, ownKeys, onlyOwn }, request));
+  const { byok } = parts;
+  const onlyByok = byok && byokOnly(byok);
+  const kept = models.map((model, rank) => admitted(model, rank, { rules, byok, onlyByok }, request));
   if (kept.every(({ length }) => length === 0)) {
-    if (ownKeys && models.some((model) => lacksKey(model, rules, ownKeys, request))) throw unopenedKey(names);
-    throw refusal(names, models, onlyOwn === undefined ? rules : [...rules, onlyOwn], request);
+    if (byok && models.some((model) => lacksKey(model, rules, byok, request))) throw unopenedKey(names);
+    throw refusal(names, models, onlyByok === undefined ? rules : [...rules, onlyByok], request);
   }
   const session = kept.some(({ length }) => length > 1) ? request.session(names[0]!) : undefined;
   const variant = models[0]!.variant;
@@ -109,45 +117,40 @@ function nearModel(name: string, request: RoutingRequest, parts: RoutingParts): 
   const model = near === undefined ? undefined : parts.catalog.find(near);
   if (model === undefined) return undefined;
   const rules = rulesFor(request.facts, request.promptBytes, parts.policy, parts);
-  const { ownKeys } = parts;
-  const onlyOwn = ownKeys && ownKeysOnly(ownKeys);
-  return admitted(model, 0, { rules, ownKeys, onlyOwn }, request).length > 0 ? near : undefined;
+  const { byok } = parts;
+  const onlyByok = byok && byokOnly(byok);
+  return admitted(model, 0, { rules, byok, onlyByok }, request).length > 0 ? near : undefined;
 }
 
 interface Admission {
   rules: readonly Rule[];
-  ownKeys: CallersKeys | undefined;
+  byok: CallerByok | undefined;
   /** Applies to the gateway's own credentials only. */
-  onlyOwn: Rule | undefined;
+  onlyByok: Rule | undefined;
 }
 
 /** The endpoints of one model that pass all rules. */
-function admitted(
-  model: Model,
-  rank: number,
-  { rules, ownKeys, onlyOwn }: Admission,
-  request: RoutingRequest,
-): Choice[] {
+function admitted(model: Model, rank: number, { rules, byok, onlyByok }: Admission, request: RoutingRequest): Choice[] {
   const { facts } = request;
   const tiers = wantedTiers(facts.serviceTier, model.variant);
   const choices: Choice[] = [];
   for (const prepared of prepare(model)) {
     if (!request.servedBy(prepared.endpoint) || !isOffered(prepared, tiers, facts)) continue;
-    const shared = rules.every((rule) => rule.keeps(prepared)) && (onlyOwn?.keeps(prepared) ?? true);
-    const keys = ownKeys === undefined ? NO_KEYS : fittingKeys(prepared, ownKeys.of(prepared.endpoint), rules);
+    const shared = rules.every((rule) => rule.keeps(prepared)) && (onlyByok?.keeps(prepared) ?? true);
+    const keys = byok === undefined ? NO_KEYS : fittingKeys(prepared, byok.of(prepared.endpoint), rules);
     if (shared || keys.length > 0) choices.push({ ...prepared, rank, keys, shared });
   }
   return choices;
 }
 
 /** Whether an endpoint would be left if this machine could decrypt all of the caller's BYOK credentials. */
-function lacksKey(model: Model, rules: readonly Rule[], ownKeys: CallersKeys, request: RoutingRequest): boolean {
+function lacksKey(model: Model, rules: readonly Rule[], byok: CallerByok, request: RoutingRequest): boolean {
   const tiers = wantedTiers(request.facts.serviceTier, model.variant);
   return prepare(model).some(
     (prepared) =>
       request.servedBy(prepared.endpoint) &&
       isOffered(prepared, tiers, request.facts) &&
-      fittingKeys(prepared, ownKeys.unopened(prepared.endpoint), rules).length > 0,
+      fittingKeys(prepared, byok.unopened(prepared.endpoint), rules).length > 0,
   );
 }
 
@@ -183,12 +186,12 @@ function ordered(
   const tiers = wantedTiers(serviceTier, variant);
   const live: Live = {
     figures: (id) => parts.statistics.of(id),
-    rest: ({ endpoint }) => restOf(endpoint, parts),
+    cooldownMs: ({ endpoint }) => cooldownOf(endpoint, parts),
     tier: ({ endpoint }) => tierPlace(endpoint.tier?.name, tiers) ?? tiers.chain.length,
     fraction: (id) => (session?.named === true ? fractionOf(session, id) : 1 - parts.random() || Number.MIN_VALUE),
   };
   const groups = partition === 'none' ? [kept.flat()] : kept;
-  return coolingLast(
+  return cooldownLast(
     groups.map((group) => expanded(first(inOrder(group, wanted, live), session, facts, parts), parts.health)),
     parts,
   );
@@ -198,21 +201,21 @@ function ordered(
  * Joins the models' candidates in the order of the models. Candidates in cooldown at the end of a model's list go after
  * every later model, so a model that is entirely in cooldown does not delay a healthy fallback.
  */
-function coolingLast(groups: readonly (readonly Candidate[])[], parts: RoutingParts): readonly Candidate[] {
-  if (groups.length === 1 || !parts.health.anyRests) return groups.flat();
+function cooldownLast(groups: readonly (readonly Candidate[])[], parts: RoutingParts): readonly Candidate[] {
+  if (groups.length === 1 || !parts.health.anyCooldown) return groups.flat();
   const ready: Candidate[] = [];
-  const cooling: Candidate[] = [];
+  const later: Candidate[] = [];
   for (const group of groups) {
-    const end = group.findLastIndex((candidate) => !isCooling(candidate, parts)) + 1;
+    const end = group.findLastIndex((candidate) => !isInCooldown(candidate, parts)) + 1;
     ready.push(...group.slice(0, end));
-    cooling.push(...group.slice(end));
+    later.push(...group.slice(end));
   }
-  return [...ready, ...cooling];
+  return [...ready, ...later];
 }
 
-function isCooling({ endpoint, own }: Candidate, parts: RoutingParts): boolean {
-  if (own === undefined) return restOf(endpoint, parts) > 0;
-  return parts.health.restMs(endpoint.id) > 0 || ownKeyRests(own, endpoint, parts.health);
+function isInCooldown({ endpoint, byok }: Candidate, parts: RoutingParts): boolean {
+  if (byok === undefined) return cooldownOf(endpoint, parts) > 0;
+  return parts.health.cooldownMs(endpoint.id) > 0 || isByokInCooldown(byok, endpoint, parts.health);
 }
 
 /** Puts the session's endpoint first unless the request has its own order. Without fallbacks only the first remains. */
@@ -225,11 +228,11 @@ function first(
   let result = choices;
   const home = session && !provider.order?.length ? parts.sessions.endpointOf(session) : undefined;
   const at = home === undefined ? -1 : choices.findIndex(({ endpoint }) => endpoint.id === home);
-  if (at > 0 && restOf(choices[at]!.endpoint, parts) === 0) {
+  if (at > 0 && cooldownOf(choices[at]!.endpoint, parts) === 0) {
     result = [choices[at]!, ...choices.slice(0, at), ...choices.slice(at + 1)];
   }
   if (provider.allow_fallbacks !== false) return result;
-  const wanted = firstOfOrder(result, provider.order ?? []) ?? result.find(hasKey) ?? result[0]!;
+  const wanted = firstOfOrder(result, provider.order ?? []) ?? result.find(hasByok) ?? result[0]!;
   return [wanted].filter((choice) => choice !== undefined);
 }
 

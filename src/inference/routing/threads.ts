@@ -9,10 +9,10 @@
  */
 import { GatewayError } from '../../base/errors.ts';
 import type { Endpoint } from '../../catalog/index.ts';
-import { formsFor } from '../../providers/index.ts';
+import { formatsFor } from '../../providers/index.ts';
 import type { Generation, Spend } from '../../spend/index.ts';
 import type { AcceptedRequest } from '../request.ts';
-import { type Candidate, ownCredentialId, type Route, sessionKey } from './index.ts';
+import { byokCredentialId, type Candidate, type Route, sessionKey } from './index.ts';
 
 const MOST_THREADS = 20_000;
 
@@ -87,12 +87,12 @@ export class Threads {
 }
 
 function holdsThreads({ provider: { kind }, upstreamId, speaks }: Endpoint): boolean {
-  return kind.dialect.messages?.threads === true && formsFor(kind, upstreamId, 'messages', speaks)[0] === 'messages';
+  return kind.dialect.messages?.threads === true && formatsFor(kind, upstreamId, 'messages', speaks)[0] === 'messages';
 }
 
-function isHolder({ endpoint, own }: Candidate, { endpointId, credentialId, isByok }: Held): boolean {
-  if (endpoint.id !== endpointId || (own !== undefined) !== isByok) return false;
-  return own === undefined || credentialId === undefined || ownCredentialId(own) === credentialId;
+function isHolder({ endpoint, byok }: Candidate, { endpointId, credentialId, isByok }: Held): boolean {
+  if (endpoint.id !== endpointId || (byok !== undefined) !== isByok) return false;
+  return byok === undefined || credentialId === undefined || byokCredentialId(byok) === credentialId;
 }
 
 function unsupported(model: string): GatewayError {

@@ -70,7 +70,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   #ask(send: Send, body: Buffer | string): void {
     const { spoken, model, stream } = this.#setup;
     const path = typeof spoken.path === 'string' ? spoken.path : spoken.path(model, stream);
-    this.#call = send({ form: spoken.id, stream, path, body }, this.#receiver());
+    this.#call = send({ format: spoken.id, stream, path, body }, this.#receiver());
   }
 
   /** For an answer of several calls, a receiver that goes silent when the next call begins. */

@@ -13,7 +13,7 @@ import { acceptedOf } from '../accounting/record.ts';
 import { RequestReservation } from '../admission/reservation.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
-import { type Candidate, type Credential, type Route, type SessionKey, wayOf } from '../routing/index.ts';
+import { type Candidate, type Credential, type Route, type SessionKey, targetOf } from '../routing/index.ts';
 import type { Attempt, AttemptOwner, Task } from '../task.ts';
 import { Grace } from './grace.ts';
 
@@ -162,7 +162,7 @@ export class Dispatcher {
       model: endpoint.modelId,
       endpointId: endpoint.id,
       providerName: endpoint.provider.name,
-      isByok: candidate.own !== undefined,
+      isByok: candidate.byok !== undefined,
       ...estimate,
       earlier: this.#holding.earlier,
     };
@@ -258,22 +258,22 @@ class Ready implements Dispatched {
   start(): void {
     const { health, credentials } = this.#parts;
     this.startedAt = this.#parts.clock.monotonic();
-    if (health.anyRests) {
+    if (health.anyCooldown) {
       health.attempted(this.candidate.endpoint.id);
       credentials.attempted(this.credential, this.candidate.endpoint);
     }
-    const way = {
-      ...wayOf(this.candidate, this.credential),
+    const target = {
+      ...targetOf(this.candidate, this.credential),
       model: this.candidate.endpoint.upstreamId,
       clientHeaders: this.#request.about.headers,
     };
     const { debug, facts } = this.#request;
     this.attempt.start((call, receiver) => {
       const heard = debug === undefined ? receiver : debug.watch(call.body, receiver);
-      const delivery = { ...way, ...call };
+      const delivery = { ...target, ...call };
       // With several choices, nothing shows whether another one is still to begin.
       if (!call.stream || facts.choices > 1) return deliver(delivery, heard, this.#parts);
-      const grace = new Grace(heard, this.attempt, this.#parts.clock, way.provider.timeouts.stall);
+      const grace = new Grace(heard, this.attempt, this.#parts.clock, target.provider.timeouts.stall);
       grace.call = deliver(delivery, grace, this.#parts);
       return grace.call;
     });
@@ -298,22 +298,22 @@ class Ready implements Dispatched {
     const { endpoint } = this.candidate;
     const { health, credentials } = this.#parts;
     if (failure.kind === 'auth') {
-      const { provider, credential } = wayOf(this.candidate, this.credential);
+      const { provider, credential } = targetOf(this.candidate, this.credential);
       provider.signer?.refused?.(credential);
     }
     if (!ofCredential) {
-      health.rest(endpoint.id, failure);
+      health.coolDown(endpoint.id, failure);
       return;
     }
-    credentials.rest(this.credential, endpoint, failure);
+    credentials.coolDown(this.credential, endpoint, failure);
     // A BYOK credential has no alternatives: the next candidate is another BYOK credential, or the gateway's own.
-    if (this.candidate.own === undefined && credentials.restMs(endpoint) === 0)
+    if (this.candidate.byok === undefined && credentials.cooldownMs(endpoint) === 0)
       this.#dispatcher.tryAgain(this.candidate);
   }
 
   recovered(): void {
     const { health, credentials } = this.#parts;
-    if (!health.anyRests) return;
+    if (!health.anyCooldown) return;
     health.recovered(this.candidate.endpoint.id);
     credentials.recovered(this.credential, this.candidate.endpoint);
   }

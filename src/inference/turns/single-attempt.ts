@@ -20,7 +20,7 @@ import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { isEventStream, refusalOf } from './reply-headers.ts';
 
 export interface SingleAttemptSetup<Answer> {
-  form: SingleFormId;
+  format: SingleFormId;
   course: Course<Answer>;
   decodeFailure(status: number, body: string, headers: Readonly<Record<string, string>>): UpstreamFailure;
   encodeReply(answer: Answer, closing: Closing): WholeBody;
@@ -145,12 +145,20 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   }
 
   #begin(): void {
-    const { form, stream } = this.#setup;
+    const { format, stream } = this.#setup;
     const { path, body, method, contentType, url } = this.#course.call;
     this.#mode = 'head';
     this.#body.clear();
     this.#call = this.#send!(
-      { form, stream, path, body, ...(method && { method }), ...(contentType && { contentType }), ...(url && { url }) },
+      {
+        format,
+        stream,
+        path,
+        body,
+        ...(method && { method }),
+        ...(contentType && { contentType }),
+        ...(url && { url }),
+      },
       this,
     );
   }

@@ -17,9 +17,9 @@ export interface FailedAttempt {
   failure: UpstreamFailure;
 }
 
-export function failedAt({ endpoint, own }: Candidate, failure: UpstreamFailure): FailedAttempt {
+export function failedAt({ endpoint, byok }: Candidate, failure: UpstreamFailure): FailedAttempt {
   const { provider, modelId } = endpoint;
-  return { providerId: provider.id, providerName: provider.name, modelId, isByok: own !== undefined, failure };
+  return { providerId: provider.id, providerName: provider.name, modelId, isByok: byok !== undefined, failure };
 }
 
 interface Verdict {
@@ -29,7 +29,7 @@ interface Verdict {
    */
   next: 'endpoint' | 'model' | 'answer';
   /** The endpoint goes into cooldown. Never for a fault of the client's. */
-  cools: boolean;
+  cooldown: boolean;
   /** How the attempt counts in the endpoint's statistics. */
   outcome: 'failed' | 'rate_limited' | 'none';
   /** Another credential of the same provider may succeed. */
@@ -55,17 +55,17 @@ const VERDICTS: Record<FailureKind, Verdict> = {
   refused: endpoints('provider_unavailable', 502),
   cut: endpoints('provider_unavailable', 502),
   malformed: endpoints('provider_unavailable', 502),
-  empty: { ...endpoints('provider_unavailable', 502), cools: false },
+  empty: { ...endpoints('provider_unavailable', 502), cooldown: false },
 };
 
 /** The request is at fault. */
 function clients(next: Verdict['next'], type: ErrorType, status: number): Verdict {
-  return { next, cools: false, outcome: 'none', credential: false, type, status };
+  return { next, cooldown: false, outcome: 'none', credential: false, type, status };
 }
 
 /** The endpoint or its upstream is at fault. */
 function endpoints(type: ErrorType, status: number): Verdict {
-  return { next: 'endpoint', cools: true, outcome: 'failed', credential: false, type, status };
+  return { next: 'endpoint', cooldown: true, outcome: 'failed', credential: false, type, status };
 }
 
 /** The gateway's account with the provider is at fault. */

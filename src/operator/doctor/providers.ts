@@ -60,7 +60,7 @@ function ask(provider: Provider, credential: string | null, place: string, parts
       {
         provider: { ...unsigned, timeouts: TIMEOUTS },
         credential: signed ? null : credential,
-        form: provider.kind.speaks ?? 'chat',
+        format: provider.kind.speaks ?? 'chat',
         model: '',
         stream: false,
         path: '/models',

@@ -10,8 +10,8 @@ function azureOf(members: object | null, env: Record<string, string> = {}) {
   return providersFrom(config).find(({ id }) => id === 'azure')!;
 }
 
-function urlOf(provider: ReturnType<typeof azureOf>, form: FormatId = 'chat', path = '/chat/completions') {
-  const delivery = { provider, credential: 'k', form, model: 'my gpt/4', stream: false, path, body: '' };
+function urlOf(provider: ReturnType<typeof azureOf>, format: FormatId = 'chat', path = '/chat/completions') {
+  const delivery = { provider, credential: 'k', format, model: 'my gpt/4', stream: false, path, body: '' };
   return provider.baseUrl + provider.kind.path!(delivery);
 }
 

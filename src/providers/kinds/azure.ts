@@ -43,19 +43,19 @@ export const azure: ProviderKind = {
   options: {
     endpoint: {
       environment: ['AZURE_OPENAI_ENDPOINT'],
-      form: /^https?:\/\/[^\s?#@]+$/,
+      pattern: /^https?:\/\/[^\s?#@]+$/,
       said: 'the https URL of an Azure resource',
       required: 'unless base_url',
       meaning: 'URL of the Azure resource.',
     },
     api_version: {
       environment: ['AZURE_OPENAI_API_VERSION', 'OPENAI_API_VERSION'],
-      form: /^(\d{4}-\d{2}-\d{2}(-preview)?|v1|latest|preview)$/,
+      pattern: /^(\d{4}-\d{2}-\d{2}(-preview)?|v1|latest|preview)$/,
       said: 'a date such as 2024-10-21, v1 or preview',
       meaning: 'API version. A date selects the deployment API instead of the v1 API.',
     },
   },
-  ownCredential: (value) => {
+  splitByok: (value) => {
     if (!value.startsWith('{')) return { credential: value, options: {} };
     const { api_key, ...options } = JSON.parse(value) as Record<string, string>;
     return { credential: api_key!, options };
@@ -83,22 +83,22 @@ export const azure: ProviderKind = {
 
 const TOKEN = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
 
-function path({ provider, model, form, operation, path: usual }: Delivery): string {
+function path({ provider, model, format, operation, path: usual }: Delivery): string {
   const { baseUrl, options } = provider;
   const version = options['api_version'];
   const dated = version !== undefined && /^\d/.test(version);
   // Images are a preview feature of the v1 API.
-  const preview = version ?? (form === 'image' ? 'preview' : 'v1');
+  const preview = version ?? (format === 'image' ? 'preview' : 'v1');
   const inV1 = preview === 'v1' ? '' : query(preview);
   if (/\/v1$/.test(baseUrl)) return usual + inV1;
   if (/\/models$/.test(baseUrl)) return usual + query(dated ? version : FOUNDRY_VERSION);
   if (/\/openai\/deployments\/[^/]+$/.test(baseUrl)) {
-    return usual + query(dated ? version : form === 'image' ? IMAGE_VERSION : DATED_VERSION);
+    return usual + query(dated ? version : format === 'image' ? IMAGE_VERSION : DATED_VERSION);
   }
   const root = /\/openai$/.test(baseUrl) ? '' : '/openai';
   if (!dated) return `${root}/v1${usual}${inV1}`;
   // Responses name the model in the body and have no deployment in the path, nor does the model list.
-  const elsewhere = form === 'responses' || operation === 'models';
+  const elsewhere = format === 'responses' || operation === 'models';
   return `${root}${elsewhere ? '' : `/deployments/${encodeURIComponent(model)}`}${usual}${query(version)}`;
 }
 

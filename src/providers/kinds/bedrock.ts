@@ -42,19 +42,19 @@ export const bedrock: ProviderKind = {
   options: {
     region: {
       environment: ['AWS_REGION', 'AWS_DEFAULT_REGION'],
-      form: /^[a-z]{2}(-[a-z]+)+-\d$/,
+      pattern: /^[a-z]{2}(-[a-z]+)+-\d$/,
       said: 'an AWS region such as eu-central-1',
       required: 'unless base_url',
       meaning: 'AWS region.',
     },
     profile: {
       environment: ['AWS_PROFILE'],
-      form: /^[\x21-\x7e]{1,128}$/,
+      pattern: /^[\x21-\x7e]{1,128}$/,
       said: 'the name of an AWS profile',
       meaning: 'Profile in the AWS configuration files.',
     },
   },
-  ownCredential: (value) => {
+  splitByok: (value) => {
     if (!isKeyDocument(value)) return { credential: value, options: {} };
     const { region, apiKey } = JSON.parse(value) as Record<string, string | undefined>;
     return { credential: apiKey ?? value, options: { ...(region && { region }) } };
@@ -65,7 +65,7 @@ export const bedrock: ProviderKind = {
   }),
   path,
   signer: awsSigner,
-  framing: (form) => (form === 'converse' ? converseFraming : form === 'messages' ? invokeFraming : undefined),
+  framing: (format) => (format === 'converse' ? converseFraming : format === 'messages' ? invokeFraming : undefined),
   decodeFailure: converseForm.decodeFailure,
   dialect: {
     messages: {
@@ -75,12 +75,12 @@ export const bedrock: ProviderKind = {
   },
   countsTokens: (model) =>
     vendorOf(model) === 'anthropic' && !model.startsWith('arn:')
-      ? { form: 'messages', counting: bedrockTokenCount }
+      ? { format: 'messages', counting: bedrockTokenCount }
       : undefined,
   image: bedrockImages,
 };
 
-function path({ form, model, stream, operation, path: usual }: Delivery): string {
-  if (form !== 'messages' || operation !== undefined) return usual;
+function path({ format, model, stream, operation, path: usual }: Delivery): string {
+  if (format !== 'messages' || operation !== undefined) return usual;
   return `/model/${encodeURIComponent(model)}/${stream ? 'invoke-with-response-stream' : 'invoke'}`;
 }

@@ -22,7 +22,7 @@ export const converse: ProviderKind = {
   guide: { verifiedBy: 'recording', quirks: 'the plain format, for a gateway in front of Bedrock' },
   headers: bearer,
   signer: () => ({ sign: () => nothing(eventStreamReady()) }),
-  framing: (form) => (form === 'converse' ? converseFraming : undefined),
+  framing: (format) => (format === 'converse' ? converseFraming : undefined),
   origin: 'anthropic-claude-v1',
   originFor,
   dialect: {},

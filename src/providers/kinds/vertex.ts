@@ -45,7 +45,7 @@ export const vertex: ProviderKind = {
       'Gemini, Claude and open models; access tokens from a key file or the machine, see [Vertex AI](../guides/google.md#vertex-ai)',
   },
   credentialDocument: true,
-  ownCredential: (value) => {
+  splitByok: (value) => {
     const { project_id: project, region: location } = JSON.parse(value) as Record<string, string | undefined>;
     return { credential: value, options: { ...(project && { project }), ...(location && { location }) } };
   },
@@ -53,26 +53,26 @@ export const vertex: ProviderKind = {
     project: {
       environment: ['GOOGLE_CLOUD_PROJECT'],
       required: true,
-      form: /^[a-z0-9][a-z0-9.:-]{1,99}$/,
+      pattern: /^[a-z0-9][a-z0-9.:-]{1,99}$/,
       said: 'the id of a Google Cloud project',
       meaning: 'Google Cloud project.',
     },
     location: {
       environment: ['GOOGLE_CLOUD_LOCATION'],
       fallback: 'global',
-      form: LOCATION,
+      pattern: LOCATION,
       said: 'a location such as us-central1, or global',
       meaning: 'Google Cloud location.',
     },
     key_file: {
       environment: ['GOOGLE_APPLICATION_CREDENTIALS'],
       credential: true,
-      form: /^[^\0]+$/,
+      pattern: /^[^\0]+$/,
       said: 'the path of a key file',
       meaning: 'Path of a service account key file. Together with the project it enables the provider.',
     },
     sign_in_url: {
-      form: /^https?:\/\/[^\s/?#]+$/,
+      pattern: /^https?:\/\/[^\s/?#]+$/,
       said: 'an http or https URL without a path',
       meaning: 'Token server to use instead of Google.',
     },
@@ -88,9 +88,9 @@ export const vertex: ProviderKind = {
   countsTokens: (model) =>
     (
       ({
-        claude: { form: 'messages', counting: claudeTokenCount },
+        claude: { format: 'messages', counting: claudeTokenCount },
         open: undefined,
-        gemini: { form: 'gemini', counting: geminiTokenCount },
+        gemini: { format: 'gemini', counting: geminiTokenCount },
       }) as const
     )[familyOf(model)],
   embedding: vertexEmbedding,
@@ -103,13 +103,13 @@ function hostOf(location: string): string {
   return `${location}-aiplatform.googleapis.com`;
 }
 
-function path({ provider, model, stream, form, operation, path: usual }: Delivery): string | undefined {
+function path({ provider, model, stream, format, operation, path: usual }: Delivery): string | undefined {
   const { project, location } = provider.options;
   const parent = `/projects/${project}/locations/${location}`;
   if (operation === 'countTokens') return parent + usual;
   if (operation === 'models') return '/publishers/google/models';
   const name = encodeURIComponent(model.replace(/^(google|anthropic)\//, ''));
-  switch (form) {
+  switch (format) {
     case 'gemini':
       // A tuned model is called at the endpoint where it is deployed.
       if (TUNED.test(model)) return `${parent}/${model}${geminiPath('', stream).slice('/models/'.length)}`;

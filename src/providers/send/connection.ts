@@ -21,7 +21,7 @@ export class Connection implements AnswerReader {
   #socket: net.Socket;
   #connected = false;
   /** Whether everything received with the last response has been read. */
-  #rested = true;
+  #usable = true;
   #gone = false;
   /** The first error of the socket. */
   #error: Error | undefined;
@@ -58,7 +58,7 @@ export class Connection implements AnswerReader {
     call.connection = this;
     this.expiresAt = Number.POSITIVE_INFINITY;
     if (this.#connected) this.#socket.ref();
-    if (this.#connected && this.#rested) this.#write(call);
+    if (this.#connected && this.#usable) this.#write(call);
   }
 
   /** The call wants data again. During a pause the kernel's buffers fill up, which slows the upstream. */
@@ -68,8 +68,8 @@ export class Connection implements AnswerReader {
   }
 
   /** Everything received with the last response has been read, so new data belongs to the next request. */
-  rested(): void {
-    this.#rested = true;
+  mayBeUsed(): void {
+    this.#usable = true;
     // If it closed meanwhile, the close moves the call to another connection.
     if (this.#call?.sent === false && this.isOpen) this.#write(this.#call);
   }
@@ -99,7 +99,7 @@ export class Connection implements AnswerReader {
     const call = this.#call;
     this.#call = undefined;
     const unsent = this.#socket.writableLength > 0;
-    if (reusable && !unsent && !this.#gone && this.#keepAliveMs > 0) this.#rest();
+    if (reusable && !unsent && !this.#gone && this.#keepAliveMs > 0) this.#keep();
     else this.#leave();
     call?.answerEnd();
   }
@@ -112,12 +112,12 @@ export class Connection implements AnswerReader {
    * Not reused before the next turn of the event loop has read what has arrived: bytes after a response must not become
    * the response to another request.
    */
-  #rest(): void {
-    this.#rested = false;
+  #keep(): void {
+    this.#usable = false;
     this.#reused = true;
     this.expiresAt = this.#origin.clock.monotonic() + this.#keepAliveMs;
     this.#socket.unref();
-    this.#origin.rest(this);
+    this.#origin.keep(this);
   }
 
   #leave(): void {

@@ -28,7 +28,7 @@ export class Origin {
   readonly #idle: Connection[] = [];
   /** Connections whose response ended in this turn of the event loop, and in the previous one. */
   #answered: Connection[] = [];
-  #resting: Connection[] = [];
+  #settling: Connection[] = [];
   #sweep: Timer | undefined;
   #sweepsAt = Number.POSITIVE_INFINITY;
 
@@ -48,7 +48,7 @@ export class Origin {
 
   /** Gives `call` a kept connection or a new one. */
   carry(call: Exchange): void {
-    const kept = this.#takeIdle() ?? this.#answered.findLast(isUnused) ?? this.#resting.findLast(isUnused);
+    const kept = this.#takeIdle() ?? this.#answered.findLast(isUnused) ?? this.#settling.findLast(isUnused);
     if (kept !== undefined) {
       kept.carry(call);
       return;
@@ -66,9 +66,9 @@ export class Origin {
     connection.carry(call);
   }
 
-  /** Keeps `connection`, whose response has just ended. Calls its `rested` once it may be used. */
-  rest(connection: Connection): void {
-    if (this.#answered.push(connection) === 1 && this.#resting.length === 0) setImmediate(this.#turned);
+  /** Keeps `connection`, whose response has just ended. Calls `mayBeUsed` once it may be used. */
+  keep(connection: Connection): void {
+    if (this.#answered.push(connection) === 1 && this.#settling.length === 0) setImmediate(this.#turned);
     if (connection.expiresAt < this.#sweepsAt) this.#sweepAt(connection.expiresAt);
   }
 
@@ -92,13 +92,13 @@ export class Origin {
 
   /** Between two runs of this function, the event loop has read everything that had arrived on any connection. */
   readonly #turned = (): void => {
-    const rested = this.#resting;
-    this.#resting = this.#answered;
+    const usable = this.#settling;
+    this.#settling = this.#answered;
     this.#answered = [];
-    if (this.#resting.length > 0) setImmediate(this.#turned);
-    for (const connection of rested) {
+    if (this.#settling.length > 0) setImmediate(this.#turned);
+    for (const connection of usable) {
       if (isUnused(connection)) this.#idle.push(connection);
-      connection.rested();
+      connection.mayBeUsed();
     }
   };
 

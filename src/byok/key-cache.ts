@@ -10,11 +10,11 @@ import { Secret } from '../base/secret.ts';
 import { type Box, type Sealing, SealingError } from '../sealing/index.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { Followed, type Refreshable } from '../storage/followed.ts';
+import type { ByokCaller, ByokCredential, ByokCredentials } from './byok-credentials.ts';
 import { secretsIn } from './credential.ts';
-import type { OwnKey, OwnKeyCaller, OwnKeys } from './own-keys.ts';
 import { PURPOSE, SEALED_COLUMN, TOPIC } from './sealed.ts';
 import { slugsOf } from './slugs.ts';
-import { enabledOwnKeys, type SealedOwnKey } from './store.ts';
+import { enabledByokCredentials, type SealedByokCredential } from './store.ts';
 
 export interface FollowParts {
   database: Database;
@@ -29,44 +29,44 @@ export interface FollowParts {
 }
 
 /** Call `refresh` before `of` and the other methods. */
-export interface FollowedOwnKeys extends OwnKeys, Refreshable {
+export interface ByokCache extends ByokCredentials, Refreshable {
   /** Why some credentials cannot be decrypted here, for the operator; undefined if all can. */
   readonly problem: string | undefined;
   close(): void;
 }
 
-const NONE: readonly OwnKey[] = Object.freeze([]);
-const NO_HELD_KEYS: readonly HeldKey[] = [];
+const NONE: readonly ByokCredential[] = Object.freeze([]);
+const NO_HELD_KEYS: readonly CachedCredential[] = [];
 
 /**
  * Reads all credentials once. @throws SealingError with a message for the operator, if stored values cannot be
  * decrypted
  */
-export async function followOwnKeys(parts: FollowParts): Promise<FollowedOwnKeys> {
+export async function startByokCache(parts: FollowParts): Promise<ByokCache> {
   await parts.sealing.check();
-  const keys = new HeldKeys(parts);
+  const keys = new CredentialCache(parts);
   await keys.start();
   return keys;
 }
 
 /** The credentials that apply to a caller at one provider, for any model. */
 interface Concerning {
-  keys: readonly HeldKey[];
+  keys: readonly CachedCredential[];
   /** Those that cannot be decrypted. */
-  unopened: readonly HeldKey[];
+  unopened: readonly CachedCredential[];
   /** Those that restrict the gateway's own credentials, including those that cannot be decrypted. */
-  closing: readonly HeldKey[];
+  closing: readonly CachedCredential[];
   /** True if some of `keys` are limited to certain models. */
   chosen: boolean;
 }
 
-class HeldKeys implements FollowedOwnKeys {
+class CredentialCache implements ByokCache {
   problem: string | undefined;
   readonly #parts: FollowParts;
-  readonly #followed: Followed<readonly HeldKey[]>;
+  readonly #followed: Followed<readonly CachedCredential[]>;
   /** Why none of them can be decrypted. */
   #failure: SealingError | undefined;
-  #byCaller = new WeakMap<OwnKeyCaller, Map<string, Concerning>>();
+  #byCaller = new WeakMap<ByokCaller, Map<string, Concerning>>();
   /** The provider list that `#byCaller` was built for. */
   #providers: readonly ProviderSettings[] | undefined;
   /** Ids already logged as not decryptable. */
@@ -77,7 +77,7 @@ class HeldKeys implements FollowedOwnKeys {
     const { changes, clock, log } = parts;
     this.#followed = new Followed({
       ...{ changes, clock, log, topic: TOPIC },
-      name: "The customers' own keys at providers (BYOK)",
+      name: 'BYOK credentials',
       read: () => this.#read(),
       adopted: () => this.#forgetCallers(undefined),
     });
@@ -97,7 +97,7 @@ class HeldKeys implements FollowedOwnKeys {
     return this.#followed.refresh();
   }
 
-  get #keys(): readonly HeldKey[] {
+  get #keys(): readonly CachedCredential[] {
     return this.#followed.value ?? NO_HELD_KEYS;
   }
 
@@ -105,7 +105,7 @@ class HeldKeys implements FollowedOwnKeys {
     return this.#keys.length > 0;
   }
 
-  of(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): readonly OwnKey[] {
+  of(caller: ByokCaller, provider: { id: string; kindId: string }, modelId: string): readonly ByokCredential[] {
     if (this.#keys.length === 0) return NONE;
     const { keys, chosen } = this.#concerning(caller, provider);
     if (!chosen) return keys;
@@ -113,7 +113,7 @@ class HeldKeys implements FollowedOwnKeys {
     return keys.filter((key) => key.serves(names));
   }
 
-  closes(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): boolean {
+  closes(caller: ByokCaller, provider: { id: string; kindId: string }, modelId: string): boolean {
     if (this.#keys.length === 0) return false;
     const { closing } = this.#concerning(caller, provider);
     if (closing.length === 0) return false;
@@ -121,7 +121,7 @@ class HeldKeys implements FollowedOwnKeys {
     return closing.some((key) => key.isByokOnly || key.serves(names));
   }
 
-  unopened(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): readonly OwnKey[] {
+  unopened(caller: ByokCaller, provider: { id: string; kindId: string }, modelId: string): readonly ByokCredential[] {
     if (this.problem === undefined) return NONE;
     const names = this.#namesOf(modelId);
     return this.#concerning(caller, provider).unopened.filter((key) => key.serves(names));
@@ -135,7 +135,7 @@ class HeldKeys implements FollowedOwnKeys {
     return [modelId, ...this.#parts.otherNames(modelId)].map((name) => name.toLowerCase());
   }
 
-  #concerning(caller: OwnKeyCaller, provider: { id: string; kindId: string }): Concerning {
+  #concerning(caller: ByokCaller, provider: { id: string; kindId: string }): Concerning {
     const providers = this.#parts.providers();
     if (providers !== this.#providers) this.#forgetCallers(providers);
     let byProvider = this.#byCaller.get(caller);
@@ -164,8 +164,8 @@ class HeldKeys implements FollowedOwnKeys {
     this.#providers = providers;
   }
 
-  async #read(): Promise<HeldKey[]> {
-    const rows = await enabledOwnKeys(this.#parts.database);
+  async #read(): Promise<CachedCredential[]> {
+    const rows = await enabledByokCredentials(this.#parts.database);
     const box = rows.length === 0 ? undefined : await this.#box(rows);
     const keys = rows.map((row) => this.#opened(row, box));
     this.#report(keys.filter(({ isOpen }) => !isOpen));
@@ -173,7 +173,7 @@ class HeldKeys implements FollowedOwnKeys {
   }
 
   /** undefined if this machine can decrypt none of them. */
-  async #box(rows: readonly SealedOwnKey[]): Promise<Box | undefined> {
+  async #box(rows: readonly SealedByokCredential[]): Promise<Box | undefined> {
     this.#failure = undefined;
     const records = rows.map(({ sealed }) => sealed);
     try {
@@ -185,17 +185,17 @@ class HeldKeys implements FollowedOwnKeys {
     }
   }
 
-  #opened(row: SealedOwnKey, box: Box | undefined): HeldKey {
+  #opened(row: SealedByokCredential, box: Box | undefined): CachedCredential {
     try {
-      return new HeldKey(row, box?.open(row.id, SEALED_COLUMN, row.sealed));
+      return new CachedCredential(row, box?.open(row.id, SEALED_COLUMN, row.sealed));
     } catch (error) {
       if (!(error instanceof SealingError)) throw error;
-      return new HeldKey(row, undefined);
+      return new CachedCredential(row, undefined);
     }
   }
 
   /** Logs each credential once, however often it is read. */
-  #report(unopened: readonly HeldKey[]): void {
+  #report(unopened: readonly CachedCredential[]): void {
     const { length } = unopened;
     const reason = this.#failure?.message ?? 'their records were altered';
     this.problem =
@@ -207,7 +207,7 @@ class HeldKeys implements FollowedOwnKeys {
   }
 }
 
-class HeldKey implements OwnKey {
+class CachedCredential implements ByokCredential {
   readonly id: string;
   readonly providerSlug: string;
   readonly isFallback: boolean;
@@ -217,12 +217,12 @@ class HeldKey implements OwnKey {
   readonly sortOrder: number;
   /** In lower case; null means all. */
   readonly models: ReadonlySet<string> | null;
-  readonly #row: Pick<SealedOwnKey, 'organizationId' | 'workspaceId' | 'allowedUserIds'>;
+  readonly #row: Pick<SealedByokCredential, 'organizationId' | 'workspaceId' | 'allowedUserIds'>;
   readonly #keyIds: ReadonlySet<string> | null;
   /** Undefined if it cannot be decrypted. */
   readonly #value: Secret | undefined;
 
-  constructor(row: SealedOwnKey, value: string | undefined) {
+  constructor(row: SealedByokCredential, value: string | undefined) {
     this.id = row.id;
     this.providerSlug = row.provider;
     this.isFallback = row.isFallback;
@@ -254,7 +254,7 @@ class HeldKey implements OwnKey {
     return models === null || names.some((name) => models.has(name));
   }
 
-  admits({ organizationId, workspaceId, keyId, userId }: OwnKeyCaller): boolean {
+  admits({ organizationId, workspaceId, keyId, userId }: ByokCaller): boolean {
     const { allowedUserIds } = this.#row;
     return (
       organizationId === this.#row.organizationId &&

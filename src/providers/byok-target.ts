@@ -5,41 +5,42 @@
  */
 import type { Provider, ProviderKind } from './provider.ts';
 
-export interface OwnWay {
+/** Where a call goes, with what. */
+export interface UpstreamTarget {
   provider: Provider;
-  credential: string;
+  credential: string | null;
 }
 
 /** Most cached targets per provider; an evicted one is computed again. */
-const MOST_WAYS = 1_000;
-const WAYS = new WeakMap<Provider, Map<string, OwnWay>>();
+const MAX_TARGETS = 1_000;
+const TARGETS = new WeakMap<Provider, Map<string, UpstreamTarget>>();
 
 /** @param value the customer's credential, as stored */
-export function ownWay(provider: Provider, value: string): OwnWay {
-  if (provider.kind.ownCredential === undefined) return { provider, credential: value };
-  let ways = WAYS.get(provider);
-  if (ways === undefined) {
-    ways = new Map();
-    WAYS.set(provider, ways);
+export function byokTarget(provider: Provider, value: string): UpstreamTarget {
+  if (provider.kind.splitByok === undefined) return { provider, credential: value };
+  let targets = TARGETS.get(provider);
+  if (targets === undefined) {
+    targets = new Map();
+    TARGETS.set(provider, targets);
   }
-  let way = ways.get(value);
-  if (way === undefined) {
-    way = wayOf(provider, value);
-    if (ways.size >= MOST_WAYS) ways.delete(ways.keys().next().value!);
-    ways.set(value, way);
+  let target = targets.get(value);
+  if (target === undefined) {
+    target = newTarget(provider, value);
+    if (targets.size >= MAX_TARGETS) targets.delete(targets.keys().next().value!);
+    targets.set(value, target);
   }
-  return way;
+  return target;
 }
 
 /**
  * Describes an invalid option in a credential, such as its region; undefined if there is none. The text must not
  * contain any of the credential.
  */
-export function placeProblem(kind: ProviderKind, value: string): string | undefined {
-  const { options = {} } = kind.ownCredential?.(value) ?? {};
+export function optionProblem(kind: ProviderKind, value: string): string | undefined {
+  const { options = {} } = kind.splitByok?.(value) ?? {};
   for (const [name, said] of Object.entries(options)) {
     const facts = kind.options?.[name];
-    if (facts !== undefined && !facts.form.test(said)) return `has an invalid ${name}: it must be ${facts.said}`;
+    if (facts !== undefined && !facts.pattern.test(said)) return `has an invalid ${name}: it must be ${facts.said}`;
   }
   return undefined;
 }
@@ -48,11 +49,11 @@ export function addressOf({ id, baseUrl }: ProviderKind, options: Readonly<Recor
   return (typeof baseUrl === 'function' ? baseUrl(options) : baseUrl) ?? `in-process:${id}`;
 }
 
-function wayOf(provider: Provider, value: string): OwnWay {
+function newTarget(provider: Provider, value: string): UpstreamTarget {
   const { kind } = provider;
-  const { credential, options: said } = kind.ownCredential!(value);
+  const { credential, options: said } = kind.splitByok!(value);
   // The value becomes part of a URL, so an invalid one is ignored.
-  const given = Object.entries(said).filter(([name, text]) => kind.options?.[name]?.form.test(text));
+  const given = Object.entries(said).filter(([name, text]) => kind.options?.[name]?.pattern.test(text));
   if (given.every(([name, text]) => provider.options[name] === text)) return { provider, credential };
   const options = { ...provider.options, ...Object.fromEntries(given) };
   const baseUrl = provider.baseUrl === addressOf(kind, provider.options) ? addressOf(kind, options) : provider.baseUrl;

@@ -1,4 +1,4 @@
-/** Own keys in the memory of several processes, and sealed values that somebody touched in the database. */
+/** BYOK credentials in the memory of several processes, and encrypted values that were altered in the database. */
 import assert from 'node:assert/strict';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock as clock } from '../../src/base/clock.ts';
 import { silentLog as log } from '../../src/base/log.ts';
-import { followOwnKeys } from '../../src/byok/index.ts';
+import { startByokCache } from '../../src/byok/index.ts';
 import { migrations } from '../../src/migrations.ts';
 import { Sealing } from '../../src/sealing/index.ts';
 import { openChanges } from '../../src/storage/changes.ts';
@@ -18,13 +18,13 @@ import { controlOf, inDatabase } from '../workspaces/control.ts';
 
 const PROVIDER = { id: 'a', kindId: 'chat' };
 
-/** A second process of the gateway's installation, as far as own keys are concerned. */
+/** A second process of the gateway's installation, as far as BYOK is concerned. */
 async function follow(t: TestContext, { target, config }: Gateway) {
   const database = await openDatabase({ target, clock, log });
   const changes = await openChanges({ target, database, clock, log });
   const sealing = new Sealing({ database, clock, settings: config.sealing });
   const parts = { database, changes, clock, log, sealing, providers: () => config.providers, otherNames: () => [] };
-  const keys = await followOwnKeys(parts);
+  const keys = await startByokCache(parts);
   t.after(async () => {
     keys.close();
     await changes.close();
@@ -46,7 +46,7 @@ test('a completed change of a BYOK credential applies in every process, to the k
   const values = (who = caller, model = 'test/a') => keys.of(who, PROVIDER, model).map(({ value }) => value);
   assert.deepEqual(values(), ['own-first', 'own-last']);
   assert.deepEqual(values(caller, 'test/b'), ['own-last']);
-  assert.equal(keys.closes(caller, PROVIDER, 'test/b'), true, 'the whole provider is for own keys only');
+  assert.equal(keys.closes(caller, PROVIDER, 'test/b'), true, 'the whole provider is for BYOK credentials only');
   assert.deepEqual(values({ ...caller, workspaceId: 'another' }), []);
   assert.deepEqual(values({ ...caller, organizationId: 'another' }), []);
   assert.deepEqual(keys.of(caller, { id: 'b', kindId: 'chat' }, 'test/a'), []);
@@ -91,7 +91,7 @@ test('what changes while a process starts holds there, however late the start he
   };
   const sealing = new Sealing({ database, clock, settings: gateway.config.sealing });
   const configured = { providers: () => gateway.config.providers, otherNames: () => [] };
-  const following = followOwnKeys({ database: late, changes, clock, log, sealing, ...configured });
+  const following = startByokCache({ database: late, changes, clock, log, sealing, ...configured });
   await read.promise;
   await call('DELETE', `/byok/${id}`);
   const heard = subscribers.map((changed) => changed(id));

@@ -1,7 +1,7 @@
 /** The BYOK credentials that a request may use, from memory. */
 
 /** The caller, as far as BYOK access depends on it; implemented by `Caller`. */
-export interface OwnKeyCaller {
+export interface ByokCaller {
   readonly organizationId: string;
   readonly workspaceId: string;
   /** Id of the key's row, which a rotation does not change. */
@@ -10,7 +10,7 @@ export interface OwnKeyCaller {
 }
 
 /** A decrypted BYOK credential. Shared by all requests until it changes. */
-export interface OwnKey {
+export interface ByokCredential {
   /** UUID, as on the wire. */
   readonly id: string;
   readonly providerSlug: string;
@@ -29,7 +29,7 @@ export interface OwnKey {
   readonly sortOrder: number;
 }
 
-export interface OwnKeys {
+export interface ByokCredentials {
   /** True if there are any. Usually there are none, and the check is free. */
   readonly any: boolean;
   /**
@@ -37,13 +37,13 @@ export interface OwnKeys {
    *
    * @param provider id and kind of a configured provider
    */
-  of(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): readonly OwnKey[];
+  of(caller: ByokCaller, provider: { id: string; kindId: string }, modelId: string): readonly ByokCredential[];
   /**
    * True if one of the caller's credentials forbids the gateway's own credentials for this model at this provider: one
    * with `is_byok_only`, whatever its models, or one for this model with `is_required`. This includes credentials that
    * cannot be decrypted, which `of` does not return.
    */
-  closes(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): boolean;
+  closes(caller: ByokCaller, provider: { id: string; kindId: string }, modelId: string): boolean;
   /** The credentials that `of` would return if this machine could decrypt them. */
-  unopened(caller: OwnKeyCaller, provider: { id: string; kindId: string }, modelId: string): readonly OwnKey[];
+  unopened(caller: ByokCaller, provider: { id: string; kindId: string }, modelId: string): readonly ByokCredential[];
 }
