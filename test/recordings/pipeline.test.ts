@@ -15,7 +15,7 @@ import {
   type ServedForm,
 } from '../../src/testing/clients/served-answer.ts';
 import { type PipelineAnswer, playThrough } from '../../src/testing/laws/pipeline.ts';
-import { corpusMissing, type Recording, recordings } from '../../src/testing/recordings/corpus.ts';
+import { corpusMissing } from '../../src/testing/recordings/corpus.ts';
 import {
   cutBytes,
   cutPositions,
@@ -26,12 +26,14 @@ import {
   seeded,
 } from '../../src/testing/recordings/cuts.ts';
 import {
+  type RecordedConversation,
+  readRecording,
+  recordedConversations,
+} from '../../src/testing/recordings/readers.ts';
+import {
   type Ending,
   lackingCount,
   type RecordedAnswer,
-  readRecordedStream,
-  readRecordedWhole,
-  type SpokenForm,
   saysSomething,
 } from '../../src/testing/recordings/recorded-answer.ts';
 import { assertRefused, costOf, countsOfRow } from '../../src/testing/recordings/recorded-play.ts';
@@ -40,8 +42,7 @@ const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
 const CUTS = 24;
 const TRUNCATIONS = 16;
 
-/** Without recordings named chat or messages that have another format: Cohere's own, and the legacy text completion. */
-const all = recordings(['chat', 'messages'], /^(?!cohere$)/).filter(({ text }) => !/^\s*\{\s*"completion"/.test(text));
+const all = recordedConversations('chat', 'messages');
 const streams = all.filter((one) => one.stream && one.status === 200);
 const whole = all.filter((one) => !one.stream && one.status === 200);
 const SERVED = ['chat', 'messages'] as const;
@@ -60,7 +61,7 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
 
   test('every stream reaches clients of both formats with all of its content', async () => {
     for (const recording of streams) {
-      const recorded = readRecordedStream(formOf(recording), recording.bytes);
+      const recorded = readRecording(recording);
       for (const served of SERVED) {
         for (const usage of served === 'chat' ? USAGES : (['finish'] as const)) {
           const answer = await streamed(recording, served, [recording.bytes], 'close', usage);
@@ -72,8 +73,7 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
 
   test('every whole answer reaches clients of both formats with all of its content, also as a stream', async () => {
     for (const recording of whole) {
-      const form = formOf(recording);
-      const recorded = readRecordedWhole(form, recording.text);
+      const recorded = readRecording(recording);
       for (const served of SERVED) {
         const where = `${recording.id} as ${served}`;
         const answer = await play(recording, served, false, [recording.bytes]);
@@ -134,7 +134,6 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
   test('a stream that breaks off anywhere keeps what was seen and ends in one error', async () => {
     for (const recording of streams) {
       const { bytes } = recording;
-      const form = formOf(recording);
       const positions = exhaustive
         ? cutPositions(bytes, recording.id)
         : [
@@ -151,7 +150,7 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
         for (const [way, [served, ending]] of WAYS_TO_BREAK.entries()) {
           if (turns && turn % WAYS_TO_BREAK.length !== way) continue;
           const kept = bytes.subarray(0, at);
-          const recorded = readRecordedStream(form, kept, ending);
+          const recorded = readRecording(recording, kept, ending);
           const answer = await streamed(recording, served, [kept], ending);
           check(served, answer, recorded, 'finish', `${recording.id} as ${served} ended by ${ending} at ${at}`);
           counted.truncations += 1;
@@ -190,12 +189,8 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
   });
 });
 
-function formOf(recording: Recording): SpokenForm {
-  return recording.api as SpokenForm;
-}
-
 async function play(
-  recording: Recording,
+  recording: RecordedConversation,
   served: ServedForm,
   stream: boolean,
   pieces: readonly Buffer[],
@@ -203,13 +198,13 @@ async function play(
   usage: Usage = 'finish',
 ): Promise<PipelineAnswer> {
   counted.exchanges += 1;
-  const { provider: kind, status, headers } = recording;
+  const { provider: kind, format, status, headers } = recording;
   const more = usage === 'finish' ? {} : { stream_options: { include_usage: usage === 'chunk' } };
-  return playThrough({ served, kind, spoken: formOf(recording), stream, more }, { status, headers, pieces, ending });
+  return playThrough({ served, kind, spoken: format, stream, more }, { status, headers, pieces, ending });
 }
 
 function streamed(
-  recording: Recording,
+  recording: RecordedConversation,
   served: ServedForm,
   pieces: readonly Buffer[],
   ending: Ending = 'close',

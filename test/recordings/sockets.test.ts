@@ -16,19 +16,14 @@ import {
   type ServedForm,
 } from '../../src/testing/clients/served-answer.ts';
 import { type Gateway, type ProviderOptions, startGateway } from '../../src/testing/gateway/gateway.ts';
-import { corpusMissing, type Recording, recordings } from '../../src/testing/recordings/corpus.ts';
+import { corpusMissing } from '../../src/testing/recordings/corpus.ts';
 import { seeded } from '../../src/testing/recordings/cuts.ts';
 import {
-  type Counts,
-  type Ending,
-  type RecordedAnswer,
-  readRecordedStream,
-  readRecordedWhole,
-  type SpokenForm,
-  saysSomething,
-} from '../../src/testing/recordings/recorded-answer.ts';
-import { readGeminiStream, readGeminiWhole } from '../../src/testing/recordings/recorded-gemini.ts';
-import { readResponsesStream, readResponsesWhole } from '../../src/testing/recordings/recorded-responses.ts';
+  type RecordedConversation,
+  readRecording,
+  recordedConversations,
+} from '../../src/testing/recordings/readers.ts';
+import { type Counts, type RecordedAnswer, saysSomething } from '../../src/testing/recordings/recorded-answer.ts';
 import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
@@ -38,12 +33,9 @@ const TRUNCATIONS = exhaustive ? 100 : 20;
 /** Recordings that are played at once. */
 const LANES = 4;
 
-const all = recordings(['chat', 'messages', 'responses', 'generate'], /^(?!cohere$)/)
-  .filter(({ text }) => !/^\s*\{\s*"completion"/.test(text))
+const all = recordedConversations('chat', 'messages', 'responses', 'gemini', 'converse', 'cohere')
   // Shortened by hand: its deltas are another text than its end.
-  .filter(({ id }) => !id.includes('shell-container'))
-  // The receipt of a batch, not an answer.
-  .filter(({ id }) => !id.includes('/generate-batch-'));
+  .filter(({ id }) => !id.includes('shell-container'));
 const answered = all.filter(({ status }) => status === 200);
 const streams = answered.filter(({ stream }) => stream);
 const PATHS = { chat: '/chat/completions', messages: '/messages', responses: '/responses' } as const;
@@ -126,7 +118,7 @@ describe('recorded traffic through sockets', { skip: corpusMissing }, () => {
         const where = `${recording.id} as ${served} ended by ${end} at ${at}`;
         const kept = recording.bytes.subarray(0, at);
         const ending = end === 'close' ? 'close' : 'break';
-        const recorded = readStream(recording, kept, ending);
+        const recorded = readRecording(recording, kept, ending);
         const seen = await ask(key, recording, served, true, { truncateAt: at, end });
         counted.truncations += 1;
         if (seen.status !== 200) {
@@ -155,7 +147,7 @@ describe('recorded traffic through sockets', { skip: corpusMissing }, () => {
 
   async function ask(
     key: string,
-    recording: Recording,
+    recording: RecordedConversation,
     served: ServedForm,
     stream: boolean,
     more: Answer,
@@ -220,16 +212,19 @@ function keyOf(at: number): string {
   return `r${at}`;
 }
 
-/** The vendor's own kind where there is one, so that its quirks are known; the bare form otherwise. */
-function providerOf({ provider, api }: Recording): ProviderOptions {
-  const own = KINDS.find((kind) => kind.id === provider && kind.speaks === api);
-  if (api === 'generate') return { kind: 'gemini' };
-  // Of those that speak several forms each recording is of one.
-  return { kind: own === undefined || own.alsoSpeaks !== undefined ? api : own.id };
+/** The vendor's own kind if there is one, so that its quirks are known; the bare format otherwise. */
+function providerOf({ provider, format }: RecordedConversation): ProviderOptions {
+  if (format === 'gemini' || format === 'converse') return { kind: format };
+  const own = KINDS.find((kind) => kind.id === provider && kind.speaks === format);
+  // Of services that speak several formats each recording is of one.
+  return { kind: own === undefined || own.alsoSpeaks !== undefined ? format : own.id };
 }
 
 /** Runs over recordings, some at a time; those of one recording one after the other. */
-async function each(list: readonly Recording[], run: (recording: Recording, key: string) => Promise<void>) {
+async function each(
+  list: readonly RecordedConversation[],
+  run: (recording: RecordedConversation, key: string) => Promise<void>,
+) {
   const waiting = [...list];
   const lane = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
@@ -237,23 +232,6 @@ async function each(list: readonly Recording[], run: (recording: Recording, key:
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
-}
-
-function formOf(recording: Recording): SpokenForm {
-  return recording.api as SpokenForm;
-}
-
-function readRecording(recording: Recording): RecordedAnswer {
-  if (recording.stream) return readStream(recording, recording.bytes);
-  if (recording.api === 'responses') return readResponsesWhole(recording.text);
-  if (recording.api === 'generate') return readGeminiWhole(recording.text);
-  return readRecordedWhole(formOf(recording), recording.text);
-}
-
-function readStream(recording: Recording, bytes: Buffer, ending: Ending = 'close'): RecordedAnswer {
-  if (recording.api === 'responses') return readResponsesStream(bytes, ending);
-  if (recording.api === 'generate') return readGeminiStream(bytes, ending);
-  return readRecordedStream(formOf(recording), bytes, ending);
 }
 
 /** An answer without what differs from request to request. */

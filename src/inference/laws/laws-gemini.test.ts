@@ -84,7 +84,7 @@ for (const served of ['chat', 'messages'] as const) {
         const headers = { 'content-type': stream ? 'text/event-stream' : 'application/json' };
         const seen = await playThrough(asked, { headers, pieces: cutBytes(bytes, positions) });
         const told = stream ? readServedStream(served, seen.text, 'finish') : readServedWhole(served, seen.text);
-        const recorded = stream ? readGeminiStream(bytes) : readGeminiWhole(bytes.toString());
+        const recorded = stream ? readGeminiStream(bytes, 'close') : readGeminiWhole(bytes.toString());
         assertServed(served, told, recorded, served);
 
         const history = [{ role: 'user', content: 'hi' }, ...historyOf(served, seen, stream)];

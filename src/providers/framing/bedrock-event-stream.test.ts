@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import fc from 'fast-check';
 import { awsMessage, corpusMissing, recordings } from '../../testing/recordings/corpus.ts';
-import { awsBorders, readAwsMessages } from '../../testing/recordings/recorded-families.ts';
+import { awsBorders, readAwsMessages } from '../../testing/recordings/recorded-converse.ts';
 import { converseFraming, eventStreamReady, invokeFraming } from './bedrock-event-stream.ts';
 import type { Framing } from './framing.ts';
 

@@ -1,10 +1,7 @@
 /**
  * The content of a recorded response, read from its bytes on the wire, whole or truncated: the expectation for the gateway's
- * response. Lenient, since services deviate from their own formats. It shares no
- * code with `src/formats` and `src/http`.
+ * response. Lenient, since services deviate from their own formats. It shares no code with `src/formats` and `src/http`.
  */
-
-export type SpokenForm = 'chat' | 'messages';
 
 /** Tokens; `input` is everything read, from a cache or not, `output` everything written, reasoning included. */
 export interface Counts {
@@ -63,10 +60,6 @@ type Json = any;
 /** How a stream's connection ended: in order, or broken, which loses the event that no blank line has ended. */
 export type Ending = 'close' | 'break';
 
-export function readRecordedStream(form: SpokenForm, bytes: Buffer, ending: Ending = 'close'): RecordedAnswer {
-  return readStreamWith(form === 'chat' ? new ChatReading() : new MessagesReading(), bytes, ending);
-}
-
 export function readStreamWith(reader: Reading, bytes: Buffer, ending: Ending): RecordedAnswer {
   const { events, rest, stray } = eventsIn(bytes.toString('utf8'));
   for (const data of events) if (!reader.over) reader.read(data);
@@ -74,10 +67,6 @@ export function readStreamWith(reader: Reading, bytes: Buffer, ending: Ending): 
   if (ending === 'close' && stray.includes('"error"') && !reader.over) reader.fail();
   if (!reader.over && (ending === 'break' || !reader.finished)) reader.fail();
   return reader.answer();
-}
-
-export function readRecordedWhole(form: SpokenForm, text: string): RecordedAnswer {
-  return readWholeWith(form === 'chat' ? new ChatReading() : new MessagesReading(), text);
 }
 
 export function readWholeWith(reader: Reading, text: string): RecordedAnswer {
@@ -155,7 +144,7 @@ export abstract class Reading {
   }
 }
 
-class ChatReading extends Reading {
+export class ChatReading extends Reading {
   private readonly keys = new Map<RecordedCall, unknown>();
 
   read(data: string): void {
@@ -250,7 +239,7 @@ function plainReasoning(message: Json, details: Json[]): string {
   return plain || details.map((detail) => detail.text ?? detail.summary ?? '').join('');
 }
 
-class MessagesReading extends Reading {
+export class MessagesReading extends Reading {
   private readonly open = new Map<number, RecordedCall | null>();
   private counts: Json = {};
   private started = false;

@@ -1,12 +1,13 @@
 /**
- * What a recorded answer of Gemini (Google's own service and Vertex AI) says, read from its bytes, whole or cut off: the
- * expectation that a gateway's answer is held against. It shares no code with `src/formats` and `src/http`.
+ * The content of a recorded response of Gemini (Google's own service and Vertex AI), read from its bytes, whole or truncated. It
+ * shares no code with `src/formats` and `src/http`.
  */
 import { readServerSentEvents } from './corpus.ts';
 import {
   type Ending,
   exactText,
   parsedExactly,
+  Reading,
   type RecordedAnswer,
   type RecordedCall,
   type RecordedChoice,
@@ -19,36 +20,30 @@ type Json = any;
 const REFUSALS =
   /^(SAFETY|RECITATION|BLOCKLIST|PROHIBITED_CONTENT|SPII|LANGUAGE|IMAGE_SAFETY|IMAGE_PROHIBITED_CONTENT|IMAGE_RECITATION)$/;
 
-/** The form has no end marker: an answer is complete when each candidate has its reason and the connection ended in order. */
-export function readGeminiStream(bytes: Buffer, ending: Ending = 'close'): RecordedAnswer {
-  const reading = new Reading();
+/** The format has no end marker: a response is complete if each candidate has a finish reason and the connection ended in order. */
+export function readGeminiStream(bytes: Buffer, ending: Ending): RecordedAnswer {
+  const reading = new GeminiReading();
   const text = bytes.toString('utf8').replace(/^\ufeff/, '');
-  // Behind a break the event that no blank line has ended is lost.
+  // A broken connection loses the event that no blank line has ended.
   const end = Math.max(text.lastIndexOf('\n\n') + 2, text.lastIndexOf('\r\n\r') + 3);
-  const told = ending === 'close' ? text : text.slice(0, end);
-  for (const { data } of readServerSentEvents(told)) {
-    if (reading.failed || data === '') continue;
-    reading.read(data);
+  const kept = ending === 'close' ? text : text.slice(0, end);
+  for (const { data } of readServerSentEvents(kept)) {
+    if (!reading.over && data !== '') reading.read(data);
   }
-  const stray = told.split(/\r\n|\n|\r/).filter((line) => line !== '' && !/^(:|(data|event|id|retry)(:|$))/.test(line));
-  if (/"error"/.test(stray.join('\n'))) reading.failed = true;
-  return reading.answer(ending === 'close');
+  const stray = kept.split(/\r\n|\n|\r/).filter((line) => line !== '' && !/^(:|(data|event|id|retry)(:|$))/.test(line));
+  if (/"error"/.test(stray.join('\n')) || ending === 'break') reading.fail();
+  return reading.answer();
 }
 
 export function readGeminiWhole(text: string): RecordedAnswer {
-  const reading = new Reading();
+  const reading = new GeminiReading();
   reading.read(text);
-  return reading.answer(true);
+  return reading.answer();
 }
 
-class Reading {
-  failed = false;
-  private readonly choices: RecordedChoice[] = [];
+class GeminiReading extends Reading {
   private readonly pending = new Map<RecordedCall, Json>();
-  private blocked: string | undefined;
-  private usage: RecordedAnswer['usage'] = null;
-  private counted = 0;
-  private other = false;
+  private blocked = false;
   private slip = false;
 
   read(data: string): void {
@@ -58,46 +53,39 @@ class Reading {
       value = JSON.parse(data);
       exact = parsedExactly(data);
     } catch {
-      this.failed = true;
+      this.fail();
       return;
     }
     if (value.error) {
-      this.failed = true;
+      this.fail();
       return;
     }
     (value.candidates ?? []).forEach((candidate: Json, at: number) => {
       this.take(candidate, exact.candidates[at]);
     });
-    if (value.promptFeedback && !value.candidates?.length) this.blocked = value.promptFeedback.blockReason ?? 'BLOCKED';
+    if (value.promptFeedback && !value.candidates?.length) this.blocked = true;
     this.count(value.usageMetadata);
   }
 
-  answer(closed: boolean): RecordedAnswer {
+  readWhole(_value: Json, text: string): void {
+    this.read(text);
+  }
+
+  override answer(): RecordedAnswer {
     for (const [call, input] of this.pending) call.arguments = exactText(input);
     const { choices, usage, other } = this;
-    if (this.blocked !== undefined && choices.length === 0) {
-      choices.push({ text: '', reasoning: '', refusal: '', calls: [], finish: 'content_filter' });
-    }
+    if (this.blocked && choices.length === 0) this.choice(0).finish = 'content_filter';
     const finished = choices.length > 0 && choices.every(({ finish }) => finish !== null);
-    const answer = {
-      complete: closed && finished && !this.failed,
-      choices,
-      usage,
-      uncounted: this.letters() - this.counted,
-      other,
-    };
+    const complete = finished && !this.failed;
+    const answer = { complete, choices, usage, uncounted: this.letters() - this.counted, other };
     const refused = choices.some(({ finish }) => finish === 'content_filter');
     const silent = !saysSomething(answer) && !other && !refused;
-    if (silent && (this.slip || ((usage?.output ?? 0) === 0 && choices[0]?.finish !== 'length')))
-      answer.complete = false;
-    return answer;
+    const failed = this.slip || ((usage?.output ?? 0) === 0 && choices[0]?.finish !== 'length');
+    return silent && failed ? { ...answer, complete: false } : answer;
   }
 
   private take(candidate: Json, exact: Json): void {
-    const index = candidate.index ?? 0;
-    while (this.choices.length <= index)
-      this.choices.push({ text: '', reasoning: '', refusal: '', calls: [], finish: null });
-    const choice = this.choices[index]!;
+    const choice = this.choice(candidate.index ?? 0);
     (candidate.content?.parts ?? []).forEach((part: Json, at: number) => {
       this.takePart(choice, part, exact.content.parts[at]);
     });
@@ -139,7 +127,8 @@ class Reading {
     this.counted = this.letters();
   }
 
-  private letters(): number {
+  /** Arguments are not counted: they are complete only at the end. */
+  protected override letters(): number {
     return this.choices
       .flatMap(({ text, reasoning, calls }) => [text, reasoning, ...calls.map(({ name }) => name)])
       .join('').length;

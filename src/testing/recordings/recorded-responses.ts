@@ -1,26 +1,11 @@
 /**
- * What a recorded answer of a service that speaks the responses form says, read from its bytes, whole or cut off: the
- * expectation that a gateway's answer is held against. It shares no code with `src/formats`.
+ * The content of a recorded response in the responses format, read from its bytes, whole or truncated. It shares no code with
+ * `src/formats`.
  */
-import {
-  type Ending,
-  Reading,
-  type RecordedAnswer,
-  type RecordedCall,
-  readStreamWith,
-  readWholeWith,
-} from './recorded-answer.ts';
+import { Reading, type RecordedCall } from './recorded-answer.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a reader of foreign JSON
 type Json = any;
-
-export function readResponsesStream(bytes: Buffer, ending: Ending = 'close'): RecordedAnswer {
-  return readStreamWith(new ResponsesReading(), bytes, ending);
-}
-
-export function readResponsesWhole(text: string): RecordedAnswer {
-  return readWholeWith(new ResponsesReading(), text);
-}
 
 const DELTAS: Record<string, 'text' | 'refusal' | 'reasoning'> = {
   'response.output_text.delta': 'text',
@@ -29,7 +14,7 @@ const DELTAS: Record<string, 'text' | 'refusal' | 'reasoning'> = {
   'response.reasoning_summary_text.delta': 'reasoning',
 };
 
-class ResponsesReading extends Reading {
+export class ResponsesReading extends Reading {
   private started = false;
   /** What was told so far, by output, place and number. */
   private readonly told = new Map<string, string>();
