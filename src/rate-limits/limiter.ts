@@ -4,10 +4,10 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { LeaseWaitQueue, PATIENCE_MS } from './lease-wait-queue.ts';
 import { type RateLimit, type RateRefusal, windowId } from './limits.ts';
 import { RateLimitHold } from './rate-limit-hold.ts';
 import { askRates, type RateAnswer, type RateWish, removeEnded, returnRates } from './store.ts';
-import { PATIENCE_MS, WaitingLine } from './waiting-line.ts';
 import { RateWindow, RateWindows } from './window.ts';
 
 export interface LimiterOptions {
@@ -35,7 +35,7 @@ export class Limiter {
   readonly #windows = new Map<string, RateWindow>();
   /** By the limits of a caller: all requests of a caller share one array. */
   readonly #byLimits = new WeakMap<readonly RateLimit[], RateWindows>();
-  readonly #line: WaitingLine;
+  readonly #queue: LeaseWaitQueue;
   /** Windows whose idle lease is being returned, including those that answer a recall with nothing to return. */
   readonly #returning = new Set<RateWindow>();
   #giving: Promise<void> | undefined;
@@ -47,7 +47,7 @@ export class Limiter {
     const { changes, clock, patienceMs = PATIENCE_MS } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#line = new WaitingLine((wishes) => this.#ask(wishes), clock, patienceMs);
+    this.#queue = new LeaseWaitQueue((wishes) => this.#ask(wishes), clock, patienceMs);
     changes.subscribe(RECALL, (id) => this.#heard(id, (window) => this.#recalled(window)));
     changes.subscribe(RETURN, (id) => this.#heard(id, (window) => this.#returned(window)));
     this.#sweeper = clock.timer(SWEEP_MS, () => void this.#sweep());
@@ -92,7 +92,7 @@ export class Limiter {
     amount: number,
     taken: () => void,
   ): RateRefusal | Promise<RateRefusal | undefined> {
-    return this.#line.wait(windows, amount, taken);
+    return this.#queue.wait(windows, amount, taken);
   }
 
   /** @internal Adds usage beyond the hold, or returns the unused part of it (negative `amount`). */
@@ -102,7 +102,7 @@ export class Limiter {
     for (const window of windows) {
       window.taken += amount;
       if (amount >= 0) continue;
-      if (window.blocked) this.#line.signal();
+      if (window.blocked) this.#queue.signal();
       else if (window.contestedUntil > now) this.#giveBack(window);
     }
   }
@@ -173,7 +173,7 @@ export class Limiter {
   #returned(window: RateWindow): void {
     window.emptyUntil = 0;
     window.askAt = 0;
-    if (window.blocked) this.#line.signal();
+    if (window.blocked) this.#queue.signal();
   }
 
   #giveBack(window: RateWindow): void {

@@ -5,7 +5,7 @@
 import type { Caller } from '../access/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
-import type { Question } from './filter/store.ts';
+import type { Question } from './filter.sql.ts';
 import type { ResourceType } from './protocol/attributes.ts';
 import type { Condition } from './protocol/condition.ts';
 import { notFound } from './protocol/fault.ts';

@@ -3,15 +3,14 @@ import { nanoFromPrice } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import { type Charge, chargeIn } from './budget.ts';
 import { type Generation, unansweredRow } from './generation.ts';
-import type { Attempt } from './index.ts';
-import type { Entry, Intent, Progress } from './record.ts';
+import type { Attempt, Entry, Intent, Progress } from './record.ts';
 import { encodeRow } from './row.ts';
 
 /** Generated UTF-8 bytes per token, if the upstream reported no usage. */
 const BYTES_PER_TOKEN = 4;
 
 /** Estimated tokens of `bytes` of text. */
-export function tokensOfBytes(bytes: number): number {
+function tokensOfBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 

@@ -39,7 +39,7 @@ export interface GuardrailMark {
 }
 
 /** Counts that GET /generation shows in addition to tokens; absent means none. */
-export interface MediaCounts {
+interface MediaCounts {
   promptMedia?: number;
   promptAudio?: number;
   completionMedia?: number;

@@ -7,7 +7,7 @@
 import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
 import type { Journal, Segment } from './journal.ts';
-import { Lines } from './lines.ts';
+import { RecordBuffer } from './record-buffer.ts';
 
 interface WaitingIntent<Begun = unknown> {
   json: string;
@@ -24,7 +24,7 @@ export type Written = (segment: Segment | undefined, offset: number) => void;
 interface WaitingRow {
   head: string;
   row: string;
-  /** Offset among the lines. */
+  /** Offset among the records. */
   start: number;
   written: Written;
 }
@@ -33,7 +33,7 @@ export class GroupCommit {
   readonly #journal: Journal;
   readonly #log: Log;
   readonly #endOfTurn: EndOfTurn;
-  readonly #lines = new Lines();
+  readonly #records = new RecordBuffer();
   #intents: WaitingIntent[] = [];
   #rows: WaitingRow[] = [];
 
@@ -52,7 +52,7 @@ export class GroupCommit {
     this.#journal.recover();
     return new Promise((resolve, reject) => {
       this.#arm();
-      this.#lines.add('I', json);
+      this.#records.add('I', json);
       this.#intents.push({ json, wanted, begin, resolve, reject } as WaitingIntent);
     });
   }
@@ -63,7 +63,7 @@ export class GroupCommit {
    */
   settled(head: string, row: string, written: Written): void {
     this.#arm();
-    this.#rows.push({ head, row, start: this.#lines.add('S', head, row), written });
+    this.#rows.push({ head, row, start: this.#records.add('S', head, row), written });
   }
 
   /** Ends the turn now. Do not call it from code that cancels requests: a request whose intent is written continues. */
@@ -73,7 +73,7 @@ export class GroupCommit {
     this.#rows = [];
     const { segment, refusal } = this.#write(rows, intents);
     // Callbacks may add records for the next write.
-    this.#lines.clear();
+    this.#records.clear();
     const offset = this.#journal.lastStart;
     // Answers first: their clients have waited longer.
     for (const row of rows) this.#tell(row, segment, offset + row.start);
@@ -92,15 +92,15 @@ export class GroupCommit {
       if (intent.wanted()) wanted.push(intent);
       else intent.resolve(undefined);
     }
-    if (wanted.length < all.length) this.#setLines(this.#rows, wanted);
+    if (wanted.length < all.length) this.#setRecords(this.#rows, wanted);
     return wanted;
   }
 
-  /** Rebuilds the lines from `rows` and `intents` only. */
-  #setLines(rows: readonly WaitingRow[], intents: readonly WaitingIntent[]): void {
-    this.#lines.clear();
-    for (const waiting of rows) waiting.start = this.#lines.add('S', waiting.head, waiting.row);
-    for (const intent of intents) this.#lines.add('I', intent.json);
+  /** Rebuilds the records from `rows` and `intents` only. */
+  #setRecords(rows: readonly WaitingRow[], intents: readonly WaitingIntent[]): void {
+    this.#records.clear();
+    for (const waiting of rows) waiting.start = this.#records.add('S', waiting.head, waiting.row);
+    for (const intent of intents) this.#records.add('I', intent.json);
   }
 
   /** `refusal` applies to the intents. */
@@ -108,14 +108,14 @@ export class GroupCommit {
     let refusal: unknown;
     if (intents.length > 0) {
       try {
-        return { segment: this.#journal.appendLines(this.#lines), refusal };
+        return { segment: this.#journal.appendRecords(this.#records), refusal };
       } catch (cause) {
         refusal = cause;
-        this.#setLines(rows, []);
+        this.#setRecords(rows, []);
       }
     }
     // Settled records describe what has already happened, so they are written even where an intent may not be.
-    const segment = rows.length === 0 ? undefined : this.#journal.appendLinesAnyway(this.#lines);
+    const segment = rows.length === 0 ? undefined : this.#journal.appendRecordsAnyway(this.#records);
     return { segment, refusal };
   }
 

@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { systemClock } from '../base/clock.ts';
 import { TestClock, until } from '../testing/clock/clock.ts';
 import { Journal, type JournalFiles, type JournalOptions } from './journal.ts';
-import { Lines } from './lines.ts';
+import { RecordBuffer } from './record-buffer.ts';
 import { type ScannedRecord, scanSegment } from './scan.ts';
 
 function folder(t: TestContext): string {
@@ -33,10 +33,10 @@ async function records(directory: string): Promise<ScannedRecord[]> {
   return found;
 }
 
-function linesOf(...jsons: string[]): Lines {
-  const lines = new Lines();
-  for (const json of jsons) lines.add('I', json);
-  return lines;
+function recordsOf(...jsons: string[]): RecordBuffer {
+  const records = new RecordBuffer();
+  for (const json of jsons) records.add('I', json);
+  return records;
 }
 
 const texts = (found: ScannedRecord[]) => found.map((record) => record.json);
@@ -200,11 +200,11 @@ test('if a batch of records does not fit completely, a replay sees none of them'
   const clock = new TestClock();
   const disk = new SmallDisk(8_100);
   const journal = journalIn(directory, { clock, files: disk });
-  const four = linesOf('["a"]', '["b"]', '["c"]', '["d"]');
+  const four = recordsOf('["a"]', '["b"]', '["c"]', '["d"]');
   disk.room = (four.length * 3) / 4;
-  assert.throws(() => journal.appendLines(four), { status: 503 });
+  assert.throws(() => journal.appendRecords(four), { status: 503 });
   assert.deepEqual(await records(directory), []);
-  assert.ok(journal.appendLinesAnyway(linesOf('["a"]', '["b"]')));
+  assert.ok(journal.appendRecordsAnyway(recordsOf('["a"]', '["b"]')));
   assert.deepEqual(texts(await records(directory)), ['["a"]', '["b"]']);
   await journal.close(true);
 });

@@ -10,8 +10,8 @@ import * as nodeFiles from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
-import { Lines } from './lines.ts';
 import type { RecordKind } from './record.ts';
+import { RecordBuffer } from './record-buffer.ts';
 
 /** The file operations that fail on a full or broken disk; replaced in tests. */
 export interface JournalFiles {
@@ -51,7 +51,7 @@ const RETRY_MS = 100;
 /** Free space that must be available before the journal counts as writable. */
 const PROBE_BYTES = 64 * 1024;
 
-export function segmentName(number: number): string {
+function segmentName(number: number): string {
   return `${String(number).padStart(8, '0')}.log`;
 }
 
@@ -72,7 +72,7 @@ export class Journal {
   readonly #syncMs: number;
   readonly #ballast: Buffer;
   /** Buffer for single records. */
-  readonly #single = new Lines();
+  readonly #single = new RecordBuffer();
   #current: Segment;
   #unsynced = new Set<Segment>();
   #timer: Timer | undefined;
@@ -110,14 +110,14 @@ export class Journal {
    * Appends a record that must be written before a dispatch. Throws GatewayError 503 (retryable) if it is not written.
    */
   append(kind: RecordKind, json: string): Segment {
-    return this.appendLines(this.#alone(kind, json));
+    return this.appendRecords(this.#alone(kind, json));
   }
 
   /** The same for several records in one write, all or none; each is a use of the segment. */
-  appendLines(lines: Lines): Segment {
+  appendRecords(records: RecordBuffer): Segment {
     this.recover();
     try {
-      return this.#write(lines);
+      return this.#write(records);
     } catch (cause) {
       this.#failed(cause as Error);
       throw unavailable(cause);
@@ -126,14 +126,14 @@ export class Journal {
 
   /** Appends a record of something that has already happened, using the ballast if needed; undefined if impossible. */
   appendAnyway(kind: RecordKind, json: string): Segment | undefined {
-    return this.appendLinesAnyway(this.#alone(kind, json));
+    return this.appendRecordsAnyway(this.#alone(kind, json));
   }
 
   /** The same for several records in one write. */
-  appendLinesAnyway(lines: Lines): Segment | undefined {
+  appendRecordsAnyway(records: RecordBuffer): Segment | undefined {
     for (;;) {
       try {
-        return this.#write(lines);
+        return this.#write(records);
       } catch (cause) {
         this.#failed(cause as Error);
         if (!this.#dropBallast()) return undefined;
@@ -194,13 +194,13 @@ export class Journal {
     this.#dropBallast();
   }
 
-  #alone(kind: RecordKind, json: string): Lines {
+  #alone(kind: RecordKind, json: string): RecordBuffer {
     this.#single.clear();
     this.#single.add(kind, json);
     return this.#single;
   }
 
-  #write({ bytes, length, count }: Lines): Segment {
+  #write({ bytes, length, count }: RecordBuffer): Segment {
     if (this.#closed) throw new Error('the journal is closed');
     if (this.#current.end > 0 && this.#current.end + length > this.#segmentBytes) this.#rotate();
     const segment = this.#current;

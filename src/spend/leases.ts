@@ -1,15 +1,15 @@
 /**
  * Leases of budgets: the amount that this process may spend without a query. A reservation that the leases cover is
- * made at once; otherwise it queues (`waiting-line.ts`). It is refused if spend leaves no room, or if nothing is
+ * made at once; otherwise it queues (`lease-wait-queue.ts`). It is refused if spend leaves no room, or if nothing is
  * returned in time.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Nano } from '../base/money.ts';
 import { type Budget, type Charge, chargeIn, type Refusal } from './budget.ts';
+import { LEASE_LIMITS, type LeaseLimits, type LeaseStore, LeaseWaitQueue } from './lease-wait-queue.ts';
 import type { Taken } from './record.ts';
 import { HeldReservation } from './reservation.ts';
 import type { LeaseWish } from './store.ts';
-import { LEASE_LIMITS, type LeaseDesk, type LeaseLimits, WaitingLine } from './waiting-line.ts';
 import { BudgetWindow, hopeless, type Part } from './window.ts';
 
 const CONTESTED_MS = 1_000;
@@ -20,17 +20,17 @@ export class Leases {
   /** A database answer was lost: the leases must be read again. */
   uncertain = false;
 
-  readonly #desk: LeaseDesk;
+  readonly #store: LeaseStore;
   readonly #clock: Clock;
   readonly #byBudget = new WeakMap<Budget, BudgetWindow>();
-  readonly #line: WaitingLine;
+  readonly #queue: LeaseWaitQueue;
   #returning = new Set<BudgetWindow>();
   #giving = false;
 
-  constructor(desk: LeaseDesk, clock: Clock, limits: LeaseLimits = LEASE_LIMITS) {
-    this.#desk = desk;
+  constructor(store: LeaseStore, clock: Clock, limits: LeaseLimits = LEASE_LIMITS) {
+    this.#store = store;
     this.#clock = clock;
-    this.#line = new WaitingLine(desk, clock, limits, () => {
+    this.#queue = new LeaseWaitQueue(store, clock, limits, () => {
       this.uncertain = true;
     });
   }
@@ -51,7 +51,7 @@ export class Leases {
     if (covered) return this.#hold(parts, bound);
     const refusal = hopeless(parts);
     if (refusal !== undefined) return refusal;
-    return this.#line.wait(parts, () => this.#hold(parts, bound), 'last');
+    return this.#queue.wait(parts, () => this.#hold(parts, bound), 'last');
   }
 
   #hold(parts: readonly Part[], bound: Charge): HeldReservation {
@@ -73,7 +73,7 @@ export class Leases {
       return true;
     };
     if (extra.every(({ window, nano }) => nano === 0n || (!window.blocked && window.covers(nano)))) return grow();
-    return hopeless(extra) ?? this.#line.wait(extra, grow, 'first');
+    return hopeless(extra) ?? this.#queue.wait(extra, grow, 'first');
   }
 
   /** @internal Replaces the held parts by the actual cost; a cost of zero releases them. */
@@ -89,7 +89,7 @@ export class Leases {
         taken.push({ windowId: window.id, nano: costNano, forcedNano });
       if (nano === 0n) continue;
       window.progressAt = now;
-      if (window.blocked) this.#line.signal();
+      if (window.blocked) this.#queue.signal();
       if (window.contestedUntil > now) this.#giveBack(window);
     }
     return taken;
@@ -121,7 +121,7 @@ export class Leases {
     if (window === undefined || !window.blocked) return;
     window.askAgainAt = 0;
     window.progressAt = this.#clock.monotonic();
-    this.#line.signal();
+    this.#queue.signal();
   }
 
   /** Returns leases of windows that have ended or were unused for five minutes, and drops empty windows. */
@@ -145,7 +145,7 @@ export class Leases {
       window.lease = (held.get(window.id) ?? 0n) + window.forced - window.leaving;
     }
     this.uncertain = false;
-    this.#line.signal();
+    this.#queue.signal();
     const forgotten = [...held].filter(([id, nano]) => nano > 0n && !this.windows.has(id));
     return forgotten.map(([id, nano]) => returning(id, nano));
   }
@@ -177,7 +177,7 @@ export class Leases {
     while (this.#returning.size > 0) {
       // Everything settled in this turn is returned together, after local waiters were served.
       await Promise.resolve();
-      this.#line.serve();
+      this.#queue.serve();
       const windows = [...this.#returning].filter((window) => window.idle > 0n);
       this.#returning.clear();
       if (windows.length > 0) await this.#giveNow(windows);
@@ -188,14 +188,14 @@ export class Leases {
   async #giveNow(windows: readonly BudgetWindow[]): Promise<void> {
     const wishes = windows.map((window) => returning(window.id, window.takeIdle()));
     try {
-      await this.#desk.ask(wishes);
+      await this.#store.ask(wishes);
     } catch {
       // Leases that were not returned reappear when they are read from the database.
       this.uncertain = true;
     }
     for (const [index, window] of windows.entries()) window.leaving -= wishes[index]!.backNano;
     // Without this announcement the other processes still ask again periodically.
-    await this.#desk.announceReturn(windows.map((window) => window.id)).catch(() => {});
+    await this.#store.announceReturn(windows.map((window) => window.id)).catch(() => {});
   }
 }
 

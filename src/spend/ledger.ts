@@ -10,7 +10,7 @@ import type { Database } from '../storage/database.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { Journal, Segment } from './journal.ts';
 import type { Leases } from './leases.ts';
-import { addMonths, isMonthMissing } from './months/store.ts';
+import { addPartitions, isPartitionMissing } from './partitions/store.ts';
 import { decodeSettled, type Entry, encodeSettled, settledHead } from './record.ts';
 import { scanSegment } from './scan.ts';
 import { enterGenerations } from './store.ts';
@@ -36,7 +36,7 @@ export const LEDGER_LIMITS: LedgerLimits = {
 /** Time within which settled rows are in the database, as long as the database keeps up. */
 export const ENTERED_WITHIN_MS = 2 * LEDGER_LIMITS.flushMs;
 
-export interface LedgerParts {
+interface LedgerParts {
   database: Database;
   processId: string;
   journal: Journal;
@@ -53,7 +53,7 @@ interface Pending extends Entry {
 }
 
 /** A position in the journal. */
-interface Place {
+interface JournalPosition {
   segment: number;
   offset: number;
 }
@@ -64,7 +64,7 @@ export class Ledger {
   readonly #parts: LedgerParts;
   #queue: Pending[] = [];
   /** From this position on, the settled records of the journal are not in memory. */
-  #spilled: Place | undefined;
+  #spilled: JournalPosition | undefined;
   #timer: Timer | undefined;
   #flushing: Promise<boolean> | undefined;
   #last: Promise<unknown> = Promise.resolve();
@@ -116,8 +116,8 @@ export class Ledger {
     else if (this.#timer === undefined) this.#schedule(limits.flushMs);
   }
 
-  #spill(place: Place): void {
-    this.#spilled ??= place;
+  #spill(position: JournalPosition): void {
+    this.#spilled ??= position;
     if (this.#timer === undefined) this.#schedule(this.#parts.limits.flushMs);
   }
 
@@ -190,7 +190,7 @@ export class Ledger {
     }
   }
 
-  async #flushSpilled(from: Place): Promise<void> {
+  async #flushSpilled(from: JournalPosition): Promise<void> {
     const { journal } = this.#parts;
     const segment = journal.segments.get(from.segment);
     let offset = from.offset;
@@ -266,8 +266,8 @@ async function enterOnce(database: Database, processId: string, entries: readonl
   try {
     return await enter();
   } catch (error) {
-    if (!isMonthMissing(error)) throw error;
-    await addMonths(database, new Set(entries.map(({ row }) => monthOf(row))));
+    if (!isPartitionMissing(error)) throw error;
+    await addPartitions(database, new Set(entries.map(({ row }) => monthOf(row))));
     return enter();
   }
 }

@@ -3,10 +3,10 @@ import { type Nano, usdFromNano } from '../base/money.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import { type Budget, MAX_LIMIT_USD, windowStart } from './budget.ts';
-import type { BudgetState, Spend } from './index.ts';
+import type { BudgetState, Spend } from './contract.ts';
 import { BudgetsEnvelope, CreditsEnvelope } from './schema.ts';
 
-export interface SpendOperationParts<C> {
+interface SpendOperationParts<C> {
   /** Called while handling a request. */
   spend(): Spend;
   /** Every budget that applies to a request of this caller. */

@@ -2,9 +2,9 @@
 import type { Nano } from '../base/money.ts';
 import type { Database, Queryable } from '../storage/database.ts';
 import { type Budget, INTERVALS, type Interval, windowEnd, windowId } from './budget.ts';
-import { countedIn } from './counted/store.ts';
+import type { BudgetState, KeyUsage, Viewer } from './contract.ts';
 import type { Generation } from './generation.ts';
-import type { BudgetState, KeyUsage, Viewer } from './index.ts';
+import { guardrailTotals } from './guardrail-totals.sql.ts';
 import { GONE_MS } from './processes/store.ts';
 import { decodeRow } from './row.ts';
 import { generationById, windowStates } from './store.ts';
@@ -57,7 +57,7 @@ export async function readBudgetStates(
 ): Promise<BudgetState[]> {
   const idOf = (budget: Budget) => windowId(budget.scope, budget.scopeId, budget.interval, nowMs);
   const states = await windowStates(database, budgets.map(idOf), nowMs - GONE_MS);
-  const counted = await countedIn(
+  const counted = await guardrailTotals(
     database,
     budgets.map((budget) => ({ windowId: idOf(budget), spentBy: budget.spentBy })),
   );

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { SAMPLE_USAGE, sampleAccepted, sampleAttempt } from '../testing/laws/spend-samples.ts';
-import { Lines } from './lines.ts';
 import {
   decodeAttempt,
   decodeIntent,
@@ -15,12 +14,13 @@ import {
   type RecordKind,
   unframe,
 } from './record.ts';
+import { RecordBuffer } from './record-buffer.ts';
 
 /** The bytes of one record. */
 function line(kind: RecordKind, json: string): Buffer {
-  const lines = new Lines();
-  lines.add(kind, json);
-  return Buffer.from(lines.bytes.subarray(0, lines.length));
+  const records = new RecordBuffer();
+  records.add(kind, json);
+  return Buffer.from(records.bytes.subarray(0, records.length));
 }
 
 const text = fc.string({ unit: 'binary', maxLength: 20 });
@@ -65,18 +65,18 @@ test('a record with any byte missing or changed is not accepted', () => {
 });
 
 test('records written together equal those that were added, at the returned offsets', () => {
-  const lines = new Lines();
+  const records = new RecordBuffer();
   const texts = ['["a"]', JSON.stringify(['ä\ud83d\ude00'.repeat(40_000)]), '["last"]'];
-  const starts = texts.map((json) => lines.add('S', json));
-  assert.equal(lines.count, 3);
-  const ends = [...starts.slice(1), lines.length];
-  const read = starts.map((start, index) => unframe(lines.bytes.toString('utf8', start, ends[index]! - 1)));
+  const starts = texts.map((json) => records.add('S', json));
+  assert.equal(records.count, 3);
+  const ends = [...starts.slice(1), records.length];
+  const read = starts.map((start, index) => unframe(records.bytes.toString('utf8', start, ends[index]! - 1)));
   assert.deepEqual(
     read,
     texts.map((json) => ({ kind: 'S', json })),
   );
-  lines.clear();
-  assert.deepEqual([lines.count, lines.length, lines.add('P', '[]')], [0, 0, 0]);
+  records.clear();
+  assert.deepEqual([records.count, records.length, records.add('P', '[]')], [0, 0, 0]);
 });
 
 test('an intent of an earlier version is read with empty values for what it does not know', () => {

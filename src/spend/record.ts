@@ -1,12 +1,12 @@
 /**
- * The records of a journal, one per line (`lines.ts` writes them). A line torn by a crash fails its checksum.
+ * The records of a journal, one per line (`record-buffer.ts` writes them). A line torn by a crash fails its checksum.
  * The row of a settled record is the text of `row.ts`.
  */
 import { crc32 } from 'node:zlib';
+import type { Nano, Price } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Charge } from './budget.ts';
 import { type Accepted, acceptedFrom } from './generation.ts';
-import type { Attempt } from './index.ts';
 
 /** I: intent, A: further attempt, P: progress of an open answer, S: settled. */
 export type RecordKind = 'I' | 'A' | 'P' | 'S';
@@ -24,6 +24,21 @@ export interface Entry {
   /** JSON object whose keys are columns. */
   row: string;
   taken: Taken[];
+}
+
+/** One dispatch to one endpoint, with the facts to price it if this process dies. */
+export interface Attempt {
+  model: string;
+  endpointId: string | null;
+  providerName: string | null;
+  isByok: boolean;
+  /** Estimated tokens of the prompt and their cost at this endpoint. */
+  promptTokens: number;
+  promptNano: Nano;
+  /** Price of one output token, 10^-18 USD. */
+  outputPrice: Price;
+  /** Cost, or possible cost, of earlier attempts of this request. */
+  earlier: Charge;
 }
 
 export interface Intent {

@@ -12,11 +12,11 @@ import type { Database, Queryable } from '../storage/database.ts';
 import { ownerLives } from '../storage/owner.ts';
 import { type Charge, chargeIn } from './budget.ts';
 import { estimatedEntry } from './estimate.ts';
-import type { Attempt } from './index.ts';
 import { enterBatch } from './ledger.ts';
 import { recordReturn } from './processes/processes.ts';
 import { processById, retireProcess } from './processes/store.ts';
 import {
+  type Attempt,
   decodeAttempt,
   decodeIntent,
   decodeProgress,
@@ -29,7 +29,7 @@ import { type ScannedRecord, scanSegment } from './scan.ts';
 
 export const OWNER_FILE = 'owner.json';
 
-export interface ReplayCounts {
+interface ReplayCounts {
   settled: number;
   estimated: number;
   unconfirmed: number;

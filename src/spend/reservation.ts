@@ -1,6 +1,6 @@
 /** The hold of one request on its budgets. */
 import type { Charge, Refusal } from './budget.ts';
-import type { Reservation } from './index.ts';
+import type { Reservation } from './contract.ts';
 import type { Leases } from './leases.ts';
 import type { Taken } from './record.ts';
 import type { Part } from './window.ts';

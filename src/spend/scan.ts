@@ -7,7 +7,7 @@ export interface ScannedRecord {
   json: string;
 }
 
-export interface ScannedChunk {
+interface ScannedChunk {
   records: ScannedRecord[];
   /** Offset after the last complete line of this chunk. */
   end: number;

@@ -14,32 +14,23 @@ import { RENEW_MS, renewOwner, writeOwner } from '../storage/owner.ts';
 import { sumTokens } from './activity/popularity.ts';
 import { type ActivityQuery, type ActivitySum, sumActivity } from './activity/store.ts';
 import type { Budget, Charge, Refusal } from './budget.ts';
+import type { Backlog, BudgetState, KeyUsage, OpenGeneration, Reservation, Spend, Viewer } from './contract.ts';
 import type { Accepted, Generation } from './generation.ts';
 import { GroupCommit } from './group-commit.ts';
-import type {
-  Attempt,
-  Backlog,
-  BudgetState,
-  KeyUsage,
-  OpenGeneration,
-  Reservation,
-  Spend,
-  SpendOptions,
-  Viewer,
-} from './index.ts';
 import { Journal, type Segment } from './journal.ts';
+import { LEASE_LIMITS, type LeaseStore } from './lease-wait-queue.ts';
 import { Leases } from './leases.ts';
 import { LEDGER_LIMITS, Ledger } from './ledger.ts';
-import { Lines } from './lines.ts';
+import type { SpendOptions } from './options.ts';
 import { RETURN } from './processes/processes.ts';
-import { forgetProcess, type ProcessPlace, touchProcess } from './processes/store.ts';
+import { forgetProcess, type JournalLocation, touchProcess } from './processes/store.ts';
 import { findGeneration, readBudgetStates, readUsage } from './reading.ts';
-import { encodeAttempt, encodeIntent, encodeProgress } from './record.ts';
+import { type Attempt, encodeAttempt, encodeIntent, encodeProgress } from './record.ts';
+import { RecordBuffer } from './record-buffer.ts';
 import { OWNER_FILE, replayDead } from './replay.ts';
 import type { HeldReservation } from './reservation.ts';
 import { decodeRow, encodeRow, type StoredRow } from './row.ts';
 import { askLeases, leasesOf, removeEmptyLeases } from './store.ts';
-import { LEASE_LIMITS, type LeaseDesk } from './waiting-line.ts';
 
 const RECALL = 'spend-recall';
 /** A heartbeat and the cleanup of leases run in every n-th maintenance. */
@@ -61,7 +52,7 @@ export async function createSpend(options: SpendOptions): Promise<Spend> {
   mkdirSync(unowned, { mode: 0o700 });
   writeOwner(join(unowned, OWNER_FILE));
   renameSync(unowned, directory);
-  await touchProcess(database, processId, placeOf(directory), clock.now());
+  await touchProcess(database, processId, locationOf(directory), clock.now());
   return new Spending(options, processId, journalsDir, directory);
 }
 
@@ -73,7 +64,7 @@ class Spending implements Spend {
   open = 0;
 
   readonly #commits: GroupCommit;
-  readonly #progress = new Lines();
+  readonly #progress = new RecordBuffer();
 
   readonly #database: Database;
   readonly #changes: Changes;
@@ -109,7 +100,7 @@ class Spending implements Spend {
       ...options.journal,
     });
     this.#commits = new GroupCommit(this.journal, log, options.endOfTurn ?? endOfTurn());
-    this.#leases = new Leases(this.#desk(), clock, { ...LEASE_LIMITS, ...options.leases });
+    this.#leases = new Leases(this.#leaseStore(), clock, { ...LEASE_LIMITS, ...options.leases });
     this.ledger = new Ledger({
       database,
       processId,
@@ -219,7 +210,7 @@ class Spending implements Spend {
     else this.#log.warn('the journal is kept for the next start', { open: this.open });
   }
 
-  #desk(): LeaseDesk {
+  #leaseStore(): LeaseStore {
     const announce = (topic: string, ids: readonly string[]) =>
       this.#database.transaction(async (tx) => {
         await this.#changes.announce(tx, topic, ...ids.map((id) => `${this.#processId} ${id}`));
@@ -257,7 +248,7 @@ class Spending implements Spend {
     if (rows.length === 0) return;
     this.#progress.clear();
     for (const row of rows) this.#progress.add('P', row.progress());
-    const segment = this.journal.appendLinesAnyway(this.#progress);
+    const segment = this.journal.appendRecordsAnyway(this.#progress);
     if (segment === undefined) return;
     for (const row of rows) row.written(segment);
   }
@@ -268,7 +259,7 @@ class Spending implements Spend {
       renewOwner(join(this.#directory, OWNER_FILE), this.#clock);
       if (this.#leases.uncertain) await this.#reconcile();
       if (++this.#maintained % MAINTAIN_DATABASE_EVERY === 0) {
-        await touchProcess(this.#database, this.#processId, placeOf(this.#directory), this.#clock.now());
+        await touchProcess(this.#database, this.#processId, locationOf(this.#directory), this.#clock.now());
         this.#leases.sweep();
         await this.ledger.inOrder(() => removeEmptyLeases(this.#database, this.#processId));
       }
@@ -373,7 +364,7 @@ class OpenRow implements OpenGeneration {
   }
 }
 
-function placeOf(folder: string): ProcessPlace {
+function locationOf(folder: string): JournalLocation {
   return { host: hostname(), folder };
 }
 

@@ -2,8 +2,8 @@
 import type { Nano } from '../base/money.ts';
 import type { Queryable } from '../storage/database.ts';
 import { INTERVALS, type SpentBy, windowId } from './budget.ts';
-import { countedIn } from './counted/store.ts';
-import { addToDays, DAY_COLUMNS, DAY_KEYS, DAY_SUMS, type DaySum } from './days/store.ts';
+import { addToDays, DAY_COLUMNS, DAY_KEYS, DAY_SUMS, type DaySum } from './days.sql.ts';
+import { guardrailTotals } from './guardrail-totals.sql.ts';
 import type { Entry } from './record.ts';
 import { COLUMNS, type StoredRow } from './row.ts';
 
@@ -60,7 +60,7 @@ export async function enterGenerations(tx: Queryable, processId: string, entries
 
 /**
  * Subtracts an entered row from its leases, and adds it to windows other than `own` (those of its account, workspace
- * and key). This includes windows that count the spend of keys (`countedIn`), because processes of an earlier version
+ * and key). This includes windows that count the spend of keys (`guardrailTotals`), because processes of an earlier version
  * grant by their counters.
  */
 function takeFrom(
@@ -212,7 +212,7 @@ export async function askLeases(
   const backs = wishes.filter((wish) => wish.backNano > 0n);
   // Do not return again what an operator has already taken back.
   await changeLeases(tx, processId, new Map(backs.map((wish) => [wish.windowId, -wish.backNano])), changes);
-  const counted = await countedIn(tx, wishes);
+  const counted = await guardrailTotals(tx, wishes);
   const answers = wishes.map((wish) => {
     const back = changes.get(wish.windowId)?.leased ?? 0n;
     const row = locked.get(wish.windowId)!;
@@ -288,7 +288,7 @@ export async function generationById(db: Queryable, id: string): Promise<StoredR
   return row;
 }
 
-export interface WindowState {
+interface WindowState {
   spentNano: Nano;
   byokNano: Nano;
   leasedNano: Nano;

@@ -7,9 +7,9 @@ import { ok, PageQuery, pageOf } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
 import { impliedMembershipId } from './derived-id.ts';
+import * as store from './members.sql.ts';
 import { existing, type WorkspaceOperationParts } from './operations.ts';
 import * as schema from './schema.ts';
-import * as store from './store.ts';
 import { workspaceResource } from './workspace.ts';
 
 type Parts = Pick<WorkspaceOperationParts, 'database' | 'clock'>;

@@ -10,6 +10,7 @@ import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { budgetOperations } from './budget-operations.ts';
 import { memberOperations } from './member-operations.ts';
+import { insertMembers, membersOfOrganization } from './members.sql.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
 import { changedSettings, newSettings, readReference, workspaceReply, workspaceResource } from './workspace.ts';
@@ -90,8 +91,8 @@ function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
         const id = uuidv7(createdAt.getTime());
         await store.insertWorkspace(tx, { id, organizationId, settings, createdAt, createdBy: userId });
         const made = await existing(tx, organizationId, id);
-        if (userId !== null && (await store.membersOfOrganization(tx, organizationId, [userId])).has(userId)) {
-          await store.insertMembers(tx, made, [{ id: uuidv7(createdAt.getTime()), userId }], createdAt);
+        if (userId !== null && (await membersOfOrganization(tx, organizationId, [userId])).has(userId)) {
+          await insertMembers(tx, made, [{ id: uuidv7(createdAt.getTime()), userId }], createdAt);
         }
         await recordChange(tx, authorOf(exchange), {
           action: 'workspace.created',

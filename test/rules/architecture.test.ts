@@ -120,10 +120,10 @@ test('only tests use what src/testing offers', () => {
   none(importsOf(sources, (target) => target.startsWith('src/testing/') || target === 'node:test'));
 });
 
-test('SQL is only in store.ts, storage/ and migrations/', () => {
+test('SQL is only in store.ts, *.sql.ts, storage/ and migrations/', () => {
   const sql =
     /^\s*(?:select\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|with\s+\w+\s+as\s*\(|(?:create|alter|drop|lock)\s+(?:table|index|unique)\s)/i;
-  const places = /(?:\/store\.ts|^src\/storage\/.*|\/migrations\/[^/]+)$/;
+  const places = /(?:\/store\.ts|\.sql\.ts|^src\/storage\/.*|\/migrations\/[^/]+)$/;
   const violations = sources.filter((file) => !places.test(file.path) && file.strings.some((text) => sql.test(text)));
   none(violations.map((file) => `${file.path} holds SQL`));
 });
@@ -203,7 +203,7 @@ test('no file has a name that says nothing', () => {
 test('file names are kebab case', () => {
   none(
     files
-      .filter((file) => !/^[a-z0-9-]+(?:\.(?:test|scale|d))?\.ts$/.test(path.posix.basename(file.path)))
+      .filter((file) => !/^[a-z0-9-]+(?:\.(?:test|scale|sql|d))?\.ts$/.test(path.posix.basename(file.path)))
       .map((file) => file.path),
   );
 });

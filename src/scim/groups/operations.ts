@@ -5,7 +5,7 @@ import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { Endpoint } from '../endpoint.ts';
-import type { Question } from '../filter/store.ts';
+import type { Question } from '../filter.sql.ts';
 import { GROUP } from '../protocol/attributes.ts';
 import type { MemberStep } from '../protocol/member-steps.ts';
 import * as protocol from '../protocol/operation.ts';

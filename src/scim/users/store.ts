@@ -1,6 +1,6 @@
 /** The SQL of SCIM users and their memberships. Writers hold the organization's lock. */
 import type { Queryable } from '../../storage/database.ts';
-import { type Columns, countRows, listRows, type Question, type Table } from '../filter/store.ts';
+import { type Columns, countRows, listRows, type Question, type Table } from '../filter.sql.ts';
 import type { Condition } from '../protocol/condition.ts';
 import type { Attributes } from '../protocol/resource.ts';
 

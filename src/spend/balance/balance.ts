@@ -14,12 +14,12 @@ import { readBalance, type StoredBalance, writeBalance } from './store.ts';
 const BALANCE_TOPIC = 'spend.balance';
 
 /** Refresh it before calling `current`. */
-export interface AccountBalance extends Refreshable {
+interface AccountBalance extends Refreshable {
   /** null means unlimited. */
   current(): Nano | null;
 }
 
-export interface BalanceParts {
+interface BalanceParts {
   database: Database;
   changes: Pick<Changes, 'subscribe' | 'freshness'>;
   clock: Clock;

@@ -2,7 +2,7 @@ import type { Migration } from '../../storage/migrate.ts';
 
 /**
  * Partitions rows by the month of acceptance (UTC), so that old months can be dropped as tables. A partition is created
- * when its first row arrives (`months/store.ts`). The key is id and time; the time of a request never changes.
+ * when its first row arrives (`partitions/store.ts`). The key is id and time; the time of a request never changes.
  */
 export const generationsByMonth: Migration = {
   name: '0021-generations-by-month',

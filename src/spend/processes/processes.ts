@@ -87,7 +87,7 @@ function holdOf(windowId: string, nano: Nano, nowMs: number): Hold | undefined {
   return { scope, scopeId: parts.slice(1, -2).join('/'), interval, nano };
 }
 
-export interface ReleaseParts {
+interface ReleaseParts {
   database: Database;
   changes: Changes;
   clock: Clock;

@@ -7,7 +7,7 @@ import { leasesOf, lockWindows } from '../store.ts';
 export const GONE_MS = 90_000;
 
 /** Location of a process: its host and its journal folder there. */
-export interface ProcessPlace {
+export interface JournalLocation {
   host: string;
   folder: string;
 }
@@ -16,7 +16,7 @@ export interface ProcessPlace {
 export async function touchProcess(
   db: Queryable,
   processId: string,
-  { host, folder }: ProcessPlace,
+  { host, folder }: JournalLocation,
   nowMs: number,
 ): Promise<void> {
   await db.query(
@@ -129,7 +129,7 @@ export async function readProcesses(db: Queryable): Promise<ProcessRow[]> {
   return rows.concat(unknown.map(({ id }) => ({ id, ...nothing })));
 }
 
-export interface LeaseRow {
+interface LeaseRow {
   processId: string;
   windowId: string;
   nano: Nano;

@@ -9,7 +9,7 @@ import type { LeaseAnswer, LeaseWish } from './store.ts';
 import { type BudgetWindow, hopeless, type Part } from './window.ts';
 
 /** Asks the database. Every call may reject. */
-export interface LeaseDesk {
+export interface LeaseStore {
   ask(wishes: readonly LeaseWish[]): Promise<LeaseAnswer[]>;
   /** Asks all other processes to return what they do not need of these windows. */
   recall(windowIds: readonly string[]): Promise<void>;
@@ -35,15 +35,15 @@ const BARREN_PATIENCE_MS = 250;
 /** A window and the requested parts of it, in order. */
 type Wanted = readonly [window: BudgetWindow, parts: readonly Part[]];
 
-export class WaitingLine {
-  readonly #desk: LeaseDesk;
+export class LeaseWaitQueue {
+  readonly #store: LeaseStore;
   readonly #clock: Clock;
   readonly #limits: LeaseLimits;
   readonly #onUncertain: () => void;
   readonly #queue: LeaseQueue<Part, Refusal>;
 
-  constructor(desk: LeaseDesk, clock: Clock, limits: LeaseLimits, onUncertain: () => void) {
-    this.#desk = desk;
+  constructor(store: LeaseStore, clock: Clock, limits: LeaseLimits, onUncertain: () => void) {
+    this.#store = store;
     this.#clock = clock;
     this.#limits = limits;
     this.#onUncertain = onUncertain;
@@ -97,7 +97,7 @@ export class WaitingLine {
       const recall = waitedFor.filter((window) => window.othersLeased > 0n && window.recallAgainAt <= now);
       if (recall.length === 0) return;
       for (const window of recall) window.recallAgainAt = now + RECALL_AGAIN_MS;
-      await this.#desk.recall(recall.map((window) => window.id));
+      await this.#store.recall(recall.map((window) => window.id));
     } catch (error) {
       this.#queue.fail(error);
     }
@@ -107,7 +107,7 @@ export class WaitingLine {
     const wishes = due.map((wanted) => this.#wish(wanted));
     let answers: LeaseAnswer[];
     try {
-      answers = await this.#desk.ask(wishes);
+      answers = await this.#store.ask(wishes);
     } catch (error) {
       this.#onUncertain();
       throw error;

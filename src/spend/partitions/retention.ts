@@ -7,15 +7,15 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { JobKind } from '../../jobs/index.ts';
 import type { Database } from '../../storage/database.ts';
-import { sumLateRows } from '../days/store.ts';
-import { dropMonths, dropWindows } from './store.ts';
+import { sumLateRows } from '../days.sql.ts';
+import { dropPartitions, dropWindows } from './store.ts';
 
 const DAY_MS = 86_400_000;
 const TIDY_MS = 3_600_000;
 /** No operation reads a daily, weekly or monthly counter older than the previous window. */
 const WINDOWS_KEPT_MS = 70 * DAY_MS;
 
-export interface TidyParts {
+interface TidyParts {
   database: Database;
   clock: Clock;
   log: Log;
@@ -33,15 +33,20 @@ export function tidyLedgerJob({ database, clock, log, retentionDays }: TidyParts
     atStart: true,
     async run() {
       await sumLateRows(database);
-      await letGo(database, clock.now(), retentionDays(), log);
+      await dropOldRows(database, clock.now(), retentionDays(), log);
     },
   };
 }
 
 /** @param retentionDays for generation rows; null keeps them for ever */
-export async function letGo(database: Database, nowMs: number, retentionDays: number | null, log: Log): Promise<void> {
+export async function dropOldRows(
+  database: Database,
+  nowMs: number,
+  retentionDays: number | null,
+  log: Log,
+): Promise<void> {
   await dropWindows(database, nowMs - WINDOWS_KEPT_MS);
   if (retentionDays === null) return;
-  const months = await dropMonths(database, nowMs - retentionDays * DAY_MS);
+  const months = await dropPartitions(database, nowMs - retentionDays * DAY_MS);
   if (months.length > 0) log.info('dropped generations of old months', { months });
 }

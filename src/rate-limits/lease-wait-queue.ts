@@ -30,7 +30,7 @@ interface Part {
 /** A window and the requested parts of it, in order. */
 type Wanted = readonly [window: RateWindow, parts: readonly Part[]];
 
-export class WaitingLine {
+export class LeaseWaitQueue {
   readonly #ask: AskRates;
   readonly #clock: Clock;
   readonly #patienceMs: number;

@@ -4,7 +4,7 @@ import { silentLog } from '../../src/base/log.ts';
 import { spendMigrations } from '../../src/spend/index.ts';
 import { enterBatch } from '../../src/spend/ledger.ts';
 import { ledger } from '../../src/spend/migrations/0020-ledger.ts';
-import { letGo, tidyLedgerJob } from '../../src/spend/months/retention.ts';
+import { dropOldRows, tidyLedgerJob } from '../../src/spend/partitions/retention.ts';
 import { encodeRow } from '../../src/spend/row.ts';
 import { generationById } from '../../src/spend/store.ts';
 import type { Database } from '../../src/storage/database.ts';
@@ -63,10 +63,10 @@ test('a month is dropped when its last row is older than the retention, and spen
   const database = await ledgerOf(t);
   await enter(database, entry('december', NEW_YEAR - DAY_MS), entry('january', NEW_YEAR));
   const before = await sums(database);
-  await letGo(database, NEW_YEAR + 29 * DAY_MS, null, silentLog);
-  await letGo(database, NEW_YEAR + 30 * DAY_MS - 1, 30, silentLog);
+  await dropOldRows(database, NEW_YEAR + 29 * DAY_MS, null, silentLog);
+  await dropOldRows(database, NEW_YEAR + 30 * DAY_MS - 1, 30, silentLog);
   assert.equal((await sums(database)).rows, 2);
-  await letGo(database, NEW_YEAR + 30 * DAY_MS, 30, silentLog);
+  await dropOldRows(database, NEW_YEAR + 30 * DAY_MS, 30, silentLog);
   assert.deepEqual(await sums(database), { rows: 1, lifetime: before.lifetime });
   assert.equal(await generationById(database, 'december'), undefined);
   assert.notEqual(await generationById(database, 'january'), undefined);
@@ -75,7 +75,7 @@ test('a month is dropped when its last row is older than the retention, and spen
 test('a row that arrives after its month was dropped is still entered', async (t) => {
   const database = await ledgerOf(t);
   await enter(database, entry('first', NEW_YEAR));
-  await letGo(database, NEW_YEAR + 100 * DAY_MS, 30, silentLog);
+  await dropOldRows(database, NEW_YEAR + 100 * DAY_MS, 30, silentLog);
   assert.deepEqual(await monthsOf(database), []);
   await enter(database, entry('late', NEW_YEAR + 1));
   assert.notEqual(await generationById(database, 'late'), undefined);
@@ -85,7 +85,7 @@ test('old daily counters are deleted, except lifetime counters and those with le
   const database = await ledgerOf(t);
   await enter(database, entry('row', NEW_YEAR));
   await database.query(`update spend_windows set leased_nano = 1 where id like 'key/%/daily/%'`);
-  await letGo(database, NEW_YEAR + 200 * DAY_MS, null, silentLog);
+  await dropOldRows(database, NEW_YEAR + 200 * DAY_MS, null, silentLog);
   const left = await database.query<{ id: string }>('select id from spend_windows order by id');
   assert.deepEqual(
     left.map(({ id }) =>

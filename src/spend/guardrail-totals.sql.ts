@@ -2,16 +2,16 @@
  * Totals for guardrail budgets. They sum the counters of their keys, so spend from before the budget existed counts
  * too, and so does spend of a key that it did not apply to yet.
  */
-import type { Nano } from '../../base/money.ts';
-import type { Queryable } from '../../storage/database.ts';
-import { type SpentBy, windowTail } from '../budget.ts';
+import type { Nano } from '../base/money.ts';
+import type { Queryable } from '../storage/database.ts';
+import { type SpentBy, windowTail } from './budget.ts';
 
-export interface Counted {
+interface GuardrailTotal {
   spentNano: Nano;
   byokNano: Nano;
 }
 
-interface CountedRow extends Counted {
+interface GuardrailTotalRow extends GuardrailTotal {
   id: string;
 }
 
@@ -19,11 +19,11 @@ interface CountedRow extends Counted {
  * Totals by window id, for budgets that count the spend of keys. Call it in the transaction that has locked the
  * windows: an entered row and its released lease then become visible together.
  */
-export async function countedIn(
+export async function guardrailTotals(
   db: Queryable,
   windows: readonly { windowId: string; spentBy?: SpentBy | undefined }[],
-): Promise<Map<string, Counted>> {
-  const counted = new Map<string, Counted>();
+): Promise<Map<string, GuardrailTotal>> {
+  const counted = new Map<string, GuardrailTotal>();
   const keys: { id: string; source: string }[] = [];
   const members: { id: string; tail: string; organization_id: string; user_id: string }[] = [];
   for (const { windowId: id, spentBy } of windows) {
@@ -39,9 +39,9 @@ export async function countedIn(
   return counted;
 }
 
-async function ofKeys(db: Queryable, wanted: readonly { id: string; source: string }[]): Promise<CountedRow[]> {
+async function ofKeys(db: Queryable, wanted: readonly { id: string; source: string }[]): Promise<GuardrailTotalRow[]> {
   if (wanted.length === 0) return [];
-  return db.query<CountedRow>(
+  return db.query<GuardrailTotalRow>(
     `SELECT wanted.id, own.spent_nano AS "spentNano", own.byok_nano AS "byokNano"
      FROM jsonb_to_recordset($1::jsonb) AS wanted(id text, source text)
      JOIN spend_windows own ON own.id = wanted.source COLLATE "C"`,
@@ -49,9 +49,9 @@ async function ofKeys(db: Queryable, wanted: readonly { id: string; source: stri
   );
 }
 
-async function ofMembers(db: Queryable, wanted: readonly object[]): Promise<CountedRow[]> {
+async function ofMembers(db: Queryable, wanted: readonly object[]): Promise<GuardrailTotalRow[]> {
   if (wanted.length === 0) return [];
-  return db.query<CountedRow>(
+  return db.query<GuardrailTotalRow>(
     `SELECT wanted.id, sum(own.spent_nano)::bigint AS "spentNano", sum(own.byok_nano)::bigint AS "byokNano"
      FROM jsonb_to_recordset($1::jsonb) AS wanted(id text, tail text, organization_id text, user_id text)
      JOIN api_keys k ON k.organization_id = wanted.organization_id AND k.creator_user_id = wanted.user_id

@@ -1,18 +1,18 @@
 /** The monthly partitions of `generations`: created with their first row, dropped as a whole. */
 import type { Database, Queryable } from '../../storage/database.ts';
-import { dropDays } from '../days/store.ts';
+import { dropDays } from '../days.sql.ts';
 
 const PREFIX = 'generations_';
 /** Only one process at a time creates or drops partitions. */
 const MONTHS_LOCK = 0x6d6f6e74;
 
 /** True for the error of a row without a partition. Checks the routine, because the message may be in any language. */
-export function isMonthMissing(error: unknown): boolean {
+export function isPartitionMissing(error: unknown): boolean {
   return (error as { routine?: unknown }).routine === 'ExecFindPartition';
 }
 
 /** @param months as `2026-11` */
-export async function addMonths(database: Database, months: Iterable<string>): Promise<void> {
+export async function addPartitions(database: Database, months: Iterable<string>): Promise<void> {
   await database.transaction(async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1)', [MONTHS_LOCK]);
     for (const month of months) {
@@ -30,7 +30,7 @@ export async function addMonths(database: Database, months: Iterable<string>): P
  * seconds for running statements: a table in use is dropped in a later call.
  * @returns the dropped months
  */
-export async function dropMonths(database: Database, beforeMs: number): Promise<string[]> {
+export async function dropPartitions(database: Database, beforeMs: number): Promise<string[]> {
   const rows = await database.query<{ name: string }>(
     `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
      where i.inhparent = 'generations'::regclass order by c.relname`,

@@ -1,5 +1,5 @@
 /** Totals of generations by day, key, model and endpoint (`generation_days`). */
-import type { Database, Queryable } from '../../storage/database.ts';
+import type { Database, Queryable } from '../storage/database.ts';
 
 /** Totals of one day, key, model and endpoint. */
 export interface DaySum {

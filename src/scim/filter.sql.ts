@@ -1,10 +1,10 @@
 /**
  * SCIM filters and sort orders as SQL, and pages of results. Text from requests only reaches the server as parameters.
  */
-import type { Queryable } from '../../storage/database.ts';
-import type { Attribute, Place } from '../protocol/attributes.ts';
-import type { Comparison, Condition, Test } from '../protocol/condition.ts';
-import { refusal } from '../protocol/fault.ts';
+import type { Queryable } from '../storage/database.ts';
+import type { Attribute, Place } from './protocol/attributes.ts';
+import type { Comparison, Condition, Test } from './protocol/condition.ts';
+import { refusal } from './protocol/fault.ts';
 
 /** Columns of a resource's attributes. All SQL here is fixed text. */
 export interface Columns {

@@ -12,7 +12,7 @@ const SPACE = 0x20;
 const LINE_FEED = 0x0a;
 const CAPACITY = 64 * 1024;
 
-export class Lines {
+export class RecordBuffer {
   #bytes: Buffer = Buffer.allocUnsafe(CAPACITY);
   #length = 0;
   #count = 0;
