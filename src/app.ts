@@ -141,7 +141,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
   const server: HttpServer = createHttpServer<Caller>({
     operations: operations(operationParts(options, live, parts, observability, readiness)),
     authenticate: (headers) => access.authenticate(headers),
-    admit: (caller, required) => access.permit(caller, required),
+    permit: access.permit,
     userId: (caller) => caller.organizationId,
     unbuilt: UNBUILT,
     observe: (exchange) => observability.finished(exchange),

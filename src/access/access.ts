@@ -1,8 +1,6 @@
 /** Assembles the parts of this folder: one `Access` per process. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../base/clock.ts';
-import { GatewayError } from '../base/errors.ts';
-import type { Access as RequiredAccess } from '../http/operation.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { type AccessTokens, Authenticator } from './authenticator.ts';
 import { bootstrap, type ChosenTokens, type FirstKey } from './bootstrap.ts';
@@ -14,6 +12,7 @@ import {
   NO_TERMS,
   type WorkspaceTerms,
 } from './caller.ts';
+import { type AccessChecks, createPermit, type Permit } from './permit.ts';
 import { presentedKeys } from './store.ts';
 
 export interface AccessParts {
@@ -29,6 +28,8 @@ export interface AccessParts {
   guardrailsOf?: GuardrailsOf;
   /** Absent: every token is a key. */
   accessTokens?: AccessTokens;
+  /** Absent: there are no programmes and no scopes, and every request reaches the global root. */
+  checks?: AccessChecks;
 }
 
 export type GuardrailsOf = (keys: readonly KeyFacts[]) => Promise<ReadonlyMap<string, GuardrailTerms>>;
@@ -48,14 +49,14 @@ export interface Access {
    * it had before its secret was rotated.
    */
   callerOfKey(hash: string): Caller | Promise<Caller>;
-  /** Throws GatewayError 403 when keys of this kind may not perform an operation that requires `required`. */
-  permit(caller: Caller, required: RequiredAccess): void;
+  /** See `permit.ts`. */
+  permit: Permit;
   /** See `bootstrap.ts`. */
   bootstrap(chosen?: ChosenTokens, show?: (keys: FirstKey[]) => void): Promise<FirstKey[] | null>;
 }
 
 export function createAccess(parts: AccessParts): Access {
-  const { database, changes, clock, termsOf, guardrailsOf, accessTokens } = parts;
+  const { database, changes, clock, termsOf, guardrailsOf, accessTokens, checks = {} } = parts;
   const load = async (hashes: string[]) => {
     const keys = await presentedKeys(database, hashes);
     // Management keys run no models, so no rules apply to them.
@@ -75,27 +76,7 @@ export function createAccess(parts: AccessParts): Access {
   return {
     authenticate: (headers) => authenticator.authenticate(headers),
     callerOfKey: (hash) => authenticator.callerOfKey(hash),
-    permit,
+    permit: createPermit(checks),
     bootstrap: (chosen, show) => bootstrap(parts, chosen, show),
   };
-}
-
-/**
- * A management key on an inference operation gets 403, like an inference key on a management operation. Clients discard
- * a key on 401, so 401 is kept for credentials that are really invalid.
- */
-export function permit(caller: Caller, required: RequiredAccess): void {
-  if ((required === 'scim') !== (caller.kind === 'scim')) {
-    const message =
-      required === 'scim'
-        ? 'Only SCIM tokens can perform this operation.'
-        : 'SCIM tokens can only be used on /scim/v2.';
-    throw new GatewayError('permission_denied', message);
-  }
-  if (required === 'management' && caller.kind !== 'management') {
-    throw new GatewayError('permission_denied', 'Only management keys can perform this operation.');
-  }
-  if (required === 'inference' && caller.kind !== 'inference') {
-    throw new GatewayError('permission_denied', 'Management keys cannot perform this operation; use an inference key.');
-  }
 }

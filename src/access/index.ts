@@ -1,9 +1,9 @@
 /**
  * Access: authentication and authorization. Owns organizations, members, the default workspace and keys; `authenticate`
- * turns a request's headers into a `Caller` from memory. Not here: what a caller may spend (`spend/`), and which models
+ * turns a request's headers into a `Caller` from memory, and `permit` evaluates the access rule of an operation. Not here: what a caller may spend (`spend/`), and which models
  * and filters apply to it (`guardrails/`).
  */
-export { type Access, type AccessParts, createAccess, type GuardrailsOf, permit, type TermsOf } from './access.ts';
+export { type Access, type AccessParts, createAccess, type GuardrailsOf, type TermsOf } from './access.ts';
 export {
   type AccessTokens,
   GUARDRAILS_TOPIC,
@@ -34,6 +34,7 @@ export {
   type OperatorKeysParts,
   revokeOperatorKey,
 } from './operator-keys.ts';
+export { checkKind } from './permit.ts';
 export { hadWorkspace, hasMember, hasWorkspace, namedKeys, organizationId, pastKeyIds } from './store.ts';
 export { hashToken, isHash, isToken, keyNumber, maskToken } from './token.ts';
 export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';

@@ -5,6 +5,7 @@
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
+import { ANY_KEY, MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { type Announce, changeEverywhere } from '../storage/change-everywhere.ts';
@@ -54,7 +55,7 @@ function currentKey(parts: OperationParts): Operation<Caller> {
     path: '/key',
     summary: 'Get the key that authenticates the request',
     tag: 'Keys',
-    access: 'any',
+    access: ANY_KEY,
     replies: ok('The key, its limit and its spend', schema.CurrentKeyEnvelope),
     async handle(exchange) {
       const { usageOf } = parts;
@@ -72,7 +73,7 @@ function listKeys(parts: OperationParts): Operation<Caller> {
     path: '/keys',
     summary: 'List the inference keys of a workspace, 100 per page, newest first',
     tag: 'Keys',
-    access: 'management',
+    access: MANAGEMENT,
     query: schema.ListKeysQuerySchema,
     replies: ok('One page of keys, from the default workspace unless `workspace_id` is given', schema.KeyListEnvelope),
     async handle(exchange) {
@@ -96,7 +97,7 @@ function createKey(parts: OperationParts): Operation<Caller> {
     path: '/keys',
     summary: 'Create an inference key',
     tag: 'Keys',
-    access: 'management',
+    access: MANAGEMENT,
     body: { schema: schema.CreateKeySchema },
     errors: [409],
     replies: { 201: { description: 'The key. Its token is returned only once', schema: schema.CreatedKeyEnvelope } },
@@ -118,7 +119,7 @@ function getKey(parts: OperationParts): Operation<Caller> {
     path: '/keys/{hash}',
     summary: 'Get an inference key',
     tag: 'Keys',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.KeyParamsSchema,
     replies: ok('The key', schema.KeyEnvelope),
     async handle(exchange) {
@@ -137,7 +138,7 @@ function updateKey(parts: OperationParts): Operation<Caller> {
     path: '/keys/{hash}',
     summary: 'Update an inference key',
     tag: 'Keys',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.KeyParamsSchema,
     body: { schema: schema.UpdateKeySchema },
     replies: ok('The updated key. The change is in effect in every process', schema.KeyEnvelope),
@@ -181,7 +182,7 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
     path: '/keys/{hash}',
     summary: 'Delete an inference key',
     tag: 'Keys',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.KeyParamsSchema,
     replies: ok('The key is deleted and rejected by every process', schema.DeletedEnvelope),
     async handle(exchange) {

@@ -5,6 +5,7 @@ import { GatewayError } from '../base/errors.ts';
 import { usdFromNano } from '../base/money.ts';
 import { SerialQueue } from '../base/serial-queue.ts';
 import type { Catalog } from '../catalog/index.ts';
+import { MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { Database } from '../storage/database.ts';
@@ -39,7 +40,7 @@ function getMeta(): Operation<Caller> {
     path: '/analytics/meta',
     summary: 'List the names that a query may use',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     replies: ok('Dimensions, granularities, metrics and operators', schema.MetaEnvelope),
     handle(exchange) {
       exchange.reply(200, { data: meta() });
@@ -54,7 +55,7 @@ function queryAnalytics(parts: AnalyticsParts, line: SerialQueue): Operation<Cal
     path: '/analytics/query',
     summary: 'Query totals and rates of requests by time and dimensions; buckets are in UTC, empty ones are omitted',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     body: { schema: schema.QuestionSchema },
     errors: [408],
     replies: {

@@ -1,6 +1,7 @@
 /** `GET /audit`: reads the log. No operation changes it. */
 import { invalidField } from '../base/errors.ts';
 import { readTimestamp } from '../base/timestamp.ts';
+import { MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { Database } from '../storage/database.ts';
@@ -22,7 +23,7 @@ export function auditOperations<C extends { organizationId: string }>(parts: Aud
       path: '/audit',
       summary: 'List changes of the control plane, newest first',
       tag: 'Audit',
-      access: 'management',
+      access: MANAGEMENT,
       query: AuditQuerySchema,
       replies: ok('One page', AuditReplySchema),
       async handle(exchange) {

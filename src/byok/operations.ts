@@ -6,6 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import type { ProviderSettings } from '../base/config.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { isUuid, uuidv7 } from '../base/ids.ts';
+import { MANAGEMENT } from '../http/access-rule.ts';
 import { idOf, ok, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { ProviderKind } from '../providers/index.ts';
@@ -56,7 +57,7 @@ function listByokCredentials(parts: ByokParts): Operation<Caller> {
     path: '/byok',
     summary: 'List the provider credentials (BYOK) of a workspace, by provider, in the order of use',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     query: schema.ListByokCredentialsQuerySchema,
     replies: ok(
       'One page of credentials, of the default workspace unless `workspace_id` is given',
@@ -81,7 +82,7 @@ function createByokCredential(parts: ByokParts): Operation<Caller> {
     path: '/byok',
     summary: 'Add a provider credential (BYOK); it is used after the existing ones',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     body: { schema: schema.CreateByokCredentialSchema },
     replies: {
       201: { description: 'The credential, masked. Its secret is never shown', schema: schema.ByokCredentialEnvelope },
@@ -130,7 +131,7 @@ function getByokCredential(parts: ByokParts): Operation<Caller> {
     path: '/byok/{id}',
     summary: 'Get a provider credential (BYOK)',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.ByokCredentialParamsSchema,
     replies: ok('The credential', schema.ByokCredentialEnvelope),
     async handle(exchange) {
@@ -147,7 +148,7 @@ function updateByokCredential(parts: ByokParts): Operation<Caller> {
     path: '/byok/{id}',
     summary: 'Update a provider credential (BYOK); a new `key` replaces the current one',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.ByokCredentialParamsSchema,
     body: { schema: schema.UpdateByokCredentialSchema },
     replies: ok('The updated credential. The change is in effect in every process', schema.ByokCredentialEnvelope),
@@ -185,7 +186,7 @@ function deleteByokCredential(parts: ByokParts): Operation<Caller> {
     path: '/byok/{id}',
     summary: 'Delete a provider credential (BYOK)',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.ByokCredentialParamsSchema,
     replies: ok('The credential is deleted and used by no process', schema.DeletedEnvelope),
     async handle(exchange) {

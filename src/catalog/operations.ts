@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Type } from 'typebox';
 import { GatewayError } from '../base/errors.ts';
 import { messages } from '../formats/index.ts';
+import { ANY_KEY } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { ErrorContext, Exchange, Operation } from '../http/operation.ts';
 import type { Catalog, Endpoint, Model } from './catalog.ts';
@@ -59,7 +60,7 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
       path: '/endpoints/zdr',
       summary: 'List endpoints with zero data retention that the caller may use',
       tag: TAG,
-      access: 'any',
+      access: ANY_KEY,
       replies: ok('The endpoints', schema.EndpointListSchema),
       handle(exchange) {
         const data = parts
@@ -78,7 +79,7 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
       path: '/providers',
       summary: 'List the configured providers',
       tag: TAG,
-      access: 'any',
+      access: ANY_KEY,
       replies: ok('The providers', schema.ProviderListSchema),
       handle: (exchange) => exchange.reply(200, viewProviders(parts.catalog().providers)),
     },
@@ -94,7 +95,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       path: '/models/count',
       summary: 'Count the listed models',
       tag: TAG,
-      access: 'any',
+      access: ANY_KEY,
       query: CountQuerySchema,
       replies: ok('The number', schema.ModelsCountSchema),
       handle(exchange) {
@@ -108,7 +109,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       path: '/models/user',
       summary: 'List the models that the key and account settings permit',
       tag: TAG,
-      access: 'any',
+      access: ANY_KEY,
       query: UserModelsQuerySchema,
       replies: ok('One page', schema.ModelListSchema),
       handle(exchange) {
@@ -123,7 +124,7 @@ function listOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       path: '/embeddings/models',
       summary: 'List embedding models',
       tag: TAG,
-      access: 'any',
+      access: ANY_KEY,
       query: PageQuerySchema,
       replies: ok('One page', schema.ModelListSchema),
       handle(exchange) {
@@ -142,7 +143,7 @@ function listModels<C>(parts: CatalogOperationParts<C>): Operation<C> {
     path: '/models',
     summary: 'List the available models',
     tag: TAG,
-    access: 'any',
+    access: ANY_KEY,
     query: ListModelsQuerySchema,
     replies: {
       200: {
@@ -184,7 +185,7 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       path: '/model/{author}/{slug}',
       summary: 'Get one model',
       tag: TAG,
-      access: 'any',
+      access: ANY_KEY,
       params: schema.ModelParamsSchema,
       replies: ok('The model', schema.ModelResponseSchema),
       handle: (exchange) => exchange.reply(200, { data: viewRow(rowOf(parts.catalog(), namedIn(exchange))) }),
@@ -195,7 +196,7 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       path: '/models/{model}',
       summary: 'Get one model by its whole name in one path segment, for vendor SDKs',
       tag: TAG,
-      access: 'any',
+      access: ANY_KEY,
       params: Type.Object({ model: Type.String() }),
       replies: {
         200: {
@@ -216,7 +217,7 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       path: '/models/{author}/{slug}/endpoints',
       summary: 'Get one model and the endpoints that serve it',
       tag: TAG,
-      access: 'any',
+      access: ANY_KEY,
       params: schema.ModelParamsSchema,
       replies: ok('The model and its endpoints', schema.ModelEndpointsSchema),
       handle(exchange) {

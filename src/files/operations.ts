@@ -8,6 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Blobs } from '../blobs/index.ts';
+import { ANY_KEY } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Database, Queryable } from '../storage/database.ts';
@@ -24,8 +25,6 @@ export interface FileParts {
   clock: Clock;
   /** The name of `svc` on the wire. */
   namespace: string;
-  /** Whether a host name is that of a regional root. */
-  isRegional(host: string | undefined): boolean;
   limits: FileLimits;
 }
 
@@ -47,7 +46,7 @@ export function fileOperations(parts: FileParts): Operation<Caller>[] {
   return [listFiles(parts), uploadFile(parts), getFile(parts), downloadFile(parts), deleteFile(parts)];
 }
 
-const common = { tag: TAG, access: 'any' } as const;
+const common = { tag: TAG, access: { ...ANY_KEY, regions: ['global'] } } as const;
 
 function listFiles(parts: FileParts): Operation<Caller> {
   return {
@@ -248,8 +247,7 @@ function purposeOf(given: string | undefined): string {
 
 /** The workspace whose files are meant. @throws GatewayError 400, 403 */
 async function workspaceOf(exchange: Exchange<Caller>, parts: FileParts): Promise<string> {
-  const { caller, query, host } = exchange;
-  if (parts.isRegional(host)) throw new GatewayError('permission_denied', 'files are served by the global host only');
+  const { caller, query } = exchange;
   const { workspace_id: named, provider } = query as { workspace_id?: string; provider?: string };
   if (provider !== undefined) {
     throw invalidField('provider', 'is not supported yet: files are kept by this gateway, not at a vendor');

@@ -4,6 +4,7 @@ import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { isUuid, uuidv7 } from '../base/ids.ts';
+import { MANAGEMENT } from '../http/access-rule.ts';
 import { idOf, ok, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
@@ -55,7 +56,7 @@ function listGuardrails(parts: GuardrailParts): Operation<Caller> {
     path: '/guardrails',
     summary: 'List the guardrails of a workspace, the default one first, then newest first',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     query: schema.ListGuardrailsQuerySchema,
     replies: ok(
       'One page of guardrails, of the default workspace unless `workspace_id` is given',
@@ -80,7 +81,7 @@ function createGuardrail(parts: GuardrailParts): Operation<Caller> {
     path: '/guardrails',
     summary: 'Create a guardrail; it applies to the keys and members it is assigned to',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     body: { schema: schema.CreateGuardrailSchema },
     replies: { 201: { description: 'The guardrail', schema: schema.GuardrailEnvelope } },
     async handle(exchange) {
@@ -125,7 +126,7 @@ function getGuardrail(parts: GuardrailParts): Operation<Caller> {
     path: '/guardrails/{id}',
     summary: 'Get a guardrail; the default one of a workspace always exists',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.GuardrailParamsSchema,
     replies: ok('The guardrail', schema.GuardrailEnvelope),
     async handle(exchange) {
@@ -144,7 +145,7 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
     path: '/guardrails/{id}',
     summary: 'Update a guardrail; lists are replaced and null clears a member',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.GuardrailParamsSchema,
     body: { schema: schema.UpdateGuardrailSchema },
     errors: [409],
@@ -197,7 +198,7 @@ function deleteGuardrail(parts: GuardrailParts): Operation<Caller> {
     path: '/guardrails/{id}',
     summary: 'Delete a guardrail and its assignments; deleting a workspace default resets it',
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.GuardrailParamsSchema,
     replies: ok('The guardrail is deleted and applies in no process', schema.DeletedEnvelope),
     async handle(exchange) {

@@ -6,17 +6,18 @@ import type { Clock } from '../base/clock.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { SlotList } from '../base/slot-list.ts';
+import type { AccessRule } from './access-rule.ts';
 import type { TrustedProxies } from './forwarded.ts';
 import type { HttpLimits } from './limits.ts';
 import { Linger } from './linger.ts';
-import type { Access, FinishedExchange } from './operation.ts';
+import type { Exchange, FinishedExchange } from './operation.ts';
 import type { Router } from './router.ts';
 
 /** State shared by all exchanges of a server. */
 export interface Core<C> {
   readonly router: Router<C>;
   readonly authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
-  readonly admit: (caller: C, access: Access) => void;
+  readonly permit: (request: Exchange<C>, rule: AccessRule) => void;
   readonly userId: (caller: C) => string | null | undefined;
   readonly observe: ((exchange: FinishedExchange<C>) => void) | undefined;
   /** Paths of unsupported resources. Their clients expect 404 errors without the gateway's metadata. */

@@ -128,7 +128,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
       if (expectation === 'unknown')
         throw new GatewayError('invalid_request', 'unknown Expect header', { status: 417 });
       checkSingleHeaders(this.#request);
-      const open = operation.access === 'none' || operation.opens?.(this.headers) === true;
+      const open = operation.access.kinds === 'anyone' || operation.opens?.(this.headers) === true;
       const caller = open ? this.caller : this.#core.authenticate(this.headers);
       if (caller instanceof Promise) {
         this.#awaitCaller(caller, operation);
@@ -295,7 +295,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   }
 
   #authenticated(operation: Operation<C>): void {
-    if (this.caller !== undefined) this.#core.admit(this.caller, operation.access);
+    this.#core.permit(this, operation.access);
     const checks = checksOf(operation);
     checks.params?.(this.params);
     if (checks.query) this.query = checks.query(this.#search);

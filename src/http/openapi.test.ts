@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
+import { type AccessRule, ANY_KEY, ANYONE, INFERENCE, MANAGEMENT } from './access-rule.ts';
 import { Components } from './components.ts';
 import { describeOperations } from './openapi.ts';
 import type { Operation } from './operation.ts';
@@ -15,7 +16,7 @@ const operations: Operation[] = [
     path: '/things',
     summary: 'Makes a thing',
     tag: 'things',
-    access: 'management',
+    access: MANAGEMENT,
     body: { schema: Thing },
     replies: { 201: { description: 'Made.', schema: Thing }, 204: { description: 'Nothing to make.' } },
     errors: [409],
@@ -27,7 +28,7 @@ const operations: Operation[] = [
     path: '/things/{id}',
     summary: 'Shows a thing',
     tag: 'things',
-    access: 'any',
+    access: ANY_KEY,
     query: Type.Object({ deep: Type.Optional(Type.Boolean({ description: 'With its parts.' })), view: Type.String() }),
     params: Type.Object({ id: Type.String() }),
     errorSchema: Refusal,
@@ -43,7 +44,7 @@ const operations: Operation[] = [
     root: true,
     summary: 'Says that it lives',
     tag: 'service',
-    access: 'none',
+    access: ANYONE,
     replies: { 200: { description: 'It lives.' } },
     handle: () => {},
   },
@@ -103,6 +104,37 @@ test('error statuses follow from access, parameters and body, plus those that an
   const { Refusal404: missing, Error401: closed } = described.components.responses;
   assert.deepEqual(missing.content, { 'application/json': { schema: { $ref: '#/components/schemas/Refusal' } } });
   assert.ok(closed.headers['WWW-Authenticate']);
+});
+
+test('the access rule of an operation gives its description, security and error statuses', () => {
+  const described = (access: AccessRule) => {
+    const { paths } = describeOperations([{ ...operations[0]!, body: undefined, errors: [], access }], info);
+    const { description, security, responses } = (paths as Record<string, Record<string, Record<string, object>>>)[
+      '/things'
+    ]!['post']!;
+    const statuses = Object.keys(responses!).map(Number);
+    return { description, security, refusals: statuses.filter((status) => status > 400 && status < 500) };
+  };
+  const key = [{ key: [] }, { apiKeyHeader: [] }];
+  assert.deepEqual(described(ANYONE), { description: 'Requires no key.', security: [], refusals: [] });
+  assert.deepEqual(described(ANY_KEY), { description: 'Requires any valid key.', security: key, refusals: [401, 403] });
+  assert.deepEqual(described({ kinds: ['management', 'scim'] }), {
+    description: 'Requires a management key or a SCIM token.',
+    security: [...key, { scimToken: [] }],
+    refusals: [401, 403],
+  });
+  assert.deepEqual(described({ ...INFERENCE, programme: 'trial', scope: 'ownThing', regions: ['global'] }), {
+    description:
+      'Requires an inference key. Exists only for members of the trial programme; others get 404. ' +
+      'A key that is confined to some resources gets 404 for others. Served by the global host only.',
+    security: key,
+    refusals: [401, 403, 404],
+  });
+  assert.deepEqual(described({ ...ANYONE, regions: ['europe', 'us'] }), {
+    description: 'Requires no key. Served by the europe and us hosts only.',
+    security: [],
+    refusals: [403],
+  });
 });
 
 test('a named schema is written once, string unions become enums, and a nullable schema references its base', () => {

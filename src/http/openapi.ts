@@ -3,9 +3,10 @@
  * components.
  */
 import { type TSchema, Type } from 'typebox';
+import type { AccessRule, CallerKind } from './access-rule.ts';
 import { Components } from './components.ts';
 import type { SchemaNode } from './explain.ts';
-import type { Access, Operation, OperationReply } from './operation.ts';
+import type { Operation, OperationReply } from './operation.ts';
 import { API_PREFIXES } from './router.ts';
 import { errorStatuses } from './statuses.ts';
 
@@ -19,12 +20,10 @@ const METHOD_ORDER = ['get', 'post', 'put', 'patch', 'delete'];
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
-const ACCESS_NOTES: Record<Access, string> = {
-  none: 'Requires no key.',
-  any: 'Requires any valid key.',
-  management: 'Requires a management key.',
-  inference: 'Requires an inference key.',
-  scim: 'Requires a SCIM token.',
+const CREDENTIALS: Readonly<Record<CallerKind, string>> = {
+  inference: 'an inference key',
+  management: 'a management key',
+  scim: 'a SCIM token',
 };
 
 const SECURITY_SCHEMES = {
@@ -127,7 +126,7 @@ class Document<C> {
     return {
       operationId: id,
       summary,
-      description: ACCESS_NOTES[access],
+      description: accessNote(access),
       tags: [tag],
       security: securityOf(operation),
       ...(parameters.length > 0 && { parameters }),
@@ -225,9 +224,26 @@ function headerRef(name: keyof typeof HEADERS): { $ref: string } {
 
 /** An operation that some requests may call without a key lists that as an alternative. */
 function securityOf<C>({ access, opens }: Operation<C>): Record<string, never[]>[] {
-  if (access === 'none') return [];
-  if (access === 'scim') return [{ scimToken: [] }];
-  return [{ key: [] }, { apiKeyHeader: [] }, ...(opens ? [{}] : [])];
+  const { kinds } = access;
+  if (kinds === 'anyone') return [];
+  return [
+    ...(kinds.some((kind) => kind !== 'scim') ? [{ key: [] }, { apiKeyHeader: [] }] : []),
+    ...(kinds.includes('scim') ? [{ scimToken: [] }] : []),
+    ...(opens ? [{}] : []),
+  ];
+}
+
+function accessNote({ kinds, programme, scope, regions }: AccessRule): string {
+  const notes = [`Requires ${kinds === 'anyone' ? 'no key' : credentialOf(kinds)}.`];
+  if (programme !== undefined) notes.push(`Exists only for members of the ${programme} programme; others get 404.`);
+  if (scope !== undefined) notes.push('A key that is confined to some resources gets 404 for others.');
+  if (regions) notes.push(`Served by the ${regions.join(' and ')} ${regions.length === 1 ? 'host' : 'hosts'} only.`);
+  return notes.join(' ');
+}
+
+function credentialOf(kinds: readonly CallerKind[]): string {
+  if (kinds.includes('inference') && kinds.includes('management')) return 'any valid key';
+  return kinds.map((kind) => CREDENTIALS[kind]).join(' or ');
 }
 
 function compareOperations<C>(a: Operation<C>, b: Operation<C>): number {

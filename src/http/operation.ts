@@ -7,13 +7,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { TObject, TSchema } from 'typebox';
 import type { GatewayError } from '../base/errors.ts';
 import type { JsonDocument } from '../base/json.ts';
+import type { AccessRule } from './access-rule.ts';
 import type { GatewayResponse } from './message.ts';
-
-/**
- * Who may call: everyone (`none`); any valid key; management keys only (403 for others); inference keys only (403 for a
- * management key); SCIM tokens of identity providers only, which `any` does not include.
- */
-export type Access = 'none' | 'any' | 'management' | 'inference' | 'scim';
 
 export interface OperationReply {
   description: string;
@@ -51,10 +46,15 @@ export interface Operation<C = unknown> {
   passesOverEmptySegments?: boolean;
   summary: string;
   tag: string;
-  access: Access;
+  access: AccessRule;
   /** True if this request needs no key: it brings another credential, or the operation is open to all. */
   opens?(headers: IncomingHttpHeaders): boolean;
   params?: TObject;
+  /**
+   * Texts may contain U+0000, because they are not stored in columns, or the operation refuses it itself. Default: 400,
+   * or 404 in a path.
+   */
+  anyText?: boolean;
   /** Query values arrive as text; numbers and booleans are converted as the schema says before the check. */
   query?: TObject;
   /**

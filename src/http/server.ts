@@ -10,12 +10,13 @@ import type { Clock, Timer } from '../base/clock.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { SlotList } from '../base/slot-list.ts';
+import type { AccessRule } from './access-rule.ts';
 import { Connection, type Core, type HasTimeout } from './core.ts';
 import { ServerExchange } from './exchange.ts';
 import { TrustedProxies } from './forwarded.ts';
 import { DEFAULT_LIMITS, type HttpLimits } from './limits.ts';
 import { GatewayRequest, GatewayResponse } from './message.ts';
-import type { Access, FinishedExchange, Operation } from './operation.ts';
+import type { Exchange, FinishedExchange, Operation } from './operation.ts';
 import { answerParserError, parserError } from './parser-error.ts';
 import { API_PREFIXES, Router } from './router.ts';
 
@@ -25,8 +26,11 @@ export interface HttpServerOptions<C> {
    * Identifies the caller from the headers. Throws (or rejects with) GatewayError 401, 403 or 503. Sync if possible.
    */
   authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
-  /** Throws GatewayError 403 if the caller's kind may not use operations of this access. Default: all may. */
-  admit?: (caller: C, access: Access) => void;
+  /**
+   * Throws GatewayError 403 or 404 if the operation's access rule excludes the request. The caller is undefined if the
+   * operation is open to the request. Default: never throws.
+   */
+  permit?: (request: Exchange<C>, rule: AccessRule) => void;
   /** `user_id` of error envelopes; undefined omits it. */
   userId?: (caller: C) => string | null | undefined;
   /** Called once for each finished exchange. */
@@ -81,7 +85,7 @@ class OperationServer<C> implements HttpServer {
     this.#core = {
       router: new Router(options.operations),
       authenticate: options.authenticate,
-      admit: options.admit ?? (() => {}),
+      permit: options.permit ?? (() => {}),
       userId: options.userId ?? (() => undefined),
       observe: options.observe,
       unbuilt: pathsBelow(options.unbuilt ?? []),

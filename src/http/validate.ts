@@ -8,7 +8,7 @@ import { GatewayError, invalidField } from '../base/errors.ts';
 import type { JsonDocument } from '../base/json.ts';
 import { storable } from '../base/storable.ts';
 import { explainRefusal, type SchemaNode } from './explain.ts';
-import type { Access, Operation } from './operation.ts';
+import type { Operation } from './operation.ts';
 import { queryReader } from './query.ts';
 
 /** The compiled checks of an operation; each throws GatewayError 400 with the path of the offending field. */
@@ -19,8 +19,6 @@ export interface Checks {
   body?: (document: JsonDocument) => void;
 }
 
-/** Prompts may contain any character, and SCIM reports invalid text in its own protocol's errors. */
-const TAKE_ANY_TEXT = new Set<Access>(['inference', 'scim']);
 /** U+0000 as JSON writes it; JSON does not allow the raw character. */
 const ESCAPED_NUL = '\\u0000';
 
@@ -31,7 +29,7 @@ export function checksOf<C>(operation: Operation<C>): Checks {
   let checks = compiled.get(operation);
   if (!checks) {
     checks = {};
-    const anyText = TAKE_ANY_TEXT.has(operation.access);
+    const { anyText = false } = operation;
     if (operation.params) {
       const check = valueCheck(operation.params);
       checks.params = anyText ? check : existingCheck(check);

@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { usdFromNano } from '../base/money.ts';
 import type { Catalog } from '../catalog/index.ts';
+import { MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { ActivitySum, Spend } from '../spend/index.ts';
@@ -27,7 +28,7 @@ export function activityOperation(parts: ActivityParts): Operation<Caller> {
     path: '/activity',
     summary: 'Requests, tokens and cost of the last 30 completed days (UTC) by day, model and endpoint',
     tag: 'Analytics',
-    access: 'management',
+    access: MANAGEMENT,
     query: ActivityParametersSchema,
     errors: [404],
     replies: ok('One row per day, model and endpoint', ActivityReplySchema),

@@ -1,5 +1,6 @@
 /** `GET /`, `GET /docs` and `GET /openapi.json`. */
 import { Type } from 'typebox';
+import { ANYONE } from '../http/access-rule.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { PAGE_HEADERS } from './html.ts';
 import { referencePage } from './reference.ts';
@@ -24,7 +25,7 @@ const HOST = /^[\w.-]{1,253}(?::\d{1,5})?$|^\[[\da-fA-F:.]{2,45}\](?::\d{1,5})?$
 export function pageOperations<C>(parts: PageParts): Operation<C>[] {
   const document = new StaticText(() => parts.document(), { 'Content-Type': 'application/json' });
   const reference = new StaticText(() => referencePage(document.text), PAGE_HEADERS);
-  const common = { method: 'GET', root: true, tag: TAG, access: 'none' } as const;
+  const common = { method: 'GET', root: true, tag: TAG, access: ANYONE } as const;
   const html = { 200: { description: 'The page', contentType: 'text/html' } };
   const unchanged = { 304: { description: 'Unchanged since the `ETag` in `If-None-Match`' } };
   return [

@@ -1,6 +1,7 @@
 /** Health checks for orchestrators: liveness and readiness. */
 import { Type } from 'typebox';
 import { GatewayError } from '../base/errors.ts';
+import { ANYONE } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 
@@ -31,7 +32,7 @@ export function healthOperations<C>(readiness: Readiness): Operation<C>[] {
       root: true,
       summary: 'The process lives',
       tag: 'Health',
-      access: 'none',
+      access: ANYONE,
       replies: ok('Always, while it lives', Status),
       handle: (exchange) => exchange.reply(200, { status: 'ok' }),
     },
@@ -42,7 +43,7 @@ export function healthOperations<C>(readiness: Readiness): Operation<C>[] {
       root: true,
       summary: 'The process serves requests',
       tag: 'Health',
-      access: 'none',
+      access: ANYONE,
       replies: ok(
         'It serves; `degraded` where something takes longer or some requests are refused. 503 while it starts, drains, or ' +
           'must refuse every request',

@@ -11,7 +11,6 @@ import {
   Health,
   type InferenceParts,
   RememberedThinking,
-  regionOf,
   Sessions,
   Threads,
 } from '../inference/index.ts';
@@ -52,10 +51,7 @@ export function operationParts(
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
     guardrails: { database, changes, clock, spendEntered },
     byok: { database, changes, clock, sealing, providers: () => live.settings.providers },
-    files: {
-      ...{ database, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
-      isRegional: (host) => regionOf(host, live.settings.hosts) !== 'global',
-    },
+    files: { database, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
     inference: inferenceParts(options, live, parts, observability, namespace),

@@ -11,7 +11,7 @@ import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
 import { createStatistics } from '../catalog/index.ts';
 import { createEgress } from '../egress/index.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
-import { Identities, Running, TokenCounter, userHashSecret } from '../inference/index.ts';
+import { Identities, Running, regionOf, TokenCounter, userHashSecret } from '../inference/index.ts';
 import { createJobs } from '../jobs/index.ts';
 import type { Exposed } from '../observability/index.ts';
 import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
@@ -79,6 +79,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     termsOf: createTerms(database),
     guardrailsOf: guardrailsReader(database),
     accessTokens: federation.tokens,
+    checks: { regionOf: (host) => regionOf(host, live.settings.hosts) },
   });
   const jobs = createJobs(shared);
   const writer = oneWriter(database);

@@ -1,8 +1,9 @@
 /** The operations of sign-in: OAuth with PKCE. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Caller, checkNewKey, isToken, permit } from '../access/index.ts';
+import { type Caller, checkKind, checkNewKey, isToken } from '../access/index.ts';
 import { type Author, authorOf } from '../audit/index.ts';
 import { GatewayError } from '../base/errors.ts';
+import { ANYONE, MANAGEMENT } from '../http/access-rule.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { type CodeParts, createCode, exchangeCode } from './codes.ts';
 import type { Federation } from './federation/federation.ts';
@@ -36,7 +37,7 @@ function showConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
     root: true,
     summary: 'Show the consent page on which a person authorizes an application',
     tag: 'Sign-in',
-    access: 'none',
+    access: ANYONE,
     query: schema.ConsentQuery,
     replies: html,
     errorPages: true,
@@ -67,7 +68,7 @@ function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
     root: true,
     summary: 'Submit the consent page; redirects to the callback with a code',
     tag: 'Sign-in',
-    access: 'none',
+    access: ANYONE,
     body: { schema: schema.ConsentForm, form: true, maxBytes: MOST_FORM_BYTES },
     errors: [401, 403],
     errorPages: true,
@@ -123,7 +124,7 @@ function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
 async function managerOf({ authenticate }: SignInParts, key: string): Promise<Caller> {
   if (!isToken(key)) throw new GatewayError('authentication', 'Paste a management key.');
   const caller = await authenticate({ authorization: `Bearer ${key}` });
-  permit(caller, 'management');
+  checkKind(caller, MANAGEMENT.kinds);
   return caller;
 }
 
@@ -134,7 +135,7 @@ function createAuthCode(parts: SignInParts): Operation<Caller> {
     path: '/auth/keys/code',
     summary: 'Create an authorization code without the consent page',
     tag: 'Sign-in',
-    access: 'management',
+    access: MANAGEMENT,
     body: { schema: schema.AuthCodeSchema },
     replies: {
       200: { description: 'The code. It can be exchanged once and expires soon', schema: schema.AuthCodeEnvelope },
@@ -155,7 +156,7 @@ function exchangeAuthCode(parts: SignInParts): Operation<Caller> {
     path: '/auth/keys',
     summary: 'Exchange an authorization code for an API key',
     tag: 'Sign-in',
-    access: 'none',
+    access: ANYONE,
     body: { schema: schema.ExchangeSchema },
     errors: [403],
     replies: { 200: { description: 'The key', schema: schema.ExchangeReply } },

@@ -1,5 +1,6 @@
 /** Reads remaining amounts: the budgets of the calling key and the account balance. */
 import { type Nano, usdFromNano } from '../base/money.ts';
+import { ANY_KEY, MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import { type Budget, MAX_LIMIT_USD, windowStart } from './budget.ts';
@@ -26,7 +27,7 @@ function listBudgets<C>(parts: SpendOperationParts<C>): Operation<C> {
     path: '/budget',
     summary: 'List all budgets that limit the calling key, with their spent and reserved amounts',
     tag: 'Budgets',
-    access: 'any',
+    access: ANY_KEY,
     replies: ok('The budgets, from the account to the key', BudgetsEnvelope),
     async handle(exchange) {
       const states = await parts.spend().stateOf(await parts.budgetsOf(exchange.caller));
@@ -61,7 +62,7 @@ function getCredits<C extends { organizationId: string }>(parts: SpendOperationP
     path: '/credits',
     summary: "The account's balance and all that was ever spent of it",
     tag: 'Budgets',
-    access: 'management',
+    access: MANAGEMENT,
     replies: ok('US dollars', CreditsEnvelope),
     async handle(exchange) {
       const balanceNano = await parts.balanceNano();

@@ -5,6 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { parseJson } from '../base/json.ts';
 import { storable } from '../base/storable.ts';
+import { ANY_KEY, MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { Database } from '../storage/database.ts';
@@ -31,7 +32,7 @@ function content(parts: TranscriptOperationParts): Operation<Caller> {
     path: '/generation/content',
     summary: 'Get the logged input and output of one generation',
     tag: 'Generations',
-    access: 'any',
+    access: ANY_KEY,
     query: Type.Object({
       id: Type.String({ minLength: 1, description: 'The id of the generation, `gen-...` or `resp_...`' }),
     }),
@@ -64,7 +65,7 @@ function feedback(parts: TranscriptOperationParts): Operation<Caller> {
     path: '/generation/feedback',
     summary: 'Submit feedback on a generation; the latest per category wins',
     tag: 'Generations',
-    access: 'management',
+    access: MANAGEMENT,
     body: { schema: FeedbackBody },
     errors: [404],
     replies: ok('The feedback is stored', FeedbackReply),

@@ -3,6 +3,7 @@ import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
+import { MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { type Interval, limitFromUsd } from '../spend/index.ts';
@@ -25,7 +26,7 @@ function listBudgets(parts: Parts): Operation<Caller> {
     path: '/workspaces/{workspace_ref}/budgets',
     summary: 'List the budgets of a workspace, widest interval first',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.BudgetsParams,
     replies: ok('At most one budget per interval', schema.BudgetListEnvelope),
     async handle(exchange) {
@@ -47,7 +48,7 @@ function getBudget(parts: Parts): Operation<Caller> {
     path: '/workspaces/{workspace_ref}/budgets/{interval}',
     summary: 'Get the budget of one interval',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.BudgetParams,
     replies: ok('The budget', schema.BudgetEnvelope),
     async handle(exchange) {
@@ -67,7 +68,7 @@ function putBudget(parts: Parts): Operation<Caller> {
     path: '/workspaces/{workspace_ref}/budgets/{interval}',
     summary: 'Set the budget of one interval; limits must decrease from lifetime to monthly, weekly and daily',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.BudgetParams,
     body: { schema: schema.UpsertBudgetSchema },
     replies: ok('The budget. It is enforced in every process', schema.BudgetEnvelope),
@@ -110,7 +111,7 @@ function deleteBudget(parts: Parts): Operation<Caller> {
     path: '/workspaces/{workspace_ref}/budgets/{interval}',
     summary: 'Delete the budget of one interval, if there is one',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.BudgetParams,
     replies: ok('The budget does not exist any more', schema.DeletedEnvelope),
     async handle(exchange) {

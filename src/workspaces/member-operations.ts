@@ -3,6 +3,7 @@ import type { Caller } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
+import { MANAGEMENT } from '../http/access-rule.ts';
 import { ok, PageQuery, pageOf } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
@@ -25,7 +26,7 @@ function listMembers(parts: Parts): Operation<Caller> {
     path: '/workspaces/{id}/members',
     summary: 'List the members of a workspace; the default one has every member of the organization',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.WorkspaceParams,
     query: PageQuery,
     replies: ok('One page', schema.MemberListEnvelope),
@@ -47,7 +48,7 @@ function addMembers(parts: Parts): Operation<Caller> {
     path: '/workspaces/{id}/members/add',
     summary: 'Add members of the organization to a workspace, with their organization roles',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.WorkspaceParams,
     body: { schema: schema.UserIdsSchema },
     replies: ok('The members named in the request', schema.AddedMembersEnvelope),
@@ -82,7 +83,7 @@ function removeMembers(parts: Parts): Operation<Caller> {
     path: '/workspaces/{id}/members/remove',
     summary: 'Remove members that have no active key in the workspace, all or none',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.WorkspaceParams,
     body: { schema: schema.UserIdsSchema },
     replies: ok('The number of members removed', schema.RemovedMembersEnvelope),

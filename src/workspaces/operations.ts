@@ -4,6 +4,7 @@ import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
+import { MANAGEMENT } from '../http/access-rule.ts';
 import { ok, PageQuery, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
@@ -54,7 +55,7 @@ function listWorkspaces(parts: WorkspaceOperationParts): Operation<Caller> {
     path: '/workspaces',
     summary: 'List the workspaces of the organization, oldest first',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     query: PageQuery,
     replies: ok('One page', schema.WorkspaceListEnvelope),
     async handle(exchange) {
@@ -76,7 +77,7 @@ function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     path: '/workspaces',
     summary: 'Create a workspace; its creator becomes the first member',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     body: { schema: schema.CreateWorkspaceSchema },
     replies: { 201: { description: 'The workspace', schema: schema.WorkspaceEnvelope } },
     async handle(exchange) {
@@ -114,7 +115,7 @@ function getWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     path: '/workspaces/{id}',
     summary: 'One workspace',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.WorkspaceParams,
     replies: ok('The workspace', schema.WorkspaceEnvelope),
     async handle(exchange) {
@@ -131,7 +132,7 @@ function updateWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     path: '/workspaces/{id}',
     summary: 'Update a workspace',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.WorkspaceParams,
     body: { schema: schema.UpdateWorkspaceSchema },
     replies: {
@@ -172,7 +173,7 @@ function deleteWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     path: '/workspaces/{id}',
     summary: 'Delete a workspace without active keys, with its budgets, members and guardrails',
     tag: 'Workspaces',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.WorkspaceParams,
     query: schema.DeleteWorkspaceQuery,
     replies: ok('The workspace is deleted', schema.DeletedEnvelope),

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { accessMigrations } from '../../src/access/index.ts';
+import { accessMigrations, type Caller } from '../../src/access/index.ts';
 import { CreatedKeyEnvelope, CurrentKeyEnvelope, KeyEnvelope, KeyListEnvelope } from '../../src/access/schema.ts';
 import { auditMigrations } from '../../src/audit/index.ts';
+import { type AccessRule, ANY_KEY, INFERENCE, MANAGEMENT } from '../../src/http/access-rule.ts';
 import { TestClock } from '../../src/testing/clock/clock.ts';
 import { freshDatabase } from '../../src/testing/database/database.ts';
 import {
@@ -72,11 +73,12 @@ test('a management key gets 403 where an inference key is required, and the reve
   const management = await gate.access.authenticate({ authorization: `Bearer ${keys.management}` });
   const inference = await gate.access.authenticate({ authorization: `Bearer ${keys.inference}` });
   const forbidden = { name: 'GatewayError', status: 403 };
-  assert.throws(() => gate.access.permit(management, 'inference'), forbidden);
-  assert.throws(() => gate.access.permit(inference, 'management'), forbidden);
-  gate.access.permit(management, 'management');
-  gate.access.permit(inference, 'inference');
-  for (const caller of [management, inference]) gate.access.permit(caller, 'any');
+  const permit = (caller: Caller, rule: AccessRule) => gate.access.permit({ caller, params: {}, host: 'x' }, rule);
+  assert.throws(() => permit(management, INFERENCE), forbidden);
+  assert.throws(() => permit(inference, MANAGEMENT), forbidden);
+  permit(management, MANAGEMENT);
+  permit(inference, INFERENCE);
+  for (const caller of [management, inference]) permit(caller, ANY_KEY);
 });
 
 test('POST /keys answers 201 with the token, which works at once and is never shown again', async (t) => {

@@ -7,14 +7,23 @@ import http from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
+import type { Region } from '../../src/http/access-rule.ts';
 import type { Operation } from '../../src/http/operation.ts';
 import { operations } from '../../src/operations.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { scimToken } from '../scim/directory.ts';
 
+/** What else decides who may call an operation. */
+interface Conditions {
+  programme?: string;
+  scope?: string;
+  /** Roots that serve it; others answer 403. Default: all serve it, with the same answers. */
+  regions?: readonly Region[];
+}
+
 /** What an operation answers to callers who get past authentication: the status for each kind of key. */
-interface Expectation {
+interface Expectation extends Conditions {
   inference: number;
   management: number;
   /** Default 403. */
@@ -25,7 +34,7 @@ interface Expectation {
 }
 
 /** What an operation answers to everybody, whatever key they bring. */
-interface Open {
+interface Open extends Conditions {
   anybody: number;
   path?: () => string;
   body?: unknown;
@@ -96,6 +105,9 @@ const SCIM: Record<string, Expectation> = {
   },
 };
 
+/** Regional roots refuse it. */
+const GLOBAL = { regions: ['global'] } as const;
+
 const EXPECTED: Record<string, Expectation | Open> = {
   ...SCIM,
   getHealth: { anybody: 200 },
@@ -131,12 +143,12 @@ const EXPECTED: Record<string, Expectation | Open> = {
   createBYOKKey: { inference: 403, management: 201, body: { provider: 'openai', key: 'key-of-a-customer' } },
   getBYOKKey: { inference: 403, management: 404, path: () => '/byok/none' },
   updateBYOKKey: { inference: 403, management: 404, path: () => '/byok/none', body: {} },
-  listFiles: { inference: 200, management: 200 },
+  listFiles: { ...GLOBAL, inference: 200, management: 200 },
   // What a form must hold is asked once the key is known.
-  uploadFile: { inference: 415, management: 415, body: {} },
-  getFile: { inference: 404, management: 404, path: () => '/files/none' },
-  downloadFile: { inference: 404, management: 404, path: () => '/files/none/content' },
-  deleteFile: { inference: 404, management: 404, path: () => '/files/none' },
+  uploadFile: { ...GLOBAL, inference: 415, management: 415, body: {} },
+  getFile: { ...GLOBAL, inference: 404, management: 404, path: () => '/files/none' },
+  downloadFile: { ...GLOBAL, inference: 404, management: 404, path: () => '/files/none/content' },
+  deleteFile: { ...GLOBAL, inference: 404, management: 404, path: () => '/files/none' },
   deleteBYOKKey: { inference: 403, management: 404, path: () => '/byok/none' },
   listOrganizationMembers: { inference: 403, management: 200 },
   deleteKey: { inference: 403, management: 200, path: (hash) => `/keys/${hash}` },
@@ -224,13 +236,16 @@ interface Asked {
   method: string;
   path: string;
   token?: string;
+  /** Default: that of the URL. */
+  host?: string;
   body?: unknown;
 }
 
 /** The path goes out as it stands; `fetch` would tidy it up. */
-function ask(url: string, { method, path, token, body }: Asked): Promise<{ status: number; text: string }> {
+function ask(url: string, { method, path, token, host, body }: Asked): Promise<{ status: number; text: string }> {
   const headers = {
     'content-type': 'application/json',
+    ...(host !== undefined && { host }),
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
   };
   return new Promise((resolve, reject) => {
@@ -248,6 +263,8 @@ function ask(url: string, { method, path, token, body }: Asked): Promise<{ statu
   });
 }
 
+const EUROPE = 'eu.gate.test';
+
 interface Installation {
   url: string;
   /** Makes an inference key. */
@@ -258,10 +275,12 @@ interface Installation {
   expired: string;
   /** The key of a member who is none any more. */
   orphan: string;
+  /** An inference key of a workspace in no programme. */
+  outsider: string;
 }
 
 async function installation(t: TestContext): Promise<Installation> {
-  const gateway = await startGateway(t);
+  const gateway = await startGateway(t, { yaml: { hosts: { europe: [EUROPE] } } });
   const make: Installation['make'] = async (body) => {
     const path = '/api/v1/keys';
     const { status, text } = await ask(gateway.url, { method: 'POST', path, token: MANAGEMENT_KEY, body });
@@ -269,10 +288,12 @@ async function installation(t: TestContext): Promise<Installation> {
     const { key, data } = JSON.parse(text) as { key: string; data: { hash: string } };
     return { token: key, hash: data.hash };
   };
-  for (const slug of ['kept', 'to-be-deleted']) {
-    const body = { name: slug, slug };
-    await ask(gateway.url, { method: 'POST', path: '/api/v1/workspaces', token: MANAGEMENT_KEY, body });
-  }
+  const workspace = async (slug: string) => {
+    const request = { method: 'POST', path: '/api/v1/workspaces', token: MANAGEMENT_KEY, body: { name: slug, slug } };
+    return (JSON.parse((await ask(gateway.url, request)).text) as { data: { id: string } }).data.id;
+  };
+  const { token: outsider } = await make({ name: 'outsider', workspace_id: await workspace('kept') });
+  await workspace('to-be-deleted');
   const disabled = await make({ name: 'disabled' });
   const path = `/api/v1/keys/${disabled.hash}`;
   await ask(gateway.url, { method: 'PATCH', path, token: MANAGEMENT_KEY, body: { disabled: true } });
@@ -286,7 +307,15 @@ async function installation(t: TestContext): Promise<Installation> {
   await database.query(`update api_keys set expires_at = now() - interval '1 day' where hash = $1`, [expired.hash]);
   await database.close();
   const scim = await scimToken(gateway.target);
-  return { url: gateway.url, make, scim, disabled: disabled.token, expired: expired.token, orphan: orphan.token };
+  return {
+    url: gateway.url,
+    make,
+    scim,
+    outsider,
+    disabled: disabled.token,
+    expired: expired.token,
+    orphan: orphan.token,
+  };
 }
 
 function pathOf(operation: Operation, hash: string): string {
@@ -299,36 +328,53 @@ test('access is declared for every operation, and for no other', () => {
   assert.deepEqual(contracts.map(({ id }) => id).toSorted(), Object.keys(EXPECTED).toSorted());
 });
 
-test('every operation answers each kind of caller as it is said here', async (t) => {
-  const { url, make, scim, disabled, expired, orphan } = await installation(t);
-  for (const operation of contracts) {
-    const expectation = EXPECTED[operation.id];
-    if (expectation === undefined) continue;
-    const open = 'anybody' in expectation ? expectation.anybody : undefined;
-    const callers: [string, string | undefined, number][] = [
-      ['nobody', undefined, open ?? 401],
-      ['an unknown key', `sk-svc-v1-${'0'.repeat(64)}`, open ?? 401],
-      ['a disabled key', disabled, open ?? 401],
-      ['an expired key', expired, open ?? 401],
-      ['the key of one who left', orphan, open ?? 403],
-      ['an inference key', INFERENCE_KEY, open ?? (expectation as Expectation).inference],
-      ['a management key', MANAGEMENT_KEY, open ?? (expectation as Expectation).management],
-      ['a SCIM token', scim, open ?? (expectation as Expectation).scim ?? 403],
-    ];
-    for (const [who, token, status] of callers) {
-      const { hash } = await make({ name: 'to be changed' });
-      const { body } = expectation;
-      const request = { method: operation.method, path: pathOf(operation, hash), ...(token && { token }), body };
-      const answer = await ask(url, request);
-      assert.equal(answer.status, status, `${operation.id} to ${who}: ${answer.text}`);
-    }
+test('programme, scope and regions of every operation are those said here', () => {
+  for (const { id, access } of contracts) {
+    const { programme, scope, regions }: Conditions = EXPECTED[id] ?? {};
+    const declared = { programme: access.programme, scope: access.scope, regions: access.regions };
+    assert.deepEqual(declared, { programme, scope, regions }, id);
   }
 });
+
+for (const [root, host] of [
+  ['the global', undefined],
+  ['a regional', EUROPE],
+] as const) {
+  test(`every operation answers each kind of caller as it is said here, on ${root} host`, async (t) => {
+    const { url, make, scim, disabled, expired, orphan, outsider } = await installation(t);
+    for (const operation of contracts) {
+      const expectation = EXPECTED[operation.id];
+      if (expectation === undefined) continue;
+      const { body, regions, programme } = expectation;
+      const { inference, management, scim: scimStatus = 403 } = expectation as Expectation;
+      const elsewhere = host !== undefined && regions?.includes('europe') === false ? 403 : undefined;
+      const open = 'anybody' in expectation ? (elsewhere ?? expectation.anybody) : undefined;
+      const callers: [string, string | undefined, number][] = [
+        ['nobody', undefined, open ?? 401],
+        ['an unknown key', `sk-svc-v1-${'0'.repeat(64)}`, open ?? 401],
+        ['a disabled key', disabled, open ?? 401],
+        ['an expired key', expired, open ?? 401],
+        ['the key of one who left', orphan, open ?? 403],
+        ['an inference key', INFERENCE_KEY, elsewhere ?? open ?? inference],
+        ['a management key', MANAGEMENT_KEY, elsewhere ?? open ?? management],
+        ['a SCIM token', scim, elsewhere ?? open ?? scimStatus],
+      ];
+      if (programme !== undefined) callers.push(['a key outside of the programme', outsider, 404]);
+      for (const [who, token, status] of callers) {
+        const { hash } = await make({ name: 'to be changed' });
+        const path = pathOf(operation, hash);
+        const asked = { method: operation.method, path, ...(token && { token }), ...(host && { host }), body };
+        const answer = await ask(url, asked);
+        assert.equal(answer.status, status, `${operation.id} to ${who}: ${answer.text}`);
+      }
+    }
+  });
+}
 
 test('no spelling of a path leads past authentication', async (t) => {
   const { url, make } = await installation(t);
   const { hash } = await make({ name: 'to be kept' });
-  for (const operation of contracts.filter(({ access }) => access !== 'none')) {
+  for (const operation of contracts.filter(({ access }) => access.kinds !== 'anyone')) {
     const path = pathOf(operation, hash);
     const [, , , first = ''] = path.split('/');
     const spellings = [

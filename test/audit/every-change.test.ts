@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { SCIM } from '../../src/http/access-rule.ts';
 import type { Operation } from '../../src/http/operation.ts';
 import { operations } from '../../src/operations.ts';
 import { MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
@@ -205,7 +206,7 @@ test('every change of the control plane is in the audit log, with its author and
     const entries = (body.data as Json[]).filter((entry) => entry.request_id === requestId);
     assert.ok(entries.length > 0, `${id} changed something without an entry`);
     for (const entry of entries) {
-      assert.equal(entry.actor.type, operation.access === 'scim' ? 'scim' : 'key', id);
+      assert.equal(entry.actor.type, operation.access === SCIM ? 'scim' : 'key', id);
       assert.match(entry.actor.key_hash, /^[0-9a-f]{64}$/, id);
       assert.equal(entry.source_address, '192.0.2.7', id);
     }

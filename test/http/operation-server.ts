@@ -4,6 +4,7 @@ import { Type } from 'typebox';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { GatewayError } from '../../src/base/errors.ts';
 import { createLog, type Log } from '../../src/base/log.ts';
+import { ANY_KEY, ANYONE, INFERENCE, MANAGEMENT } from '../../src/http/access-rule.ts';
 import type { HttpLimits } from '../../src/http/limits.ts';
 import type { Exchange, Operation } from '../../src/http/operation.ts';
 import { createHttpServer, type HttpServer, type HttpServerOptions } from '../../src/http/server.ts';
@@ -76,7 +77,7 @@ function testOperations(test: TestServer): Operation<TestCaller>[] {
   ): Operation<TestCaller> => ({
     summary: `Does ${parts.id}`,
     tag: 'tests',
-    access: 'any',
+    access: ANY_KEY,
     replies: { 200: { description: 'Done.' } },
     handle: (exchange) => {
       test.handled.push(parts.id);
@@ -94,7 +95,7 @@ function testOperations(test: TestServer): Operation<TestCaller>[] {
       id: 'chat',
       method: 'POST',
       path: '/chat',
-      access: 'inference',
+      access: INFERENCE,
       body: { schema: ChatBody, maxBytes: 2_000_000 },
     }),
     operation({
@@ -119,15 +120,15 @@ function testOperations(test: TestServer): Operation<TestCaller>[] {
       id: 'createThing',
       method: 'POST',
       path: '/things',
-      access: 'management',
+      access: MANAGEMENT,
       body: { schema: ThingBody, maxBytes: 1000 },
     }),
     operation({ id: 'currentThing', method: 'GET', path: '/things/current' }),
     operation({ id: 'getThing', method: 'GET', path: '/things/{id}' }),
-    operation({ id: 'deleteThing', method: 'DELETE', path: '/things/{id}', access: 'management' }),
+    operation({ id: 'deleteThing', method: 'DELETE', path: '/things/{id}', access: MANAGEMENT }),
     operation({ id: 'thingPart', method: 'GET', path: '/things/{id}/parts/{part}' }),
     operation({ id: 'poke', method: 'POST', path: '/poke', body: { schema: Type.Object({}), optional: true } }),
-    operation({ id: 'health', method: 'GET', path: '/health', root: true, access: 'none' }),
+    operation({ id: 'health', method: 'GET', path: '/health', root: true, access: ANYONE }),
     operation({
       id: 'fail',
       method: 'GET',
@@ -231,9 +232,9 @@ export async function startTestServer(
   test.server = createHttpServer<TestCaller>({
     operations: testOperations(test),
     authenticate: options.authenticate ?? authenticate,
-    admit: (caller, access) => {
-      if (access === 'any' || access === caller.kind) return;
-      throw new GatewayError('permission_denied', `this needs a key for ${access}`);
+    permit: ({ caller }, { kinds }) => {
+      if (kinds === 'anyone' || kinds.includes(caller.kind)) return;
+      throw new GatewayError('permission_denied', `this needs a key for ${kinds.join(' or ')}`);
     },
     userId: (caller) => caller.id,
     clock: options.clock ?? systemClock,

@@ -4,6 +4,7 @@
  */
 import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
+import { MANAGEMENT } from '../../http/access-rule.ts';
 import type { Operation } from '../../http/operation.ts';
 import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Queryable } from '../../storage/database.ts';
@@ -26,7 +27,7 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
     path: '/keys/{hash}/rotate',
     summary: 'Rotate the secret of an inference key; all its settings and its spend stay',
     tag: 'Keys',
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.KeyParamsSchema,
     body: { schema: schema.RotateKeySchema },
     errors: [409],

@@ -1,5 +1,6 @@
 /** GET /organization/members. */
 import { type Static, Type } from 'typebox';
+import { MANAGEMENT } from '../../http/access-rule.ts';
 import { nullable, ok, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Database } from '../../storage/database.ts';
@@ -33,7 +34,7 @@ export function memberOperations(parts: { database: Database }): Operation<Calle
       path: '/organization/members',
       summary: 'List the members of the organization, oldest first',
       tag: 'Members',
-      access: 'management',
+      access: MANAGEMENT,
       query: PageQuery,
       replies: ok('One page', MembersEnvelope),
       async handle(exchange) {

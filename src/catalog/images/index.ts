@@ -1,5 +1,6 @@
 /** Operations that list image models and their endpoints. */
 import { GatewayError } from '../../base/errors.ts';
+import { ANY_KEY } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Catalog } from '../catalog.ts';
@@ -18,7 +19,7 @@ export function imageOperations<C>(catalog: () => Catalog): Operation<C>[] {
       path: '/images/models',
       summary: 'List image models and their supported parameters',
       tag: 'Images',
-      access: 'any',
+      access: ANY_KEY,
       replies: ok('The models', ImageModelListSchema),
       handle: (exchange) => exchange.reply(200, viewImageModels(catalog().models, PATH)),
     },
@@ -28,7 +29,7 @@ export function imageOperations<C>(catalog: () => Catalog): Operation<C>[] {
       path: '/images/models/{author}/{slug}/endpoints',
       summary: 'List the endpoints of one image model with their prices',
       tag: 'Images',
-      access: 'any',
+      access: ANY_KEY,
       params: ModelParamsSchema,
       replies: ok('The endpoints', ImageEndpointsSchema),
       handle(exchange) {

@@ -3,6 +3,7 @@ import { type Caller, KEYS_TOPIC, MEMBERS_TOPIC } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
+import { MANAGEMENT } from '../../http/access-rule.ts';
 import { idOf, ok, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import { changeEverywhere } from '../../storage/change-everywhere.ts';
@@ -80,7 +81,7 @@ function listing(parts: GuardrailParts, id: string, path: string, { summary, rep
     path,
     summary: ofOne ? `${summary}, for one guardrail` : summary,
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     ...(ofOne && { params: schema.GuardrailParamsSchema }),
     query: PageQuery,
     replies: ok('One page', reply),
@@ -137,7 +138,7 @@ function assignment(
       ? `Unassign the guardrail from ${noun}`
       : `Assign the guardrail to ${noun}, replacing their current one; unknown ${noun} are ignored`,
     tag: TAG,
-    access: 'management',
+    access: MANAGEMENT,
     params: schema.GuardrailParamsSchema,
     body: { schema: body },
     replies: ok(

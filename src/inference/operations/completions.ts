@@ -15,6 +15,7 @@ import {
 import { chat, messages } from '../../formats/index.ts';
 import type { WholeBody } from '../../formats/single/index.ts';
 import { policyOf } from '../../guardrails/index.ts';
+import { INFERENCE } from '../../http/access-rule.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import type { Generation } from '../../spend/index.ts';
 import { ANTHROPIC_REQUEST_ID } from '../answer/response-headers.ts';
@@ -50,7 +51,8 @@ export function companionOperations(
       path: '/completions',
       summary: 'Complete a text (legacy), streamed or not',
       tag: 'Inference',
-      access: 'inference',
+      access: INFERENCE,
+      anyText: true,
       body: { schema: completionSchema, maxBytes: limits.inferenceBodyBytes },
       replies: {
         200: {
@@ -76,7 +78,8 @@ export function companionOperations(
       requestIdHeader: ANTHROPIC_REQUEST_ID,
       summary: 'Count the tokens of a messages request, by its provider or as an estimate; free of charge',
       tag: 'Inference',
-      access: 'inference',
+      access: INFERENCE,
+      anyText: true,
       body: { schema: messages.schema, maxBytes: limits.inferenceBodyBytes },
       replies: {
         200: {

@@ -12,6 +12,7 @@ import { ImageReply, image } from '../../formats/image/index.ts';
 import { chat, messages, responses } from '../../formats/index.ts';
 import { RerankReply, rerank } from '../../formats/rerank/index.ts';
 import type { SingleForm } from '../../formats/single/index.ts';
+import { ANY_KEY, INFERENCE } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import { ErrorSchema } from '../../http/openapi.ts';
 import type { Exchange, Operation, OperationReply } from '../../http/operation.ts';
@@ -136,7 +137,8 @@ function conversation(
     path,
     summary,
     tag: 'Inference',
-    access: 'inference',
+    access: INFERENCE,
+    anyText: true,
     body: { schema: format.schema, maxBytes: limits.inferenceBodyBytes },
     ...(format.id === 'messages' && { requestIdHeader: ANTHROPIC_REQUEST_ID }),
     replies: {
@@ -168,7 +170,8 @@ function single<Request, Answer>(
     path,
     summary,
     tag: 'Inference',
-    access: 'inference',
+    access: INFERENCE,
+    anyText: true,
     body: { schema: form.schema, maxBytes: limits.inferenceBodyBytes },
     replies: { 200: { description: 'The reply', schema: reply, ...(events && { events }), headers: NAMED } },
     errors: [...INFERENCE_ERRORS, ...errors],
@@ -303,7 +306,7 @@ function generation(parts: InferenceParts): Operation<Caller> {
     path: '/generation',
     summary: 'Metadata and cost of one generation',
     tag: 'Generations',
-    access: 'any',
+    access: ANY_KEY,
     query: Type.Object({
       id: Type.String({ minLength: 1, description: 'The id of the generation, `gen-...` or `resp_...`' }),
     }),

@@ -3,6 +3,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { MetricsSettings } from '../../base/config.ts';
 import { GatewayError } from '../../base/errors.ts';
+import { MANAGEMENT } from '../../http/access-rule.ts';
 import type { Operation } from '../../http/operation.ts';
 
 export interface MetricsOperationParts {
@@ -20,7 +21,7 @@ export function metricsOperation<C>(parts: () => MetricsOperationParts): Operati
     root: true,
     summary: "The gateway's metrics for Prometheus; contains no prompts, keys or user names",
     tag: 'Health',
-    access: 'management',
+    access: MANAGEMENT,
     opens(headers) {
       const { access, token } = parts().settings;
       if (access === 'open') return true;

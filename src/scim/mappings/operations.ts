@@ -4,6 +4,7 @@ import { authorOf, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { isUuid, uuidv7 } from '../../base/ids.ts';
+import { MANAGEMENT } from '../../http/access-rule.ts';
 import { ok, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Database, Queryable } from '../../storage/database.ts';
@@ -20,7 +21,7 @@ export interface MappingParts {
 
 const MAX_MAPPINGS = 10_000;
 
-const common = { tag: 'SCIM groups', access: 'management' } as const;
+const common = { tag: 'SCIM groups', access: MANAGEMENT } as const;
 
 export function mappingOperations(parts: MappingParts): Operation<Caller>[] {
   return [

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
+import { SCIM } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import { type Place, placeOf, type ResourceType } from './attributes.ts';
@@ -16,7 +17,15 @@ export const ROOT = '/scim/v2';
 export const MAX_PAGE = 1_000;
 const USUAL_PAGE = 100;
 
-type Own = 'root' | 'passesOverEmptySegments' | 'tag' | 'access' | 'contentType' | 'encodeError' | 'errorSchema';
+type Own =
+  | 'root'
+  | 'passesOverEmptySegments'
+  | 'tag'
+  | 'access'
+  | 'anyText'
+  | 'contentType'
+  | 'encodeError'
+  | 'errorSchema';
 
 /** @param path below `/scim/v2` */
 export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operation<Caller> {
@@ -27,7 +36,9 @@ export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operatio
     // Microsoft Entra and others append `/Users` to the configured URL, which may end in a slash.
     passesOverEmptySegments: true,
     tag: 'SCIM 2.0',
-    access: 'scim',
+    access: SCIM,
+    // Reported in the protocol's own errors.
+    anyText: true,
     contentType: SCIM_TYPE,
     encodeError: encodeFault,
     errorSchema: FaultSchema,

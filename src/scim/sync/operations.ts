@@ -3,6 +3,7 @@ import type { Caller } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { isUuid, uuidv7 } from '../../base/ids.ts';
+import { MANAGEMENT } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { ProvisioningParts } from '../provisioning.ts';
@@ -14,7 +15,7 @@ import * as store from './store.ts';
 const MAX_UNFINISHED = 100;
 const MAX_KEPT = 1_000;
 
-const common = { tag: 'SCIM groups', access: 'management' } as const;
+const common = { tag: 'SCIM groups', access: MANAGEMENT } as const;
 
 export function syncJobOperations(parts: ProvisioningParts): Operation<Caller>[] {
   return [createSyncJob(parts), getSyncJob(parts)];

@@ -1,5 +1,6 @@
 /** The operations of token exchange, `POST /oauth/token` and `GET /oauth/jwks`. */
 import type { Caller } from '../../access/index.ts';
+import { ANYONE } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import { SCOPE } from './access-tokens.ts';
@@ -26,7 +27,7 @@ function createOauthToken(federation: () => Federation): Operation<Caller> {
     path: '/oauth/token',
     summary: 'Exchange the JWT of an identity provider for an access token (RFC 8693)',
     tag: TAG,
-    access: 'none',
+    access: ANYONE,
     body: { schema: schema.TokenExchangeForm, form: true, maxBytes: MOST_FORM_BYTES },
     replies: ok('The access token', schema.TokenExchangeReply),
     errors: [429],
@@ -48,7 +49,7 @@ function listOauthJwks(federation: () => Federation): Operation<Caller> {
     path: '/oauth/jwks',
     summary: 'List the public keys of access tokens (RFC 7517)',
     tag: TAG,
-    access: 'none',
+    access: ANYONE,
     replies: ok('The current key, and former keys whose tokens may still be valid', schema.JwksReply),
     async handle(exchange) {
       const keys = await federation().keys.all();

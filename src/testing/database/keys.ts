@@ -50,7 +50,7 @@ export class KeyProcess {
     const server = createHttpServer<Caller>({
       operations: keyOperations({ database, changes, clock, usageOf, spendEntered: async () => {} }),
       authenticate: (headers) => access.authenticate(headers),
-      admit: (caller, required) => access.permit(caller, required),
+      permit: access.permit,
       userId: (caller) => caller.organizationId,
       clock,
       log,

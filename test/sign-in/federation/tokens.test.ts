@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { decodeProtectedHeader } from 'jose';
+import { MANAGEMENT } from '../../../src/http/access-rule.ts';
 import { migrations } from '../../../src/migrations.ts';
 import { operations } from '../../../src/operations.ts';
 import { emptyDatabase } from '../../../src/testing/database/database.ts';
@@ -81,7 +82,7 @@ test('every other operation answers an access token as it answers an inference k
   const { gateway, control } = await scene(t);
   const token = await tokenOf(gateway);
   const contracts = operations({ limits: { inferenceBodyBytes: 1024 } } as Parameters<typeof operations>[0]);
-  const closed = contracts.filter(({ access, root, opens }) => access === 'management' && !root && !opens);
+  const closed = contracts.filter(({ access, root, opens }) => access === MANAGEMENT && !root && !opens);
   assert.ok(closed.length > 50);
   for (const { method, path } of closed) {
     const route = path.replaceAll(/\{\w+\}/g, 'x');
