@@ -4,8 +4,8 @@
  */
 import { chat } from './chat/index.ts';
 import { cohere } from './cohere/index.ts';
-import type { FormatId } from './conversation/conversation.ts';
-import type { SpokenFormat } from './conversation/format.ts';
+import type { ServedFormat, SpokenFormat } from './conversation/format.ts';
+import { type FormatId, registerFormats } from './conversation/registry.ts';
 import { converse } from './converse/index.ts';
 import { gemini } from './gemini/index.ts';
 import { messages } from './messages/index.ts';
@@ -13,14 +13,27 @@ import { responses } from './responses/index.ts';
 
 export { chat, messages, responses };
 
-const SPOKEN: Partial<Record<FormatId, SpokenFormat>> = { chat, cohere, converse, gemini, messages, responses };
+/** Every format: served, spoken or both. */
+const FORMATS: readonly (ServedFormat | SpokenFormat)[] = [chat, messages, responses, cohere, converse, gemini];
+
+/** Every format that clients can use. */
+export const SERVED_FORMATS = FORMATS.filter((format): format is ServedFormat => 'encodeReply' in format);
+
+const SPOKEN = new Map(
+  FORMATS.flatMap((format): [FormatId, SpokenFormat][] => ('encode' in format ? [[format.id, format]] : [])),
+);
 
 /** Every format that upstreams can speak. */
-export const SPOKEN_FORMS = Object.keys(SPOKEN) as readonly FormatId[];
+export const SPOKEN_FORMS: readonly FormatId[] = [...SPOKEN.keys()];
+
+registerFormats(
+  SERVED_FORMATS.map(({ id }) => id),
+  FORMATS.map(({ id }) => id),
+);
 
 /** Throws for a format that no upstream speaks; no provider kind uses one. */
 export function spokenFormat(id: FormatId): SpokenFormat {
-  const format = SPOKEN[id];
+  const format = SPOKEN.get(id);
   if (format === undefined) throw new Error(`no upstream speaks the format ${id}`);
   return format;
 }

@@ -73,7 +73,7 @@ export class ConversationTask implements Task {
     this.#request = request;
     this.#parts = parts;
     const { tools } = request.facts.needs ?? {};
-    const remembers = request.format.id === 'chat' && tools !== undefined;
+    const remembers = request.format.losesReasoning === true && tools !== undefined;
     const memory = remembers ? parts.thinking?.of(request.caller.keyId) : undefined;
     this.#translation = new Translation(request.format, request.document, memory);
     this.promptBytes = request.document.bytes.length;
@@ -171,10 +171,10 @@ export class ConversationTask implements Task {
 
   attempt(endpoint: Endpoint, { stamp, owner, user, capOutputTokens }: AttemptAbout): Attempt {
     const { format, facts } = this.#request;
-    // The messages format cannot carry images in replies. A model that also writes text is asked for text.
+    // A model that also writes text is asked for text.
     const makes = endpoint.outputModalities ?? [];
-    if (format.id === 'messages' && makes.includes('image') && !makes.includes('text')) {
-      throw new Uncarried('image', 'the messages format cannot carry the images that this model generates');
+    if (format.lacksImages === true && makes.includes('image') && !makes.includes('text')) {
+      throw new Uncarried('image', `the ${format.id} format cannot carry the images that this model generates`);
     }
     const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens);
     const { dropped } = passage.losses;

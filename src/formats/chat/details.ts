@@ -7,7 +7,8 @@
  * (mnfst/llm-gateway#1658).
  */
 import type { OpaquePart, Part, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
-import { isSpokenOnly, sealBlock, unsealBlock } from '../conversation/sealed-block.ts';
+import { isSpokenOnly } from '../conversation/registry.ts';
+import { sealBlock, unsealBlock } from '../conversation/sealed-block.ts';
 import { type JsonObject, list, object, rest, someText, text } from './read.ts';
 
 const ORIGINS: ReadonlySet<unknown> = new Set<ReasoningOrigin>([

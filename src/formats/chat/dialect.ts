@@ -101,3 +101,9 @@ export interface ReasoningRule {
   /** Parameters that hide the thinking. Default: it cannot be hidden. */
   hide?: Readonly<Record<string, unknown>>;
 }
+
+declare module '../conversation/registry.ts' {
+  interface Dialect {
+    chat?: ChatDialect;
+  }
+}

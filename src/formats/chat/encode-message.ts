@@ -10,7 +10,7 @@ import type {
   ToolResultPart,
 } from '../conversation/conversation.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
-import { isSpokenOnly } from '../conversation/sealed-block.ts';
+import { isSpokenOnly } from '../conversation/registry.ts';
 import { encodeCitation } from './citation.ts';
 import { type ContentRules, encodeContent, encodeUrl } from './content.ts';
 import { encodeCallSignature, encodeDetails, isDetailEntry } from './details.ts';

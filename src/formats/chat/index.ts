@@ -19,6 +19,7 @@ import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
+import { searchTrace } from './search-trace.ts';
 
 export type { ChatDialect, ReasoningRule } from './dialect.ts';
 
@@ -33,6 +34,8 @@ export const chat: ServedFormat & SpokenFormat = {
   texts: textsWith(),
   loggedContent: (document) => loggedMessages(document, 'messages'),
   images,
+  searchTrace,
+  losesReasoning: true,
   encodeReply,
   encoder: (stamp) => new ChatEncoder(stamp),
   debugEvent,
@@ -45,6 +48,7 @@ export const chat: ServedFormat & SpokenFormat = {
   decoder: (dialect) => new ChatDecoder(dialect.chat),
   decodeFailure,
   nativeTools: (dialect) => (dialect.chat?.customTools ? ['custom'] : []),
+  showsHiddenReasoning: (dialect) => dialect.chat?.reasoning !== 'object',
   searchesWeb: ({ dialect }) => dialect.chat?.webSearch === true,
   wantsBytes: (kind, _url, dialect) => dialect.chat?.mediaBytes?.includes(kind) ?? false,
 };

@@ -9,11 +9,11 @@
  *  - tool arguments stay the original text and are parsed only where a format needs an object.
  */
 
-/**
- * Wire formats of a conversation. `chat`, `messages` and `responses` face clients and upstreams; the others upstreams
- * only.
- */
-export type FormatId = 'chat' | 'messages' | 'responses' | 'gemini' | 'converse' | 'cohere';
+import type { DeferredSearch } from './deferred-search.ts';
+import type { UpstreamFailure } from './failure.ts';
+import type { FormatId } from './registry.ts';
+
+export type { FormatId } from './registry.ts';
 
 /**
  * Which vendors can read a piece of reasoning: the `format` of a `reasoning_details` entry. Plain text is `unknown` and
@@ -251,7 +251,7 @@ export interface Conversation {
   tools?: Tool[];
   toolChoice?: ToolChoice;
   /** How deferred tools are found. Absent in conversations sent to an upstream (formats/deferred). */
-  deferred?: import('../deferred/index.ts').DeferredSearch;
+  deferred?: DeferredSearch;
   reasoning?: ReasoningSettings;
   output?: OutputFormat;
   settings: Settings;
@@ -388,5 +388,5 @@ export type TurnEvent =
   | { type: 'safeguards'; results: unknown[] }
   /** Replaces all earlier counts of this answer. */
   | { type: 'usage'; usage: Usage }
-  | { type: 'failure'; failure: import('./failure.ts').UpstreamFailure }
+  | { type: 'failure'; failure: UpstreamFailure }
   | { type: 'end' };

@@ -8,81 +8,18 @@ import type { GatewayError } from '../../base/errors.ts';
 import type { Edit, JsonDocument } from '../../base/json.ts';
 import type { PromptCaching } from './cache-breakpoints.ts';
 import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
+import type { CompileRegex, SearchTrace } from './deferred-search.ts';
 import type { UpstreamFailure } from './failure.ts';
 import type { LoggedContent } from './logged-content.ts';
 import type { Losses } from './losses.ts';
-import type { ProviderPreferences } from './preferences.ts';
+import type { Dialect } from './registry.ts';
 import type { Renewal } from './renewal.ts';
+import type { RequestFacts } from './request-facts.ts';
 import type { VisitTexts } from './texts.ts';
 
 export type { ProviderPreferences } from './preferences.ts';
-
-/**
- * The facts of a request that the gateway itself needs, independent of its format. Texts are as the client sent them.
- */
-export interface RequestFacts {
-  model: string | undefined;
-  /** Further models, in order, excluding `model`. */
-  fallbackModels: string[];
-  /** True for `fallbacks` of the messages format: a refusal also falls back to the next model. */
-  fallbackOnRefusal: boolean;
-  provider: ProviderPreferences;
-  stream: boolean;
-  /** `stream_options.include_usage` of the chat format; undefined when absent. */
-  includeUsage?: boolean;
-  /** `debug.echo_upstream_body` of the chat format; applies to streams only. */
-  echoUpstreamBody?: boolean;
-  /** The output cap that the client gave. */
-  maxOutputTokens?: number;
-  /** Requested number of answers; 1 when absent. */
-  choices: number;
-  /** End-user id, as given. */
-  user?: string;
-  sessionId?: string;
-  metadata?: Record<string, string>;
-  /** Media in the request, inline or by URL: their token counts cannot be derived from their bytes. */
-  media: { images: number; documents: number };
-  /** Absent: text only. */
-  needs?: Needs;
-  /** As given; aliases are resolved during routing. */
-  serviceTier?: string;
-  /** `prompt_cache_key`: requests with the same key share a prefix. */
-  cacheKey?: string;
-  /** The request sets cache breakpoints. */
-  marksCache?: boolean;
-  /** Calls that the upstream may make on its own within the answer. Absent: none. */
-  inner?: InnerCalls;
-  /** The upstream should store the conversation. `previousId`: our id of the answer that the request continues. */
-  thread?: { previousId?: string };
-  /** Our id of an earlier answer whose prompt the upstream compares with this one (`diagnostics`). */
-  comparedId?: string;
-}
-
-/**
- * Calls an upstream makes within one answer. Each uses tokens of its own that the answer's output cap does not cover.
- */
-export interface InnerCalls {
-  /** The upstream summarizes a conversation of this many tokens before it answers; absent: never. */
-  compactsFrom?: number;
-  /** Other models that the answering model may consult. */
-  advisors: readonly { model: string; uses: number; maxOutputTokens?: number }[];
-  /** Server tools add text to the conversation while the upstream answers. */
-  serverTools: boolean;
-}
-
-/** What an endpoint must support for a request, in the catalog's terms. */
-export interface Needs {
-  /** Kinds of input besides text: `image`, `file`, `audio`, `video`. */
-  inputs: readonly string[];
-  /** Kinds of output besides text: `image`, `audio`. */
-  outputs: readonly string[];
-  /** Those of `supported_parameters` that change the content of the answer: no endpoint may ignore them. */
-  features: readonly string[];
-  /** Names of the declared tools; absent: none. */
-  tools?: readonly string[];
-  /** Names of `supported_parameters` for every parameter sent, each with its aliases; for `require_parameters`. */
-  parameters: readonly (readonly string[])[];
-}
+export type { Dialect } from './registry.ts';
+export type { InnerCalls, Needs, RequestFacts } from './request-facts.ts';
 
 /** The gateway's own members of an answer, the same for relayed and translated answers. */
 export interface Stamp {
@@ -190,18 +127,9 @@ export interface EncodeTarget {
   /** The upstream's own id of the answer whose prompt is compared. */
   comparedId?: string | undefined;
   /** Compiles the search expressions of deferred tools; linear in the text, undefined for an invalid expression. */
-  compileRegex?: import('../deferred/index.ts').CompileRegex;
+  compileRegex?: CompileRegex;
   /** The upstream's deviations from its format's standard; each format reads its own member. */
   dialect: Dialect;
-}
-
-/** Provider quirks as data; each format reads the member of its name. */
-export interface Dialect {
-  chat?: import('../chat/dialect.ts').ChatDialect;
-  messages?: import('../messages/dialect.ts').MessagesDialect;
-  responses?: import('../responses/dialect.ts').ResponsesDialect;
-  gemini?: import('../gemini/dialect.ts').GeminiDialect;
-  converse?: import('../converse/dialect.ts').ConverseDialect;
 }
 
 export interface Relay {
@@ -247,11 +175,19 @@ export interface ServedFormat extends AnswerReader {
    * out where the texts of a request are counted.
    */
   images(body: unknown): ReadonlySet<unknown>;
+  /** How searches for deferred tools are shown in answers and read from histories. */
+  readonly searchTrace: SearchTrace;
   /**
    * Request members that have no counterpart in other formats and change the content of the answer. A request with one
    * is routed to endpoints of this format only.
    */
   readonly ownFeatures?: readonly string[];
+  /** The request member that continues a conversation which the upstream has stored. */
+  readonly threadMember?: string;
+  /** Clients may not send reasoning back; the gateway keeps it for requests with tools. */
+  readonly losesReasoning?: true;
+  /** Answers cannot carry images. */
+  readonly lacksImages?: true;
   /** Request members that answers of this format repeat; called only when such an answer is built. */
   echo?(document: JsonDocument): Record<string, unknown>;
   /** The JSON value of a complete answer. */
@@ -290,6 +226,16 @@ export interface TurnDecoder {
 /** Kinds of parts whose bytes may be given by URL. */
 export type MediumKind = 'image' | 'file' | 'audio' | 'video';
 
+/**
+ * Prompt tokens that a request's bytes do not cover: the template, a default system prompt, and the upstream's
+ * instructions for tools and output formats.
+ */
+export interface PromptOverhead {
+  plain: number;
+  /** With tools or an output format. */
+  tools: number;
+}
+
 export interface SpokenFormat extends AnswerReader {
   readonly id: FormatId;
   /**
@@ -309,6 +255,14 @@ export interface SpokenFormat extends AnswerReader {
    * egress) before `encode`, which gets the bytes. Absent: URLs are passed on.
    */
   wantsBytes?(kind: MediumKind, url: string, dialect: Dialect): boolean;
+  /** Whether the upstream stores conversations that later requests continue. Absent: it does not. */
+  keepsThreads?(dialect: Dialect): boolean;
+  /** Whether the upstream returns reasoning that the request hides. Absent: it does not. */
+  showsHiddenReasoning?(dialect: Dialect): boolean;
+  /** Tokens of a prompt besides those of its text. Absent: the usual ones. */
+  readonly promptOverhead?: PromptOverhead;
+  /** Types of client tools that a relayed request may contain. Absent: all. */
+  relayedTools?(dialect: Dialect): readonly string[] | 'all';
   /**
    * Tool types besides functions that an upstream accepts as clients write them (formats/client-tools). Absent: none.
    */

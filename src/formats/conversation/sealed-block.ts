@@ -3,23 +3,12 @@
  * returns to its origin.
  */
 import { parseJson, stringifyJson } from '../../base/json.ts';
-import type { FormatId, OpaquePart } from './conversation.ts';
+import type { OpaquePart } from './conversation.ts';
 import { isFields } from './fields.ts';
+import { isFormatId } from './registry.ts';
 
 /** Vendors' encrypted content cannot begin like this: it is base64. */
 const PREFIX = 'sealed-block-1:';
-
-const FORMATS: readonly FormatId[] = ['chat', 'messages', 'responses', 'gemini', 'converse', 'cohere'];
-
-/**
- * Formats that no client uses: their blocks reach a history only through an earlier answer, so they are left out when
- * the request goes to another format.
- */
-const SPOKEN_ONLY: readonly FormatId[] = ['gemini', 'converse', 'cohere'];
-
-export function isSpokenOnly(origin: FormatId): boolean {
-  return SPOKEN_ONLY.includes(origin);
-}
 
 export function sealBlock(part: OpaquePart): string {
   return PREFIX + stringifyJson({ origin: part.origin, value: part.value });
@@ -35,8 +24,8 @@ export function unsealBlock(text: string): OpaquePart | undefined {
     return undefined;
   }
   if (!isFields(value)) return undefined;
-  const origin = FORMATS.find((name) => name === value['origin']);
-  return origin === undefined ? undefined : { type: 'opaque', origin, value: value['value'] };
+  const { origin } = value;
+  return isFormatId(origin) ? { type: 'opaque', origin, value: value['value'] } : undefined;
 }
 
 /** Whether the text is a sealed block, which only this gateway can read. */

@@ -3,3 +3,9 @@ export interface ConverseDialect {
   /** Most cache points that the service accepts; further ones are dropped. Default 4. */
   maxCachePoints?: number;
 }
+
+declare module '../conversation/registry.ts' {
+  interface Dialect {
+    converse?: ConverseDialect;
+  }
+}

@@ -3,6 +3,7 @@
  * and request signing (`providers/`).
  */
 import type { SpokenFormat } from '../conversation/format.ts';
+import { CLAUDE_OVERHEAD } from '../messages/index.ts';
 import { decodeReply } from './decode-reply.ts';
 import { ConverseDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
@@ -21,4 +22,6 @@ export const converse: SpokenFormat = {
   decoder: () => new ConverseDecoder(),
   decodeFailure,
   wantsBytes: () => true,
+  // Mostly used for the same models.
+  promptOverhead: CLAUDE_OVERHEAD,
 };

@@ -7,9 +7,7 @@ export {
   asksForDeferral,
   checkDeferral,
   type DeclaredTool,
-  type DeferredSearch,
   DeferredToolsSchema,
   readDeferral,
 } from './protocol.ts';
 export { MOST_ROUNDS, Rounds } from './rounds.ts';
-export type { CompileRegex } from './search.ts';

@@ -13,30 +13,43 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from '../conversation/conversation.ts';
+import {
+  CALL_TOOL,
+  type CompileRegex,
+  type DeferredSearch,
+  type PastStep,
+  SEARCH_TOOL,
+  type SearchStep,
+  type SearchTrace,
+} from '../conversation/deferred-search.ts';
 import { fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { misfit } from './arguments.ts';
-import { CALL_TOOL, changedCatalogue, type DeferredSearch, SEARCH_TOOL } from './protocol.ts';
-import { type CompileRegex, searchByRegex, WordIndex } from './search.ts';
-import { type PastStep, type Step, stepsIn } from './trace.ts';
+import { changedCatalogue } from './protocol.ts';
+import { searchByRegex, WordIndex } from './search.ts';
 
 export class Portable {
   readonly #search: DeferredSearch;
   readonly #deferred: ReadonlyMap<string, FunctionTool>;
   readonly #index: WordIndex;
   readonly #compile: CompileRegex;
+  readonly #trace: SearchTrace;
   /** Tools whose definition the model already has. */
   readonly #shown = new Set<string>();
   /** The conversation to send; grows with each completed step. */
   conversation: Conversation;
 
-  /** @throws GatewayError 400 when the history names a deferred tool that is missing from the request */
-  constructor(conversation: Conversation, search: DeferredSearch, compile: CompileRegex) {
+  /**
+   * @param trace of the client's format, in which the history shows the earlier steps
+   * @throws GatewayError 400 when the history names a deferred tool that is missing from the request
+   */
+  constructor(conversation: Conversation, search: DeferredSearch, compile: CompileRegex, trace: SearchTrace) {
     const tools = conversation.tools ?? [];
     const deferred = tools.filter((tool): tool is FunctionTool => tool.type === 'function' && tool.deferred === true);
     this.#search = search;
     this.#deferred = new Map(deferred.map((tool) => [tool.name, tool]));
     this.#index = new WordIndex(deferred);
     this.#compile = compile;
+    this.#trace = trace;
     this.conversation = {
       ...conversation,
       tools: [...tools.filter((tool) => !deferred.includes(tool as FunctionTool)), ...this.#ownTools()],
@@ -51,7 +64,7 @@ export class Portable {
   }
 
   /** Runs the model's search or call. Returns `call` when the client must run it. */
-  run(held: ToolCallPart): { step: Step } | { call: ToolCallPart } {
+  run(held: ToolCallPart): { step: SearchStep } | { call: ToolCallPart } {
     if (held.name === SEARCH_TOOL) return { step: this.#finish(this.#searched(held)) };
     const wrapped = unwrap(held.arguments);
     const tool = this.#deferred.get(wrapped.tool);
@@ -80,7 +93,7 @@ export class Portable {
     return { id, tool: SEARCH_TOOL, arguments: text, ...(found !== undefined && { found }) };
   }
 
-  #finish(step: PastStep): Step {
+  #finish(step: PastStep): SearchStep {
     return { ...step, result: this.#resultOf(step) };
   }
 
@@ -122,7 +135,7 @@ export class Portable {
   }
 
   /** Adds the model's last message and the results; the next call includes both. */
-  proceed(parts: Part[], steps: readonly Step[]): void {
+  proceed(parts: Part[], steps: readonly SearchStep[]): void {
     const { messages } = this.conversation;
     this.conversation = { ...this.conversation, messages: [...messages, { role: 'assistant', parts }, answers(steps)] };
   }
@@ -142,10 +155,10 @@ export class Portable {
   }
 
   #assistant(message: Message): Message[] {
-    const { steps, taken } = stepsIn(message.parts);
+    const { steps, taken } = this.#trace.read(message.parts);
     const turns: Message[] = [];
     let parts: Part[] = [];
-    let ended: Step[] = [];
+    let ended: SearchStep[] = [];
     const close = () => {
       if (parts.length > 0) turns.push({ ...message, parts });
       if (ended.length > 0) turns.push(answers(ended));
@@ -195,7 +208,7 @@ function definitions(tools: readonly unknown[]): Part {
   return { type: 'text', text: stringifyJson({ tools }) };
 }
 
-function answers(steps: readonly Step[]): Message {
+function answers(steps: readonly SearchStep[]): Message {
   return {
     role: 'tool',
     parts: steps.map(({ id, result }) => ({ type: 'toolResult', callId: id, parts: [{ type: 'text', text: result }] })),

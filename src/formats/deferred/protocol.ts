@@ -4,12 +4,9 @@
  */
 import { Type } from 'typebox';
 import { GatewayError, invalidField } from '../../base/errors.ts';
+import { CALL_TOOL, type DeferredSearch, SEARCH_TOOL } from '../conversation/deferred-search.ts';
 import { type Fields, isFields, textOf } from '../conversation/fields.ts';
 import { optional, word } from '../conversation/loose-schema.ts';
-
-/** Upstream names of the gateway's own two tools. */
-export const SEARCH_TOOL = 'search_tools';
-export const CALL_TOOL = 'call_tool';
 
 const DEFAULT_RESULTS = 5;
 const MOST_RESULTS = 100;
@@ -35,11 +32,6 @@ export const DeferredToolsSchema = Type.Object(
     description: 'Tools with `defer_loading` are shown to the model only after it has searched for them',
   },
 );
-
-export type DeferredSearch =
-  | { type: 'bm25' | 'regex'; maxResults: number }
-  /** The client runs the search: a tool of its own, whose result lists names of deferred tools under `resultKey`. */
-  | { type: 'custom'; tool: string; resultKey: string; maxResults: number };
 
 /** What the protocol needs to know of a declared tool. */
 export interface DeclaredTool {

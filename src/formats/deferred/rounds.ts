@@ -3,22 +3,13 @@
  * the gateway runs the searches between them.
  */
 
-import type {
-  Conversation,
-  FormatId,
-  Part,
-  ToolCallPart,
-  Turn,
-  TurnEvent,
-  Usage,
-} from '../conversation/conversation.ts';
+import type { Conversation, Part, ToolCallPart, Turn, TurnEvent, Usage } from '../conversation/conversation.ts';
+import { CALL_TOOL, SEARCH_TOOL, type SearchStep, type SearchTrace } from '../conversation/deferred-search.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
 import { collect, eventsOf } from '../conversation/replay.ts';
 import { addCall } from '../conversation/usage.ts';
 import type { Portable } from './portable.ts';
-import { CALL_TOOL, SEARCH_TOOL } from './protocol.ts';
-import { partsOf, type Step } from './trace.ts';
 
 /** Maximum number of upstream calls per answer; budgets reserve for all of them. */
 export const MOST_ROUNDS = 6;
@@ -27,7 +18,7 @@ const LONGEST_ARGUMENTS = 4 * 1024 * 1024;
 
 export class Rounds {
   readonly #portable: Portable;
-  readonly #served: FormatId;
+  readonly #trace: SearchTrace;
   /** Output tokens left for all remaining rounds; undefined without a cap. */
   #leftTokens: number | undefined;
   #round = 0;
@@ -39,9 +30,9 @@ export class Rounds {
   /** Events of completed rounds of a non-streamed answer. */
   readonly #gathered: TurnEvent[] = [];
 
-  constructor(portable: Portable, served: FormatId, leftTokens: number | undefined) {
+  constructor(portable: Portable, trace: SearchTrace, leftTokens: number | undefined) {
     this.#portable = portable;
-    this.#served = served;
+    this.#trace = trace;
     this.#leftTokens = leftTokens;
   }
 
@@ -95,7 +86,7 @@ export class Rounds {
         return first;
       },
       place: () => this.#nextIndex++,
-      show: (step) => partsOf(step, this.#served, this.#steps++),
+      show: (step) => this.#trace.show(step, this.#steps++),
       total: (usage) => addCall(this.#earlier, usage)!,
       ended: (parts, steps, usage, written) => this.#ended(parts, steps, usage, written),
     });
@@ -104,7 +95,7 @@ export class Rounds {
   /** @returns why there is no further round; undefined when there is one */
   #ended(
     parts: Part[],
-    steps: readonly Step[],
+    steps: readonly SearchStep[],
     usage: Usage | undefined,
     written: number,
   ): 'rounds' | 'tokens' | undefined {
@@ -125,11 +116,11 @@ interface Answer {
   /** Returns true the first time. */
   start(): boolean;
   place(): number;
-  show(step: Step): Part[];
+  show(step: SearchStep): Part[];
   total(usage: Usage): Usage;
   ended(
     parts: Part[],
-    steps: readonly Step[],
+    steps: readonly SearchStep[],
     usage: Usage | undefined,
     written: number,
   ): 'rounds' | 'tokens' | undefined;

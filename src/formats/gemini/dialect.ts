@@ -3,3 +3,9 @@ export interface GeminiDialect {
   /** Whether requests may carry billing labels (Vertex). Default no: labels are dropped and reported. */
   labels?: boolean;
 }
+
+declare module '../conversation/registry.ts' {
+  interface Dialect {
+    gemini?: GeminiDialect;
+  }
+}

@@ -25,3 +25,9 @@ export interface MessagesDialect {
     betasInBody?: boolean;
   };
 }
+
+declare module '../conversation/registry.ts' {
+  interface Dialect {
+    messages?: MessagesDialect;
+  }
+}

@@ -2,7 +2,7 @@
  * The messages format: spoken by clients of `POST /messages` and, upstream, by Anthropic and compatible services.
  * Contains both halves and the relay between them; pure functions only.
  */
-import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
+import type { PromptOverhead, ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { loggedMessages } from '../conversation/logged-content.ts';
 import { renewed } from '../conversation/renewal.ts';
 import { textsWith } from '../texts/index.ts';
@@ -17,6 +17,7 @@ import { callIds, facts, images } from './facts.ts';
 import { decodeFailure, encodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
+import { searchTrace } from './search-trace.ts';
 import { tokenCount } from './token-count.ts';
 
 export type { MessagesDialect } from './dialect.ts';
@@ -33,6 +34,9 @@ export { type Generation, generationOf } from './generation.ts';
 export { structuredSchema } from './structured-schema.ts';
 export { bedrockTokenCount, vertexTokenCount } from './token-count.ts';
 
+/** Anthropic documents up to 804 tokens for tools (platform.claude.com, "Tool use system prompt token count"). */
+export const CLAUDE_OVERHEAD: PromptOverhead = { plain: 256, tools: 1024 };
+
 export const messages: ServedFormat & SpokenFormat = {
   id: 'messages',
   path: '/messages',
@@ -44,7 +48,10 @@ export const messages: ServedFormat & SpokenFormat = {
   texts: textsWith(),
   loggedContent: (document) => loggedMessages(document, 'messages', 'system'),
   images,
+  searchTrace,
   ownFeatures: ['mcp_servers', 'container'],
+  threadMember: 'thread',
+  lacksImages: true,
   encodeReply,
   encoder: (stamp) => new MessagesEncoder(stamp),
   encodeFailure,
@@ -58,5 +65,7 @@ export const messages: ServedFormat & SpokenFormat = {
   // Cloud providers accept bytes only (platform.claude.com, "Vision").
   wantsBytes: (_kind, _url, dialect) => dialect.messages?.hosted !== undefined,
   tokenCount,
+  keepsThreads: (dialect) => dialect.messages?.threads === true,
+  promptOverhead: CLAUDE_OVERHEAD,
   searchesWeb: ({ dialect }) => dialect.messages?.webSearch === true,
 };

@@ -24,3 +24,9 @@ export interface ResponsesDialect {
   /** Request parameters that the service rejects. They are dropped (removed in a relay) and reported. */
   refuses?: readonly string[];
 }
+
+declare module '../conversation/registry.ts' {
+  interface Dialect {
+    responses?: ResponsesDialect;
+  }
+}

@@ -2,6 +2,7 @@
  * Replies in the responses format, written by hand: every event in the vendor's order, and the same items in a complete
  * reply.
  */
+import '../index.ts';
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { GatewayError } from '../../base/errors.ts';

@@ -17,8 +17,11 @@ import { decodeFailure } from './failure.ts';
 import { relay } from './relay.ts';
 import { echo, renew } from './response.ts';
 import { schema } from './schema.ts';
+import { searchTrace } from './search-trace.ts';
 
 export type { ResponsesDialect } from './dialect.ts';
+
+const nativeTools: NonNullable<SpokenFormat['nativeTools']> = (dialect) => dialect.responses?.tools ?? [];
 
 export const responses: ServedFormat & SpokenFormat = {
   id: 'responses',
@@ -32,6 +35,7 @@ export const responses: ServedFormat & SpokenFormat = {
   texts: textsWith(),
   loggedContent: (document) => loggedMessages(document, 'input', 'instructions'),
   images,
+  searchTrace,
   encodeReply,
   encoder: (stamp) => new ResponsesEncoder(stamp),
   encodeFailure,
@@ -41,5 +45,6 @@ export const responses: ServedFormat & SpokenFormat = {
   decodeReply,
   decoder: (dialect) => new ResponsesDecoder(dialect.responses?.origin),
   decodeFailure,
-  nativeTools: (dialect) => dialect.responses?.tools ?? [],
+  nativeTools,
+  relayedTools: nativeTools,
 };

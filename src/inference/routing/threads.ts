@@ -9,6 +9,7 @@
  */
 import { GatewayError } from '../../base/errors.ts';
 import type { Endpoint } from '../../catalog/index.ts';
+import { SPOKEN_FORMS, spokenFormat } from '../../formats/index.ts';
 import { formatsFor } from '../../providers/index.ts';
 import type { Generation, Spend } from '../../spend/index.ts';
 import type { AcceptedRequest } from '../request.ts';
@@ -87,7 +88,10 @@ export class Threads {
 }
 
 function holdsThreads({ provider: { kind }, upstreamId, speaks }: Endpoint): boolean {
-  return kind.dialect.messages?.threads === true && formatsFor(kind, upstreamId, 'messages', speaks)[0] === 'messages';
+  return SPOKEN_FORMS.some(
+    (id) =>
+      spokenFormat(id).keepsThreads?.(kind.dialect) === true && formatsFor(kind, upstreamId, id, speaks)[0] === id,
+  );
 }
 
 function isHolder({ endpoint, byok }: Candidate, { endpointId, credentialId, isByok }: Held): boolean {

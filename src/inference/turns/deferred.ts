@@ -4,9 +4,10 @@
  */
 
 import type { Endpoint, PricingOf } from '../../catalog/index.ts';
+import type { CompileRegex } from '../../formats/conversation/deferred-search.ts';
 import { isFields } from '../../formats/conversation/fields.ts';
 import type { RequestFacts } from '../../formats/conversation/format.ts';
-import { type CompileRegex, MOST_ROUNDS } from '../../formats/deferred/index.ts';
+import { MOST_ROUNDS } from '../../formats/deferred/index.ts';
 import { type Bound, boundOf, type PromptSize, type TokenLimits, tokenLimitsOf } from '../admission/cost-bounds.ts';
 
 /** Bytes that searches and rejected calls add besides tool definitions, over all rounds. */

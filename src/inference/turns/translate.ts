@@ -88,9 +88,8 @@ export class Translation {
   toward(spoken: SpokenFormat, target: EncodeTarget, media: Fetched = NONE, outputByTool = false): Passage {
     if (spoken.id !== this.format.id) this.#refuseOwnFeatures();
     const deferred = isGiven(this.document.structure['deferred_tools']);
-    if (isGiven(this.document.structure['thread']) && this.format.id === 'messages')
-      refuseThread(spoken, target, deferred);
-    const shows = this.#hides && !hidesItself(spoken, target);
+    this.#checkThread(spoken, target, deferred);
+    const shows = this.#hides && spoken.showsHiddenReasoning?.(target.dialect) === true;
     const ids = new CallIds(() => new Set(this.format.callIds(this.document.structure)));
     const relays = spoken.id === this.format.id && media.size === 0 && !deferred && !outputByTool && !shows;
     if (relays && !this.#needsFunctions(spoken, target) && !hasLongNames(this.document.structure['tools'], spoken.id)) {
@@ -117,7 +116,7 @@ export class Translation {
 
   /** Whether the request has tools that the upstream does not know in its own format, such as a namespace. */
   #needsFunctions(spoken: SpokenFormat, target: EncodeTarget): boolean {
-    const native = spoken.id === 'responses' ? (spoken.nativeTools?.(target.dialect) ?? []) : 'all';
+    const native = spoken.relayedTools?.(target.dialect) ?? 'all';
     if (native === 'all') return false;
     const { tools, input } = this.document.structure;
     return needsFunctions(tools, input, native);
@@ -130,24 +129,21 @@ export class Translation {
     return exclude === true || (older === false && exclude !== false);
   }
 
+  /** A thread is stored by its service. On any other endpoint the request would lack the earlier messages. */
+  #checkThread(spoken: SpokenFormat, { dialect }: EncodeTarget, deferred: boolean): void {
+    const { id, threadMember } = this.format;
+    if (threadMember === undefined || !isGiven(this.document.structure[threadMember])) return;
+    if (spoken.id !== id || spoken.keepsThreads?.(dialect) !== true) {
+      throw new Uncarried('thread', 'the endpoint does not support message threads');
+    }
+    if (deferred) throw new Uncarried('thread', 'deferred tools need several upstream calls for one answer');
+  }
+
   #refuseOwnFeatures(): void {
     const { ownFeatures = [], id } = this.format;
     const feature = ownFeatures.find((name) => isGiven(this.document.structure[name]));
     if (feature !== undefined) throw new Uncarried(feature, `only the ${id} format supports it`);
   }
-}
-
-/** A thread is stored by its service. On any other endpoint the request would lack the earlier messages. */
-function refuseThread(spoken: SpokenFormat, { dialect }: EncodeTarget, deferred: boolean): void {
-  if (spoken.id !== 'messages' || dialect.messages?.threads !== true) {
-    throw new Uncarried('thread', 'the endpoint does not support message threads');
-  }
-  if (deferred) throw new Uncarried('thread', 'deferred tools need several upstream calls for one answer');
-}
-
-/** Whether the upstream itself leaves out hidden reasoning, so that its answer can be relayed. */
-function hidesItself({ id }: SpokenFormat, { dialect }: EncodeTarget): boolean {
-  return id !== 'chat' || dialect.chat?.reasoning === 'object';
 }
 
 /** Neither null nor an empty list. */
@@ -260,8 +256,13 @@ class DeferredPassage implements Passage {
     this.#spoken = spoken;
     this.#target = target;
     this.#presentation = new Presentation(shown);
-    const portable = new Portable(inTier(conversation, target), conversation.deferred!, target.compileRegex!);
-    this.#rounds = new Rounds(portable, format.id, outputLeft(conversation, target));
+    const portable = new Portable(
+      inTier(conversation, target),
+      conversation.deferred!,
+      target.compileRegex!,
+      format.searchTrace,
+    );
+    this.#rounds = new Rounds(portable, format.searchTrace, outputLeft(conversation, target));
     this.body = this.#encode();
   }
 

@@ -1,0 +1,8 @@
+/** Every service of this format speaks it in the same way. */
+export type CohereDialect = Record<string, never>;
+
+declare module '../conversation/registry.ts' {
+  interface Dialect {
+    cohere?: CohereDialect;
+  }
+}

@@ -1,0 +1,69 @@
+/** What the gateway reads of a request besides its conversation. */
+import type { ProviderPreferences } from './preferences.ts';
+
+/**
+ * The facts of a request that the gateway itself needs, independent of its format. Texts are as the client sent them.
+ */
+export interface RequestFacts {
+  model: string | undefined;
+  /** Further models, in order, excluding `model`. */
+  fallbackModels: string[];
+  /** True for `fallbacks` of the messages format: a refusal also falls back to the next model. */
+  fallbackOnRefusal: boolean;
+  provider: ProviderPreferences;
+  stream: boolean;
+  /** `stream_options.include_usage` of the chat format; undefined when absent. */
+  includeUsage?: boolean;
+  /** `debug.echo_upstream_body` of the chat format; applies to streams only. */
+  echoUpstreamBody?: boolean;
+  /** The output cap that the client gave. */
+  maxOutputTokens?: number;
+  /** Requested number of answers; 1 when absent. */
+  choices: number;
+  /** End-user id, as given. */
+  user?: string;
+  sessionId?: string;
+  metadata?: Record<string, string>;
+  /** Media in the request, inline or by URL: their token counts cannot be derived from their bytes. */
+  media: { images: number; documents: number };
+  /** Absent: text only. */
+  needs?: Needs;
+  /** As given; aliases are resolved during routing. */
+  serviceTier?: string;
+  /** `prompt_cache_key`: requests with the same key share a prefix. */
+  cacheKey?: string;
+  /** The request sets cache breakpoints. */
+  marksCache?: boolean;
+  /** Calls that the upstream may make on its own within the answer. Absent: none. */
+  inner?: InnerCalls;
+  /** The upstream should store the conversation. `previousId`: our id of the answer that the request continues. */
+  thread?: { previousId?: string };
+  /** Our id of an earlier answer whose prompt the upstream compares with this one (`diagnostics`). */
+  comparedId?: string;
+}
+
+/**
+ * Calls an upstream makes within one answer. Each uses tokens of its own that the answer's output cap does not cover.
+ */
+export interface InnerCalls {
+  /** The upstream summarizes a conversation of this many tokens before it answers; absent: never. */
+  compactsFrom?: number;
+  /** Other models that the answering model may consult. */
+  advisors: readonly { model: string; uses: number; maxOutputTokens?: number }[];
+  /** Server tools add text to the conversation while the upstream answers. */
+  serverTools: boolean;
+}
+
+/** What an endpoint must support for a request, in the catalog's terms. */
+export interface Needs {
+  /** Kinds of input besides text: `image`, `file`, `audio`, `video`. */
+  inputs: readonly string[];
+  /** Kinds of output besides text: `image`, `audio`. */
+  outputs: readonly string[];
+  /** Those of `supported_parameters` that change the content of the answer: no endpoint may ignore them. */
+  features: readonly string[];
+  /** Names of the declared tools; absent: none. */
+  tools?: readonly string[];
+  /** Names of `supported_parameters` for every parameter sent, each with its aliases; for `require_parameters`. */
+  parameters: readonly (readonly string[])[];
+}
