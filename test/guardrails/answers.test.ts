@@ -28,7 +28,7 @@ const said = ['Mail bob', '@exam', 'ple.com n', 'ow'].map((content) => ({ conten
 const rowOf = async (headers: Headers) =>
   (await control.call('GET', `/generation?id=${headers.get('x-generation-id')}`)).body.data;
 
-test('an address split over events leaves as its label and in no piece, and the stream ends as ever', async () => {
+test('67 | an address split over events leaves as its label and in no piece, and the stream ends as ever', async () => {
   const key = await guarded(email('redact'));
   gateway.upstream.script('chat', stream(...said));
   const { body, headers, status } = await key.post('/chat/completions', ask({ stream: true }));
@@ -62,7 +62,7 @@ test('a whole answer that is blocked is 403, and its usage is paid', async () =>
   assert.equal(row.guardrails[0].action, 'block');
 });
 
-test('no part of a call leaves before the verdict on it', async () => {
+test('68 | no part of a call leaves before the verdict on it', async () => {
   const pieces = ['', '{"c":"mail bob@exam', 'ple.com"}'];
   const calls = pieces.map((text, number) => ({
     tool_calls: [

@@ -2,7 +2,7 @@
  * What the tests of client libraries share: a gateway in front of one upstream of each form, the cells of a table library
  * x feature x upstream, and the upstream's script. A library is used as its users do: unmodified, with a base URL and a key.
  */
-import { after, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { answerOf, type Format, streamOf, type Told } from '../upstream/answers.ts';
 import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';
 
@@ -27,7 +27,7 @@ export const USAGE_COST = 12 * 3e-6 + 5 * 0.3e-6 + 3 * 3.75e-6 + 7 * 15e-6;
 export interface SdkBench {
   readonly gateway: Gateway;
   /** A test for each form of the upstream. */
-  cell(sdk: string, feature: string, run: (form: Format) => Promise<void>): void;
+  cell(sdk: string, feature: string, run: (form: Format, t: TestContext) => Promise<void>): void;
   /** Sets the upstream's answers; yields a reader of the bodies that it got since. */
   script(form: Format, stream: boolean, ...turns: Told[]): () => Json[];
 }
@@ -40,7 +40,7 @@ export async function startBench(options: GatewayOptions = {}): Promise<SdkBench
   return {
     gateway,
     cell(sdk, feature, run) {
-      for (const form of UPSTREAMS) test(`${sdk} | ${feature} | ${form} upstream`, () => run(form));
+      for (const form of UPSTREAMS) test(`${sdk} | ${feature} | ${form} upstream`, (t) => run(form, t));
     },
     script(form, stream, ...turns) {
       const before = gateway.upstream.requests(form).length;
@@ -71,4 +71,16 @@ export async function thrownBy(run: () => PromiseLike<unknown>): Promise<Json> {
     return error;
   }
   throw new Error('the call succeeded');
+}
+
+/** Lets the test's timers of `ms` end at once. @returns how many there were */
+export function skipWaits(t: TestContext, ms: number): () => number {
+  const { setTimeout: start } = globalThis;
+  let count = 0;
+  const skip = (run: () => void, delay?: number, ...args: []) => {
+    if (delay === ms) count += 1;
+    return start(run, delay === ms ? 0 : delay, ...args);
+  };
+  t.mock.method(globalThis, 'setTimeout', skip as typeof setTimeout);
+  return () => count;
 }
