@@ -9,6 +9,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { blobSettings, blobs } from './config/blobs.ts';
 import { bootstrapConfigOf } from './config/bootstrap-config.ts';
 import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import { federation } from './config/federation.ts';
@@ -39,6 +40,7 @@ import { standInsOf, withEnvironment } from './config/with-environment.ts';
 import { parseYaml } from './config/yaml.ts';
 import { Secret } from './secret.ts';
 
+export type { BlobSettings, S3Keys, S3Settings } from './config/blobs.ts';
 export { type Inputs, VARIABLES, type Variable, variableTable } from './config/environment.ts';
 export { type ClaimRule, type FederationPolicy, isIssuerAddress, MAX_LIFETIME_MS } from './config/federation.ts';
 export type { IoLoggingSettings } from './config/io-logging.ts';
@@ -112,7 +114,12 @@ export function needsRestart(running: Config, loaded: Config): string[] {
   const keks = ({ sealing }: Config) =>
     [sealing.current, sealing.previous].map((source) => source && { ...source, key: revealed(source) });
   if (!isDeepStrictEqual(keks(running), keks(loaded))) changed.push('sealing');
+  if (!isDeepStrictEqual(s3Of(running), s3Of(loaded))) changed.push('blobs');
   return changed;
+}
+
+function s3Of({ blobs: { s3 } }: Config) {
+  return s3 && { ...s3, keys: s3.keys && { ...s3.keys, secretAccessKey: s3.keys.secretAccessKey.reveal() } };
 }
 
 function revealed(source: KeySource): string | undefined {
@@ -146,6 +153,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     limits: read?.limits ?? DEFAULT_LIMITS,
     routing: read?.routing ?? DEFAULT_ROUTING,
     ioLogging: read?.io_logging ?? DEFAULT_IO_LOGGING,
+    blobs: blobSettings(read?.blobs, environment),
     scim: read?.scim ?? DEFAULT_SCIM,
     federation: read?.federation ?? [],
     rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
@@ -165,6 +173,7 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     routing,
     retention,
     io_logging: ioLogging,
+    blobs,
     scim,
     federation,
     rate_limits: rateLimits,

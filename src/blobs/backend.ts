@@ -1,6 +1,10 @@
 /** Where the bytes of blobs are. */
 
+/** As the row of a blob names it. */
+export type BackendKind = 'disk' | 's3';
+
 export interface BlobBackend {
+  readonly kind: BackendKind;
   /** For messages: the folder or the bucket. */
   readonly place: string;
   /**
@@ -12,6 +16,8 @@ export interface BlobBackend {
   read(key: string, range?: { start: number; end: number }): Promise<AsyncIterable<Buffer>>;
   /** Does nothing for what is not there. */
   remove(key: string): Promise<void>;
+  /** Removes what writes that began before this time left behind and `remove` cannot find. */
+  sweep?(before: Date): Promise<void>;
   close(): Promise<void>;
 }
 

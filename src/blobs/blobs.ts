@@ -7,13 +7,16 @@ import type { Log } from '../base/log.ts';
 import type { JobKind } from '../jobs/index.ts';
 import type { Database, Queryable } from '../storage/database.ts';
 import { unavailable } from '../storage/unavailable.ts';
-import { type BlobBackend, BlobMissing, BlobUnavailable } from './backend.ts';
+import { type BackendKind, type BlobBackend, BlobMissing, BlobUnavailable } from './backend.ts';
 import * as store from './store.ts';
 
 /** A blob that nothing keeps by then belongs to a request that failed or a process that died. */
 const ABANDONED_MS = 24 * 3_600_000;
+/** A write that seems to have failed may still take effect in a distant storage. */
+const UNSETTLED_MS = 3_600_000;
 const CLEAN_MS = 600_000;
-const REMOVED_AT_ONCE = 100;
+const ROWS_AT_ONCE = 100;
+const REMOVED_AT_ONCE = 10;
 
 export interface Blob {
   readonly id: string;
@@ -26,7 +29,10 @@ export interface BlobOptions {
   database: Database;
   clock: Clock;
   log: Log;
+  /** For new blobs. */
   backend: BlobBackend;
+  /** Those that may have older ones. */
+  others?: readonly BlobBackend[];
 }
 
 export interface Blobs {
@@ -62,9 +68,11 @@ export function cleanBlobsJob(blobs: Pick<Blobs, 'clean'>): JobKind {
 
 class StoredBlobs implements Blobs {
   readonly #options: BlobOptions;
+  readonly #backends: ReadonlyMap<BackendKind, BlobBackend>;
 
   constructor(options: BlobOptions) {
     this.#options = options;
+    this.#backends = new Map([...(options.others ?? []), options.backend].map((backend) => [backend.kind, backend]));
   }
 
   get place(): string {
@@ -74,7 +82,7 @@ class StoredBlobs implements Blobs {
   async write(content: AsyncIterable<Buffer>): Promise<Blob> {
     const { database, clock, backend } = this.#options;
     const id = uuidv7(clock.now());
-    await store.insertBlob(database, id, new Date(clock.now()));
+    await store.insertBlob(database, id, backend.kind, new Date(clock.now()));
     const hash = createHash('sha256');
     let bytes = 0;
     try {
@@ -90,7 +98,11 @@ class StoredBlobs implements Blobs {
       throw presentable(error);
     }
     const blob = { id, bytes, sha256: hash.digest() };
-    await store.completeBlob(database, blob);
+    // Its row is gone when it took longer than a day: nothing else would remove its bytes.
+    if (!(await store.completeBlob(database, blob))) {
+      await backend.remove(id);
+      throw unavailable('the content took too long to arrive');
+    }
     return blob;
   }
 
@@ -103,35 +115,63 @@ class StoredBlobs implements Blobs {
   }
 
   async read(id: string, range?: { start: number; end: number }): Promise<AsyncIterable<Buffer>> {
-    const { database, backend, log } = this.#options;
+    const { database, log } = this.#options;
     const blob = await store.findBlob(database, id);
     try {
-      if (blob === undefined) throw new BlobMissing(id, backend.place);
-      const content = await backend.read(id, range);
+      if (blob === undefined) throw new BlobMissing(id, this.place);
+      const content = presented(await this.#backendOf(blob).read(id, range));
       return range === undefined ? verified(content, blob) : content;
     } catch (error) {
-      if (error instanceof BlobMissing)
-        log.error('the content of a blob is missing', { blob: id, place: backend.place });
+      if (error instanceof BlobMissing) log.error('the content of a blob is missing', { blob: id, error });
       throw presentable(error);
     }
   }
 
   async clean(): Promise<void> {
-    const { database, clock, backend } = this.#options;
-    const abandonedBefore = new Date(clock.now() - ABANDONED_MS);
-    for (;;) {
-      const removed = await database.transaction(async (tx) => {
-        const ids = await store.removableBlobs(tx, abandonedBefore, REMOVED_AT_ONCE);
-        for (const id of ids) await backend.remove(id);
-        await store.deleteBlobs(tx, ids);
-        return ids.length;
+    const { database, clock } = this.#options;
+    const now = clock.now();
+    const abandonedBefore = new Date(now - ABANDONED_MS);
+    const removable = {
+      kinds: [...this.#backends.keys()],
+      abandonedBefore,
+      settledBefore: new Date(now - UNSETTLED_MS),
+      limit: ROWS_AT_ONCE,
+    };
+    for (let found = ROWS_AT_ONCE; found === ROWS_AT_ONCE; ) {
+      const { count, failures } = await database.transaction(async (tx) => {
+        const blobs = await store.removableBlobs(tx, removable);
+        const failures = await this.#removeBytes(tx, blobs);
+        return { count: blobs.length, failures };
       });
-      if (removed < REMOVED_AT_ONCE) return;
+      if (failures.length > 0) throw failures[0];
+      found = count;
     }
+    for (const backend of this.#backends.values()) await backend.sweep?.(abandonedBefore);
   }
 
-  close(): Promise<void> {
-    return this.#options.backend.close();
+  async close(): Promise<void> {
+    for (const backend of this.#backends.values()) await backend.close();
+  }
+
+  /** Rows whose bytes could not be removed stay. */
+  async #removeBytes(tx: Queryable, blobs: readonly store.RemovableBlob[]): Promise<unknown[]> {
+    const [removed, failures]: [string[], unknown[]] = [[], []];
+    for (let at = 0; at < blobs.length && failures.length === 0; at += REMOVED_AT_ONCE) {
+      const some = blobs.slice(at, at + REMOVED_AT_ONCE);
+      const outcomes = await Promise.allSettled(some.map((blob) => this.#backendOf(blob).remove(blob.id)));
+      for (const [n, outcome] of outcomes.entries()) {
+        if (outcome.status === 'fulfilled') removed.push(some[n]!.id);
+        else failures.push(outcome.reason);
+      }
+    }
+    await store.deleteBlobs(tx, removed);
+    return failures;
+  }
+
+  #backendOf({ id, backend }: store.RemovableBlob): BlobBackend {
+    const found = this.#backends.get(backend);
+    if (found === undefined) throw new BlobUnavailable(`blob ${id} is stored in ${backend}, which is not configured`);
+    return found;
   }
 }
 
@@ -139,6 +179,15 @@ async function* each(content: AsyncIterable<Buffer>, see: (chunk: Buffer) => voi
   for await (const chunk of content) {
     see(chunk);
     yield chunk;
+  }
+}
+
+/** A storage may also fail after it has begun to answer. */
+async function* presented(content: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield* content;
+  } catch (error) {
+    throw presentable(error);
   }
 }
 

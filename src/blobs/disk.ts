@@ -13,6 +13,7 @@ const FULL = new Set(['ENOSPC', 'EDQUOT']);
 export function diskBackend(folder: string): BlobBackend {
   const fileOf = (key: string) => path.join(folder, key.slice(-2), key);
   return {
+    kind: 'disk',
     place: folder,
     async write(key, content) {
       const file = fileOf(key);

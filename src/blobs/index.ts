@@ -8,6 +8,10 @@
  *
  * Not here: what the content means, who may read it (`files/`).
  */
+export { BlobUnavailable } from './backend.ts';
 export { type Blob, type BlobOptions, type Blobs, cleanBlobsJob, createBlobs } from './blobs.ts';
+export { configuredBackends } from './configured.ts';
 export { diskBackend } from './disk.ts';
 export { blobMigrations } from './migrations/index.ts';
+export { checkBucket } from './s3/index.ts';
+export { countBlobs } from './store.ts';

@@ -1,5 +1,11 @@
 /** The SQL of blobs. */
 import type { Queryable } from '../storage/database.ts';
+import type { BackendKind } from './backend.ts';
+
+export interface RemovableBlob {
+  id: string;
+  backend: BackendKind;
+}
 
 export interface StoredBlob {
   id: string;
@@ -7,12 +13,15 @@ export interface StoredBlob {
   sha256: Buffer;
 }
 
-export async function insertBlob(db: Queryable, id: string, now: Date): Promise<void> {
-  await db.query(`insert into blobs (id, state, created_at) values ($1, 'writing', $2)`, [id, now]);
+export async function insertBlob(db: Queryable, id: string, backend: BackendKind, now: Date): Promise<void> {
+  const sql = `insert into blobs (id, state, backend, created_at) values ($1, 'writing', $2, $3)`;
+  await db.query(sql, [id, backend, now]);
 }
 
-export async function completeBlob(db: Queryable, { id, bytes, sha256 }: StoredBlob): Promise<void> {
-  await db.query('update blobs set bytes = $2, sha256 = $3 where id = $1', [id, bytes, sha256]);
+/** False: its row is gone. */
+export async function completeBlob(db: Queryable, { id, bytes, sha256 }: StoredBlob): Promise<boolean> {
+  const sql = 'update blobs set bytes = $2, sha256 = $3 where id = $1 returning id';
+  return (await db.query(sql, [id, bytes, sha256])).length > 0;
 }
 
 /** False: it was removed meanwhile, or is not complete. */
@@ -26,23 +35,37 @@ export async function dropBlob(tx: Queryable, id: string): Promise<void> {
 }
 
 /** Undefined for one that is not whole. */
-export async function findBlob(db: Queryable, id: string): Promise<StoredBlob | undefined> {
-  const sql = `select id, bytes::float8 as bytes, sha256 from blobs where id = $1 and sha256 is not null`;
-  const [row] = await db.query<StoredBlob>(sql, [id]);
+export async function findBlob(db: Queryable, id: string): Promise<(StoredBlob & RemovableBlob) | undefined> {
+  const sql = `select id, backend, bytes::float8 as bytes, sha256 from blobs where id = $1 and sha256 is not null`;
+  const [row] = await db.query<StoredBlob & RemovableBlob>(sql, [id]);
   return row;
 }
 
 /**
- * Blobs whose bytes can go: dropped ones, and ones that began before `abandonedBefore` and were never kept. Their rows
- * are locked, and passed over by other processes, until the transaction ends.
+ * Blobs of these backends whose bytes can go: dropped ones, ones whose write failed before `settledBefore`, and ones that
+ * began before `abandonedBefore` and were never kept. Their rows are locked, and passed over by other processes, until
+ * the transaction ends.
  */
-export async function removableBlobs(tx: Queryable, abandonedBefore: Date, limit: number): Promise<string[]> {
-  const rows = await tx.query<{ id: string }>(
-    `select id from blobs where state = 'dropped' or (state = 'writing' and created_at < $1)
-      order by created_at limit $2 for update skip locked`,
-    [abandonedBefore, limit],
+export function removableBlobs(
+  tx: Queryable,
+  of: { kinds: readonly BackendKind[]; abandonedBefore: Date; settledBefore: Date; limit: number },
+): Promise<RemovableBlob[]> {
+  return tx.query<RemovableBlob>(
+    `select id, backend from blobs
+      where backend = any($1::text[]) and (
+        state = 'dropped' and (sha256 is not null or created_at < $2)
+        or state = 'writing' and created_at < $3)
+      order by created_at limit $4 for update skip locked`,
+    [of.kinds, of.settledBefore, of.abandonedBefore, of.limit],
   );
-  return rows.map(({ id }) => id);
+}
+
+/** Number of blobs, and of their bytes, in each backend. */
+export function countBlobs(db: Queryable): Promise<{ backend: BackendKind; count: number; bytes: number }[]> {
+  return db.query(
+    `select backend, count(*)::float8 as count, coalesce(sum(bytes), 0)::float8 as bytes from blobs
+      where state = 'kept' group by backend order by backend`,
+  );
 }
 
 export async function deleteBlobs(tx: Queryable, ids: readonly string[]): Promise<void> {

@@ -1,12 +1,13 @@
 /**
- * `gatehouse doctor`: checks everything that a gateway needs, before or while it runs. Changes nothing; a stopped embedded
- * database is started for the check.
+ * `gatehouse doctor`: checks everything that a gateway needs, before or while it runs. Changes nothing, except
+ * that it writes an object to a configured bucket and removes it; a stopped embedded database is started for the check.
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type Config, ConfigError } from '../base/config.ts';
 import { socketFolderOf } from '../storage/embedded.ts';
 import { type CommandParts, UsageError } from './command.ts';
+import { examineBucket } from './doctor/blobs.ts';
 import { examineDatabase } from './doctor/database.ts';
 import { type Finding, fault, note, ok } from './doctor/finding.ts';
 import { examineAddress, examineCertificate, examineDataFolder, examineRuntime } from './doctor/machine.ts';
@@ -16,7 +17,7 @@ import { type Installation, withInstallation } from './installation.ts';
 
 export const DOCTOR_HELP = `gatehouse doctor [--json] [--offline]
     checks configuration, disk, database, keys, providers and modules; exits with 1 if something keeps the gateway from
-    working. --offline skips the providers`;
+    working. --offline skips the providers and the S3 bucket`;
 
 export async function doctorCommand(
   args: readonly string[],
@@ -51,6 +52,7 @@ async function examine(
   findings.push(...examineModules(config));
   const blocked = findings.some(({ level, area }) => level === 'fault' && area !== 'network');
   if (!blocked) findings.push(...(await examineInstallation({ ...parts, config })));
+  if (!offline) findings.push(...(await examineBucket(config)));
   if (!offline) findings.push(...(await examineProviders(config, parts.clock, parts.log)));
   return findings;
 }

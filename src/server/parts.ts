@@ -1,11 +1,10 @@
 /** The parts of a serving process that must be closed: connections, timers, buffered writes. */
-import path from 'node:path';
 import { createAccess } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import { endOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
-import { cleanBlobsJob, createBlobs, diskBackend } from '../blobs/index.ts';
+import { cleanBlobsJob, configuredBackends, createBlobs } from '../blobs/index.ts';
 import { startByokCache } from '../byok/index.ts';
 import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
 import { createStatistics } from '../catalog/index.ts';
@@ -93,7 +92,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     settings: () => live.settings.ioLogging,
     feedbackDays: retentionDays,
   });
-  const blobs = createBlobs({ database, clock, log, backend: diskBackend(path.join(config.dataDir, 'blobs')) });
+  const blobs = createBlobs({ database, clock, log, ...configuredBackends(config) });
   const sweepKeys = sweepJob({ ...shared, sealing, rows: sealedRows });
   // While the database is down nothing can be sent. The job repeats.
   followNewKeys(changes, sealing, () => void jobs.send(sweepKeys, {}).catch(() => {}));

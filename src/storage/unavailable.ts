@@ -43,3 +43,8 @@ export function isNotRun(error: unknown): boolean {
 export function isTableMissing(error: unknown): boolean {
   return errorCode(error) === '42P01';
 }
+
+/** Whether the statement named a column that there is not, for the same reasons. */
+export function isColumnMissing(error: unknown): boolean {
+  return errorCode(error) === '42703';
+}

@@ -12,6 +12,7 @@ import { TestClock } from '../../src/testing/clock/clock.ts';
 import { emptyFolder, freshDatabase } from '../../src/testing/database/database.ts';
 
 const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 
 async function setup(t: TestContext, wrap: (backend: BlobBackend) => BlobBackend = (backend) => backend) {
   const { database } = await freshDatabase(t, { migrations: blobMigrations });
@@ -56,14 +57,15 @@ test('content of any size in any pieces is read back whole and in ranges', async
   );
 });
 
-test('content that fails half-way leaves no file, and its row goes with the next cleaning', async (t) => {
-  const { blobs, files, states } = await setup(t);
+test('content that fails half-way leaves no file, and its row goes an hour later', async (t) => {
+  const { blobs, clock, files, states } = await setup(t);
   async function* broken() {
     yield Buffer.from('some');
     throw new GatewayError('payload_too_large', 'too much');
   }
   await assert.rejects(blobs.write(broken()), { type: 'payload_too_large' });
   assert.deepEqual(files(), []);
+  clock.advance(HOUR_MS + 1);
   await blobs.clean();
   assert.deepEqual(await states(), []);
 });
@@ -117,7 +119,7 @@ test('bytes that changed or are missing on the disk are never given out as whole
 });
 
 test('a full disk is 503 to try again, and leaves nothing behind', async (t) => {
-  const { blobs, files, states } = await setup(t, (disk) => ({
+  const { blobs, clock, files, states } = await setup(t, (disk) => ({
     ...disk,
     async write(key, content) {
       for await (const _ of content) {
@@ -127,6 +129,7 @@ test('a full disk is 503 to try again, and leaves nothing behind', async (t) => 
     },
   }));
   await assert.rejects(blobs.write(pieces(Buffer.from('x'), 1)), { status: 503, message: /storage for files/ });
+  clock.advance(HOUR_MS + 1);
   await blobs.clean();
   assert.deepEqual([files(), await states()], [[], []]);
 });

@@ -108,6 +108,35 @@ export const VARIABLES: readonly Variable[] = [
   { name: 'HTTP_PROXY', fallback: '', meaning: 'Proxy for http upstreams.' },
   { name: 'NO_PROXY', fallback: '', meaning: 'Hosts, networks and ports to reach without the proxy.' },
   {
+    name: 'GATEHOUSE_S3_BUCKET',
+    fallback: '',
+    meaning:
+      'S3 bucket for uploaded files and other large content, which is otherwise in `blobs` in the data directory. The yaml section [`blobs`](configuration.md#blobs) is the same in a file.',
+  },
+  {
+    name: 'GATEHOUSE_S3_REGION',
+    fallback: '',
+    meaning: 'Region of the bucket. Defaults to `AWS_REGION`, then to `us-east-1`.',
+  },
+  {
+    name: 'GATEHOUSE_S3_ENDPOINT',
+    fallback: '',
+    meaning: 'URL of an S3-compatible service. Defaults to that of AWS for the region.',
+  },
+  { name: 'GATEHOUSE_S3_PREFIX', fallback: '', meaning: 'Beginning of every object key, such as `gatehouse/`.' },
+  {
+    name: 'GATEHOUSE_S3_PATH_STYLE',
+    fallback: '',
+    meaning: '`on`: the bucket is in the path of URLs, `off`: in the host name. Defaults to `on` with an endpoint.',
+  },
+  {
+    name: 'GATEHOUSE_S3_ACCESS_KEY_ID',
+    fallback: '',
+    meaning: 'Access key of the bucket. Defaults to the standard AWS credential chain.',
+  },
+  { name: 'GATEHOUSE_S3_SECRET_ACCESS_KEY', fallback: '', meaning: 'Secret of that access key.' },
+  { name: 'GATEHOUSE_S3_SECRET_ACCESS_KEY_FILE', fallback: '', meaning: 'Path of a file with that secret.' },
+  {
     name: 'DATABASE_URL',
     fallback: '',
     meaning: 'PostgreSQL 15 or newer to use instead of the embedded one, as `postgres://user:password@host/database`.',

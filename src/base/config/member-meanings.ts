@@ -93,6 +93,18 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     retention_days: ['Days that they are kept.', DEFAULT_IO_LOGGING.retentionDays],
     max_bytes: ['Largest stored prompt, and largest stored response.', DEFAULT_IO_LOGGING.maxBytes],
   }),
+  ...section('blobs', 'Where uploaded files and other large content are stored ([files](../guides/files.md)).', {}),
+  ...section('blobs.s3', 'An S3 bucket. Without it they are in the folder `blobs` of the data directory.', {
+    bucket: ['Name of the bucket. It must exist.'],
+    region: ['Its region. Defaults to `AWS_REGION`, then to `us-east-1`.'],
+    endpoint: ['URL of an S3-compatible service. Defaults to that of AWS for the region.'],
+    prefix: ['Beginning of every object key, such as `gatehouse/`.'],
+    path_style: [
+      'Put the bucket into the path of URLs instead of the host name. Defaults to `true` with an `endpoint`.',
+    ],
+    access_key_id: ['Access key. Without it the standard AWS credential chain is used.'],
+    secret_access_key: ['Secret of that access key.'],
+  }),
   ...section('scim', 'Pulling users and groups from an identity provider ([SCIM](../guides/scim.md)).', {}),
   ...section('scim.source', 'SCIM endpoint that sync jobs read. Not needed when the provider pushes changes.', {
     base_url: ['URL of the SCIM endpoint.'],

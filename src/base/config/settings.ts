@@ -1,6 +1,7 @@
 /** The configuration in memory: complete, typed, frozen. Names include units; `Secret` members never print. */
 import type { Nano, Price } from '../money.ts';
 import type { Secret } from '../secret.ts';
+import type { BlobSettings } from './blobs.ts';
 import type { FederationPolicy } from './federation.ts';
 import type { IoLoggingSettings } from './io-logging.ts';
 import type { OutgoingSettings } from './outgoing.ts';
@@ -50,6 +51,7 @@ export interface Config {
   limits: Limits;
   retention: RetentionSettings;
   ioLogging: IoLoggingSettings;
+  blobs: BlobSettings;
   scim: ScimSettings;
   /** Policies for exchanging JWTs for access tokens; ids are unique. */
   federation: readonly FederationPolicy[];

@@ -12,6 +12,7 @@ import { UnheardError } from '../../storage/listener.ts';
 import { pendingMigrations } from '../../storage/migrate.ts';
 import type { CommandParts } from '../command.ts';
 import type { Installation } from '../installation.ts';
+import { examineBlobs } from './blobs.ts';
 import { type Finding, fault, note, ok } from './finding.ts';
 
 const START_TIMEOUT_MS = 3_000;
@@ -52,6 +53,7 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
       return findings;
     }
     findings.push(...(await examineSealing(parts, database)));
+    findings.push(...(await examineBlobs(parts.config, database)));
     findings.push(...(await examineKeys(database, clock.now(), parts.config.federation)));
     return findings.concat(await examineBudgets(database, clock.now(), parts.config.limits.unreturnedAfterMs));
   } catch (error) {

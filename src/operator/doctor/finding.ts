@@ -10,6 +10,7 @@ export interface Finding {
     | 'credentials'
     | 'keys'
     | 'budgets'
+    | 'files'
     | 'provider'
     | 'module'
     | 'network';

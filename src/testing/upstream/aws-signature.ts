@@ -15,7 +15,10 @@ export interface SignedRequest {
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex');
 const hmac = (key: string | Buffer, data: string) => createHmac('sha256', key).update(data).digest();
 
-/** Null when the signature is right, else what is wrong with it. Every service but S3 encodes the path once more. */
+/**
+ * Null when the signature is right, else what is wrong with it. Every service but S3 encodes the path once more. S3 names
+ * the checksum of the body in a header, which must fit.
+ */
 export function signatureFault(
   request: SignedRequest,
   keys: Record<string, string>,
@@ -39,7 +42,9 @@ export function signatureFault(
   const date = String(request.headers['x-amz-date']);
   if (!date.startsWith(day)) return 'the dates differ';
   const [path = '', query = ''] = request.path.split('?');
-  const canonicalPath = path.split('/').map(encoded).join('/');
+  const canonicalPath = service === 's3' ? path : path.split('/').map(encoded).join('/');
+  const bodyHash = sha256(request.body);
+  if (service === 's3' && request.headers['x-amz-content-sha256'] !== bodyHash) return 'the body has another checksum';
   const canonicalHeaders = signed.map((name) => `${name}:${String(request.headers[name] ?? '').trim()}\n`).join('');
   const canonical = [
     request.method,
@@ -47,7 +52,7 @@ export function signatureFault(
     query.split('&').sort().join('&'),
     canonicalHeaders,
     names,
-    sha256(request.body),
+    bodyHash,
   ].join('\n');
   const scope = `${day}/${region}/${service}/aws4_request`;
   const toSign = ['AWS4-HMAC-SHA256', date, scope, sha256(canonical)].join('\n');
