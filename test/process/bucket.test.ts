@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
-import { INFERENCE_KEY, MANAGEMENT_KEY } from '../../src/testing/gateway.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
 import {
   type GatewayProcess,
   gatewayHome,
   plannedYaml,
   runCommand,
   startGatewayProcess,
-} from '../../src/testing/gateway-process.ts';
-import { S3_KEYS, type S3Server, startS3 } from '../../src/testing/s3-server.ts';
+} from '../../src/testing/process/gateway-process.ts';
+import { S3_KEYS, type S3Server, startS3 } from '../../src/testing/upstream/s3-server.ts';
 
 const yaml = plannedYaml('http://127.0.0.1:9');
 
