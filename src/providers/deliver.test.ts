@@ -4,9 +4,9 @@ import { silentLog } from '../base/log.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import { TestClock } from '../testing/clock/clock.ts';
 import { type Signer, SignInError, type Token, TokenKeeper } from './auth/sign.ts';
-import { type Delivery, deliver } from './deliver.ts';
+import { deliver } from './deliver.ts';
 import { chat } from './kinds/chat.ts';
-import type { ProviderKind } from './provider.ts';
+import type { Delivery, ProviderKind } from './provider.ts';
 import type { Transport, UpstreamReceiver, UpstreamRequest } from './send/index.ts';
 
 const TIMEOUTS = { connect: 1000, firstByte: 2000, idle: 2000, stall: 10_000, total: 10_000 };

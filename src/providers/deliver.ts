@@ -4,35 +4,10 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { FormatId } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import type { SingleFormId } from '../formats/single/index.ts';
 import { type Signature, SignInError } from './auth/sign.ts';
-import type { Provider, Timeouts } from './provider.ts';
-import type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send/index.ts';
-
-export interface Delivery {
-  provider: Provider;
-  credential: string | null;
-  /** The format of the body. */
-  format: FormatId | SingleFormId;
-  /** The upstream's name of the model. */
-  model: string;
-  stream: boolean;
-  /** The format's path below the base URL; the kind may override it. */
-  path: string;
-  body: Buffer | string;
-  /** Set for an operation other than the format's main one, so that the kind can choose its path. */
-  operation?: 'countTokens' | 'models';
-  /** Default POST. */
-  method?: 'GET';
-  /** Content type of the body; default JSON. */
-  contentType?: string;
-  /** Replaces base URL and path, for a URL from the service itself; the caller has checked its host. */
-  url?: string;
-  /** Headers of the client's request, lower case. Only those that the kind forwards are sent. */
-  clientHeaders?: Readonly<Record<string, string | string[] | undefined>>;
-}
+import type { Delivery } from './provider.ts';
+import type { Timeouts, Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send/transport.ts';
 
 export interface DeliveryParts {
   transport: Transport;

@@ -11,25 +11,24 @@ import { type ModelSettings, type ProviderSettings, UNKNOWN_DATA_POLICY } from '
 import { parseJson } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import { parsePrice } from '../base/money.ts';
-import { llamacpp } from './kinds/llamacpp.ts';
-import { lmstudio } from './kinds/lmstudio.ts';
-import { ollama } from './kinds/ollama.ts';
-import { vllm } from './kinds/vllm.ts';
+import { KINDS } from './all-kinds.ts';
+import type { LocalModel } from './local-models.ts';
 import type { ProviderKind } from './provider.ts';
-import type { Transport } from './send/index.ts';
+import { portOf } from './send/port.ts';
+import type { Transport } from './send/transport.ts';
 
-/** A server that may run on this machine. */
+/** A server that may run on this machine; its kind has `discovery`. */
 export interface LocalServer {
-  kind: 'ollama' | 'lmstudio' | 'vllm' | 'llamacpp';
+  kind: string;
   port: number;
 }
 
-export const LOCAL_SERVERS: readonly LocalServer[] = [
-  { kind: 'ollama', port: 11434 },
-  { kind: 'lmstudio', port: 1234 },
-  { kind: 'vllm', port: 8000 },
-  { kind: 'llamacpp', port: 8080 },
-];
+const DISCOVERED = new Map(KINDS.filter(({ discovery }) => discovery).map((kind) => [kind.id, kind]));
+/** Every kind at its usual port. */
+const LOCAL_SERVERS: readonly LocalServer[] = [...DISCOVERED.values()].flatMap(({ id, baseUrl }) => {
+  const port = typeof baseUrl === 'string' ? localPort(baseUrl) : undefined;
+  return port === undefined ? [] : [{ kind: id, port }];
+});
 
 export interface DiscoveryOptions {
   transport: Transport;
@@ -53,21 +52,6 @@ const PROBE_TIMEOUTS = { connect: 500, firstByte: 2_000, idle: 2_000, stall: 3_0
 /** Loading a model into memory may take minutes. */
 const CALL_TIMEOUTS = { connect: 5_000, firstByte: 600_000, idle: 120_000, stall: 600_000, total: 3_600_000 };
 const MODEL_SLUG = /^[A-Za-z0-9~._:@+/-]{1,200}$/;
-
-interface Software {
-  kind: ProviderKind;
-  path: string;
-  /** The models in a reply; undefined if the reply is not from this software. */
-  read(answer: unknown): LocalModel[] | undefined;
-}
-
-interface LocalModel {
-  name: string;
-  contextLength?: number;
-  images?: boolean;
-  /** Whether it runs elsewhere. */
-  remote?: boolean;
-}
 
 export class Discovery {
   readonly #options: DiscoveryOptions;
@@ -103,14 +87,16 @@ export class Discovery {
     const taken = new Set(known.map(({ baseUrl }) => localPort(baseUrl)));
     await Promise.all(
       servers.map(async (server) => {
-        const { kind, port } = server;
-        const software = SOFTWARE[kind];
+        const { port } = server;
+        const kind = DISCOVERED.get(server.kind);
+        if (kind?.discovery === undefined) throw new Error(`no servers of the kind ${server.kind} can be discovered`);
+        const { path, models: modelsIn } = kind.discovery;
         const skipped = port === ownPort() || taken.has(port);
-        const answer = skipped ? 'gone' : await this.#ask(`http://127.0.0.1:${port}${software.path}`);
-        const models = answer === 'gone' || answer === 'silent' ? undefined : software.read(answer);
+        const answer = skipped ? 'gone' : await this.#ask(`http://127.0.0.1:${port}${path}`);
+        const models = answer === 'gone' || answer === 'silent' ? undefined : modelsIn(answer);
         if (models !== undefined) {
           this.#misses.delete(server);
-          this.#found.set(server, settingsOf(server, software.kind, models, known));
+          this.#found.set(server, settingsOf(server, kind, models, known));
         } else if (this.#found.has(server)) {
           const misses = (this.#misses.get(server) ?? 0) + 1;
           this.#misses.set(server, misses);
@@ -171,7 +157,7 @@ function parsed(text: string): unknown {
 function localPort(baseUrl: string | undefined): number | undefined {
   const url = baseUrl === undefined ? null : URL.parse(baseUrl);
   if (url === null || !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0)$/.test(url.hostname)) return undefined;
-  return url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+  return portOf(url);
 }
 
 function settingsOf(
@@ -221,59 +207,3 @@ function modelOf(kind: ProviderKind, { name, contextLength, images, remote }: Lo
     },
   ];
 }
-
-type Json = Record<string, unknown>;
-
-function entries(answer: unknown, key: string): Json[] | undefined {
-  const list = typeof answer === 'object' && answer !== null ? (answer as Json)[key] : undefined;
-  if (!Array.isArray(list)) return undefined;
-  return list.filter((entry): entry is Json => typeof entry === 'object' && entry !== null);
-}
-
-/** The model list of the chat format, if the server names itself in it. An empty list identifies nobody. */
-function owned(answer: unknown, owner: string): Json[] | undefined {
-  const models = entries(answer, 'data');
-  return models?.some(({ owned_by }) => owned_by === owner) ? models : undefined;
-}
-
-function named(name: unknown, facts: Omit<LocalModel, 'name'>): LocalModel[] {
-  return typeof name === 'string' && name !== '' ? [{ name, ...facts }] : [];
-}
-
-function length(value: unknown): { contextLength?: number } {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? { contextLength: value } : {};
-}
-
-const SOFTWARE: Record<LocalServer['kind'], Software> = {
-  ollama: {
-    kind: ollama,
-    path: '/api/tags',
-    read: (answer) =>
-      entries(answer, 'models')?.flatMap(({ name, remote_host, remote_model }) =>
-        named(name, remote_host || remote_model || /[:-]cloud$/.test(String(name)) ? { remote: true } : {}),
-      ),
-  },
-  lmstudio: {
-    kind: lmstudio,
-    path: '/api/v0/models',
-    read: (answer) => {
-      const models = entries(answer, 'data')?.filter(({ type, state }) => type !== undefined && state !== undefined);
-      return models?.flatMap(({ id, type, loaded_context_length, max_context_length }) =>
-        type === 'llm' || type === 'vlm'
-          ? named(id, { images: type === 'vlm', ...length(loaded_context_length ?? max_context_length) })
-          : [],
-      );
-    },
-  },
-  vllm: {
-    kind: vllm,
-    path: '/v1/models',
-    read: (answer) => owned(answer, 'vllm')?.flatMap(({ id, max_model_len }) => named(id, length(max_model_len))),
-  },
-  llamacpp: {
-    kind: llamacpp,
-    path: '/v1/models',
-    read: (answer) =>
-      owned(answer, 'llamacpp')?.flatMap(({ id, meta }) => named(id, length((meta as Json | undefined)?.['n_ctx']))),
-  },
-};

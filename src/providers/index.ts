@@ -12,12 +12,19 @@ import type { Provider, ProviderKind } from './provider.ts';
 export { KINDS } from './all-kinds.ts';
 export type { Signature, Signer, UnsignedCall } from './auth/sign.ts';
 export { addressOf, byokTarget, optionProblem, type UpstreamTarget } from './byok-target.ts';
-export { type Delivery, type DeliveryParts, deliver } from './deliver.ts';
+export { type DeliveryParts, deliver } from './deliver.ts';
 export { Discovery, type LocalServer } from './discovery.ts';
 export type { FrameReader, Framing } from './framing/framing.ts';
-export { formatsFor, type Provider, type ProviderKind, type Timeouts } from './provider.ts';
-export type { Transport, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './send/index.ts';
-export { createTransport } from './send/index.ts';
+export { type Delivery, formatsFor, type Provider, type ProviderKind } from './provider.ts';
+
+export {
+  createTransport,
+  type Timeouts,
+  type Transport,
+  type UpstreamCall,
+  type UpstreamReceiver,
+  type UpstreamRequest,
+} from './send/index.ts';
 export { outgoingOf } from './send/outgoing.ts';
 
 const BY_ID = new Map(KINDS.map((kind) => [kind.id, kind]));

@@ -12,9 +12,9 @@ import type { ImageAdapter } from '../formats/image/index.ts';
 import type { RerankAdapter } from '../formats/rerank/index.ts';
 import type { SingleFormId } from '../formats/single/index.ts';
 import type { Signer } from './auth/sign.ts';
-import type { Delivery } from './deliver.ts';
 import type { Framing } from './framing/framing.ts';
-import type { Transport } from './send/index.ts';
+import type { LocalDiscovery } from './local-models.ts';
+import type { Timeouts, Transport } from './send/transport.ts';
 
 /** Facts about a public service, as the catalog and BYOK need them. */
 export interface Service {
@@ -106,6 +106,8 @@ export interface ProviderKind {
   completion?: CompletionAdapter;
   /** Image adapter. */
   image?: ImageAdapter;
+  /** Absent for software that is not looked for on this machine. */
+  discovery?: LocalDiscovery;
   /** Transport of in-process providers (`simulated`), instead of the network. */
   transport?: Transport;
   /** Built-in models, for configurations that list none. */
@@ -133,16 +135,6 @@ export function formatsFor(
   return all.includes(client) ? [client, ...all.filter((format) => format !== client)] : all;
 }
 
-/** All in milliseconds. `firstByte`: dispatch to first body byte; `idle`: between body bytes; `stall`: with heartbeats only; `total`: the whole call. */
-export interface Timeouts {
-  connect: number;
-  firstByte: number;
-  idle: number;
-  /** Of streamed conversations: nothing of the answer comes, though bytes do. */
-  stall: number;
-  total: number;
-}
-
 export interface Provider {
   /** As in `provider.only`, lower case. */
   id: string;
@@ -159,4 +151,28 @@ export interface Provider {
   maxConcurrency: number;
   /** Absent: the kind's headers are sufficient. */
   signer?: Signer;
+}
+
+/** One call to a provider. */
+export interface Delivery {
+  provider: Provider;
+  credential: string | null;
+  /** The format of the body. */
+  format: FormatId | SingleFormId;
+  /** The upstream's name of the model. */
+  model: string;
+  stream: boolean;
+  /** The format's path below the base URL; the kind may override it. */
+  path: string;
+  body: Buffer | string;
+  /** Set for an operation other than the format's main one, so that the kind can choose its path. */
+  operation?: 'countTokens' | 'models';
+  /** Default POST. */
+  method?: 'GET';
+  /** Content type of the body; default JSON. */
+  contentType?: string;
+  /** Replaces base URL and path, for a URL from the service itself; the caller has checked its host. */
+  url?: string;
+  /** Headers of the client's request, lower case. Only those that the kind forwards are sent. */
+  clientHeaders?: Readonly<Record<string, string | string[] | undefined>>;
 }

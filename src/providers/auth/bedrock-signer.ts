@@ -4,7 +4,7 @@ import type { SignatureV4 } from '@smithy/signature-v4';
 import type { Clock } from '../../base/clock.ts';
 import { eventStreamReady } from '../framing/bedrock-event-stream.ts';
 import type { Provider } from '../provider.ts';
-import type { UpstreamRequest } from '../send/index.ts';
+import type { UpstreamRequest } from '../send/transport.ts';
 import { type AwsKeys, chainKeeper, isKeyDocument, readKeyDocument } from './bedrock-credentials.ts';
 import type { Signature, Signer } from './sign.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import type { UpstreamRequest } from '../send/index.ts';
+import type { UpstreamRequest } from '../send/transport.ts';
 
 /** Headers added to those of the kind; they take precedence. */
 export type Signature = Record<string, string>;

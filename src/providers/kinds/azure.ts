@@ -1,8 +1,7 @@
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { deployedImages } from '../../formats/image/index.ts';
 import { bearer } from '../auth/bearer.ts';
-import type { Delivery } from '../deliver.ts';
-import type { ProviderKind } from '../provider.ts';
+import type { Delivery, ProviderKind } from '../provider.ts';
 import { openaiResponses } from './responses.ts';
 
 /** API version for URLs that require one, if none is configured: the newest that is not a preview. */

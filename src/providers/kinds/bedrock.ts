@@ -4,9 +4,8 @@ import { bedrockTokenCount } from '../../formats/messages/index.ts';
 import { bearer } from '../auth/bearer.ts';
 import { isKeyDocument } from '../auth/bedrock-credentials.ts';
 import { awsSigner } from '../auth/bedrock-signer.ts';
-import type { Delivery } from '../deliver.ts';
 import { converseFraming, invokeFraming } from '../framing/bedrock-event-stream.ts';
-import type { ProviderKind } from '../provider.ts';
+import type { Delivery, ProviderKind } from '../provider.ts';
 import { converse } from './converse.ts';
 
 /**

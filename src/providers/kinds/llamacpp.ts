@@ -1,6 +1,7 @@
 import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
+import { type Json, lengthOf, modelNamed, ownedBy } from '../local-models.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -18,4 +19,11 @@ export const llamacpp: ProviderKind = {
   completion: completionAdapter({ able: ['prompts', 'tokens'] }),
   embedding: openaiEmbedding({ takesUser: false }),
   rerank: rerankAdapter(),
+  discovery: {
+    path: '/v1/models',
+    models: (answer) =>
+      ownedBy(answer, 'llamacpp')?.flatMap(({ id, meta }) =>
+        modelNamed(id, lengthOf((meta as Json | undefined)?.['n_ctx'])),
+      ),
+  },
 };

@@ -1,5 +1,6 @@
 import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import { entriesOf, modelNamed } from '../local-models.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -23,4 +24,11 @@ export const ollama: ProviderKind = {
   },
   completion: completionAdapter({ able: ['suffix'] }),
   embedding: openaiEmbedding({ takesTokens: false, takesUser: false }),
+  discovery: {
+    path: '/api/tags',
+    models: (answer) =>
+      entriesOf(answer, 'models')?.flatMap(({ name, remote_host, remote_model }) =>
+        modelNamed(name, remote_host || remote_model || /[:-]cloud$/.test(String(name)) ? { remote: true } : {}),
+      ),
+  },
 };

@@ -10,46 +10,12 @@
  * up, to make costs and budgets visible: 1 USD per million prompt tokens (0.1 from a cache, 1.25 into it) and 2 USD per
  * million completion tokens.
  */
-import { type Clock, systemClock } from '../../base/clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import type { ModelSettings } from '../../base/config.ts';
 import { parsePrice } from '../../base/money.ts';
 import type { ProviderKind } from '../provider.ts';
-import type { Transport } from '../send/index.ts';
-import { SIMULATED_LIMITS, SimulatedCall } from '../simulated/call.ts';
-
-/** Delays and timeouts of every call use the given clock. */
-export function simulatedTransport(clock: Clock): Transport {
-  const open = new Set<SimulatedCall>();
-  return {
-    send(request, receiver) {
-      const call = new SimulatedCall(clock, request, {
-        head: (status, headers) => receiver.head(status, headers),
-        data: (chunk) => receiver.data(chunk),
-        end() {
-          open.delete(call);
-          receiver.end();
-        },
-        failed(failure, sent) {
-          open.delete(call);
-          receiver.failed(failure, sent);
-        },
-      });
-      open.add(call);
-      return {
-        pause: () => call.pause(),
-        resume: () => call.resume(),
-        abort() {
-          open.delete(call);
-          call.abort();
-        },
-      };
-    },
-    async close() {
-      for (const call of open) call.abort();
-      open.clear();
-    },
-  };
-}
+import { SIMULATED_LIMITS } from '../simulated/call.ts';
+import { simulatedTransport } from '../simulated/transport.ts';
 
 const PRICING = Object.freeze({
   prompt: parsePrice('0.000001'),

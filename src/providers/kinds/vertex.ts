@@ -4,8 +4,7 @@ import { geminiPath, vertexTokenCount as geminiTokenCount } from '../../formats/
 import { googleImages } from '../../formats/image/index.ts';
 import { vertexTokenCount as claudeTokenCount } from '../../formats/messages/index.ts';
 import { googleSigner } from '../auth/google-sign-in.ts';
-import type { Delivery } from '../deliver.ts';
-import type { ProviderKind } from '../provider.ts';
+import type { Delivery, ProviderKind } from '../provider.ts';
 
 const CLAUDE = /^(anthropic\/)?claude-/;
 /** `publisher/model`, except for the two publishers with their own format and for endpoints of tuned models. */

@@ -1,6 +1,7 @@
 import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
+import { lengthOf, modelNamed, ownedBy } from '../local-models.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -24,4 +25,9 @@ export const vllm: ProviderKind = {
   // Some versions return base64 of doubles.
   embedding: openaiEmbedding({ takesEncoding: false }),
   rerank: rerankAdapter(),
+  discovery: {
+    path: '/v1/models',
+    models: (answer) =>
+      ownedBy(answer, 'vllm')?.flatMap(({ id, max_model_len }) => modelNamed(id, lengthOf(max_model_len))),
+  },
 };

@@ -4,18 +4,33 @@
  */
 import net from 'node:net';
 import tls from 'node:tls';
+import type { Clock } from '../../base/clock.ts';
 import { AnswerParser, type AnswerReader, PIECE_BYTES } from './answer-parser.ts';
 import { type Exchange, isWanted } from './exchange.ts';
-import type { Origin } from './origin.ts';
-import { openTunnel } from './proxy.ts';
+import { openTunnel, type ProxyRoute } from './proxy.ts';
 
 /** Read buffer of all sockets. A piece is parsed, or copied if kept, before the next is read. */
 const PIECE = Buffer.allocUnsafeSlow(PIECE_BYTES);
 /** A larger body is written separately instead of being copied behind its head. */
 const COPIED_BODY_BYTES = 64 * 1024;
 
+/** What a connection needs of its origin; implemented in `origin.ts`. */
+export interface ConnectionOwner {
+  readonly clock: Clock;
+  readonly isSecure: boolean;
+  readonly target: { host: string; port: number };
+  readonly trust: tls.SecureContext | undefined;
+  readonly proxy: ProxyRoute | undefined;
+  readonly keepAliveMs: number;
+  session: Buffer | undefined;
+  carry(call: Exchange): void;
+  carryOnNew(call: Exchange): void;
+  keep(connection: Connection): void;
+  forget(connection: Connection): void;
+}
+
 export class Connection implements AnswerReader {
-  readonly #origin: Origin;
+  readonly #origin: ConnectionOwner;
   readonly #parser = new AnswerParser(this, isWanted);
   #call: Exchange | undefined;
   #socket: net.Socket;
@@ -38,7 +53,7 @@ export class Connection implements AnswerReader {
   #answering = false;
   #writtenAt = 0;
 
-  constructor(origin: Origin) {
+  constructor(origin: ConnectionOwner) {
     this.#origin = origin;
     this.#keepAliveMs = origin.keepAliveMs;
     this.#socket = this.#open();

@@ -5,8 +5,8 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from './index.ts';
 import { failure, networkFailure } from './network-failure.ts';
+import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from './transport.ts';
 import { readEncoding, type UnpackedReceiver, Unpacker } from './unpack.ts';
 
 /** Response headers that the gateway uses. All others are dropped, because they may repeat our credential. */

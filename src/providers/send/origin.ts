@@ -1,17 +1,18 @@
 /** The connections to one origin: which are kept, and which one carries a call. */
 import type tls from 'node:tls';
 import type { Clock, Timer } from '../../base/clock.ts';
-import { Connection } from './connection.ts';
+import { Connection, type ConnectionOwner } from './connection.ts';
 import type { Exchange } from './exchange.ts';
-import type { TransportOptions } from './index.ts';
+import { portOf } from './port.ts';
 import { type ProxyRoute, proxyFor } from './proxy.ts';
+import type { TransportOptions } from './transport.ts';
 
 const MOST = 4096;
 /** Below the 5 s after which uvicorn (vLLM), Node.js and others close unused connections without a hint. */
 const KEPT_MS = 4_000;
 
 /** One scheme, host and port. */
-export class Origin {
+export class Origin implements ConnectionOwner {
   readonly clock: Clock;
   /** Value of the `Host` header. */
   readonly host: string;
@@ -38,7 +39,7 @@ export class Origin {
     this.isSecure = url.protocol === 'https:';
     this.target = {
       host: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
-      port: url.port === '' ? (this.isSecure ? 443 : 80) : Number(url.port),
+      port: portOf(url),
     };
     this.trust = trust;
     this.proxy = proxyFor(url, options.proxy);

@@ -1,7 +1,7 @@
 /** Outbound connection settings for `createTransport`. */
 import type { Config } from '../../base/config.ts';
 import { redact } from '../../base/log.ts';
-import type { TransportOptions } from './index.ts';
+import type { TransportOptions } from './transport.ts';
 
 /** Also registers proxy passwords for redaction in logs. */
 export function outgoingOf({

@@ -3,6 +3,7 @@
  * `CONNECT host:port`; the tunnel's content is visible only to us and the upstream.
  */
 import { BlockList, isIP, isIPv6, type Socket } from 'node:net';
+import { portOf } from './port.ts';
 
 export interface ProxySettings {
   /**
@@ -30,15 +31,14 @@ export function proxyFor(target: URL, settings: ProxySettings | undefined): Prox
   const text = target.protocol === 'https:' ? settings?.https : settings?.http;
   const host = bare(target.hostname).toLowerCase();
   if (!text || isLoopback(host)) return undefined;
-  const port = target.port === '' ? (target.protocol === 'https:' ? 443 : 80) : Number(target.port);
+  const port = portOf(target);
   if (settings!.exceptions.some((entry) => isExcepted(entry.toLowerCase(), host, port))) return undefined;
   const url = new URL(text);
-  const secure = url.protocol === 'https:';
   const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
   return {
     host: bare(url.hostname),
-    port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
-    secure,
+    port: portOf(url),
+    secure: url.protocol === 'https:',
     authorization: credentials === ':' ? null : `Basic ${Buffer.from(credentials).toString('base64')}`,
   };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { FailureKind } from '../../formats/conversation/failure.ts';
-import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from '../send/index.ts';
+import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from '../send/transport.ts';
 import { answer, type ChatRequest, lastUserText, parseRequest, promptTokensOf } from './answer.ts';
 import { type Envelope, errorBody, type Frame, frames, wholeBody } from './frames.ts';
 import { parseScript, type Script } from './script.ts';

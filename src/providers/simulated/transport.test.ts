@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { settle, TestClock, until } from '../../testing/clock/clock.ts';
-import { simulatedTransport } from '../kinds/simulated.ts';
-import type { UpstreamCall } from '../send/index.ts';
+import type { UpstreamCall } from '../send/transport.ts';
+import { simulatedTransport } from './transport.ts';
 
 interface Exchange {
   call: UpstreamCall;
