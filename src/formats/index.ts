@@ -24,7 +24,7 @@ const SPOKEN = new Map(
 );
 
 /** Every format that upstreams can speak. */
-export const SPOKEN_FORMS: readonly FormatId[] = [...SPOKEN.keys()];
+export const SPOKEN_FORMATS: readonly FormatId[] = [...SPOKEN.keys()];
 
 registerFormats(
   SERVED_FORMATS.map(({ id }) => id),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FormatId } from '../formats/conversation/conversation.ts';
-import type { ServedForm } from '../testing/clients/served-answer.ts';
+import type { ClientFormat } from '../testing/clients/served-answer.ts';
 import { playThrough } from '../testing/laws/pipeline.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: requests of every format are read freely
@@ -13,7 +13,7 @@ const OTHER = `${LONG}0`;
 const SHORT = 'call_1';
 
 /** A history of one turn with a call for each id and its results, in the client's format. */
-const HISTORY: Record<ServedForm, (ids: readonly string[]) => Json[]> = {
+const HISTORY: Record<ClientFormat, (ids: readonly string[]) => Json[]> = {
   chat: (ids) => [
     { role: 'user', content: 'weather?' },
     {
@@ -35,7 +35,7 @@ const HISTORY: Record<ServedForm, (ids: readonly string[]) => Json[]> = {
   ],
 };
 
-const TOOLS: Record<ServedForm, Json[]> = {
+const TOOLS: Record<ClientFormat, Json[]> = {
   chat: [{ type: 'function', function: { name: 'get', parameters: { type: 'object', properties: {} } } }],
   messages: [{ name: 'get', input_schema: { type: 'object', properties: {} } }],
   responses: [{ type: 'function', name: 'get', parameters: { type: 'object', properties: {} } }],
@@ -71,14 +71,14 @@ function membersOf(messages: Json[], name: string): Json[] {
   return messages.flatMap(({ content }) => content.flatMap((block: Json) => (block[name] ? [block[name]] : [])));
 }
 
-async function sentIds(served: ServedForm, spoken: FormatId, ids: readonly string[], kind: string = spoken) {
+async function sentIds(served: ClientFormat, spoken: FormatId, ids: readonly string[], kind: string = spoken) {
   const asked = { served, kind, spoken, stream: false, more: { tools: TOOLS[served] } };
   const messages = JSON.stringify(HISTORY[served](ids));
   const { sent } = await playThrough({ ...asked, messages }, { pieces: [Buffer.from('{}')] });
   return READ[spoken]!(JSON.parse(sent));
 }
 
-const FORMS: ServedForm[] = ['chat', 'messages', 'responses'];
+const FORMATS: ClientFormat[] = ['chat', 'messages', 'responses'];
 /** The ids that each format accepts, from its vendor's error messages and documentation. */
 const TAKES: [FormatId, RegExp][] = [
   ['chat', /^.{1,40}$/],
@@ -87,7 +87,7 @@ const TAKES: [FormatId, RegExp][] = [
   ['converse', /^[a-zA-Z0-9_-]{1,64}$/],
 ];
 
-for (const served of FORMS) {
+for (const served of FORMATS) {
   for (const [spoken, takes] of TAKES) {
     test(`${served} to ${spoken}: every call id fits the format, and results keep their calls`, async () => {
       const ids = [LONG, SHORT, OTHER, 'functions.get:0', 'a|b c', `x${'é'.repeat(70)}`];
@@ -107,7 +107,7 @@ for (const served of FORMS) {
 }
 
 test('Mistral gets ids of nine letters or digits, from clients of all formats', async () => {
-  for (const served of FORMS) {
+  for (const served of FORMATS) {
     const { calls, results } = await sentIds(served, 'chat', [LONG, SHORT, 'Abc123xyz'], 'mistral');
     assert.deepEqual(results, calls);
     for (const id of calls) assert.match(id, /^[A-Za-z0-9]{9}$/);

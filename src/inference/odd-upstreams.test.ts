@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { FormatId } from '../formats/conversation/conversation.ts';
-import { SERVED_FORMS, type ServedForm } from '../testing/clients/served-answer.ts';
+import { CLIENT_FORMATS, type ClientFormat } from '../testing/clients/served-answer.ts';
 import { playThrough } from '../testing/laws/pipeline.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: events are written freely
@@ -13,7 +13,7 @@ interface Event {
   data: Json;
 }
 
-function play(served: ServedForm, spoken: FormatId, events: readonly Event[]) {
+function play(served: ClientFormat, spoken: FormatId, events: readonly Event[]) {
   const frames = events.map(({ name, data }) => {
     const text = typeof data === 'string' ? data : JSON.stringify(data);
     return `${name === undefined ? '' : `event: ${name}\n`}data: ${text}\n\n`;
@@ -55,7 +55,7 @@ function completed(status: string, more: object = {}): Event {
 }
 
 describe('responses upstreams', () => {
-  for (const served of SERVED_FORMS) {
+  for (const served of CLIENT_FORMATS) {
     test(`a failed response that is reported as completed fails, to ${served}`, async () => {
       for (const end of [completed('failed'), completed('completed', { error: { code: 'x', message: 'boom' } })]) {
         const { row, text } = await play(served, 'responses', [...HELLO, end]);
@@ -80,7 +80,7 @@ describe('responses upstreams', () => {
   test('an event whose type is only in its name gets it, and one without any is left out', async () => {
     const bare = HELLO.map(({ name, data: { type: _, ...data } }) => ({ name: name!, data }));
     const events: Event[] = [...bare, { data: { note: 'x' } }, completed('completed')];
-    for (const served of SERVED_FORMS) {
+    for (const served of CLIENT_FORMATS) {
       const { row, text } = await play(served, 'responses', events);
       assert.equal(row.error, null, text);
       assert.match(text, /Hello/);
@@ -203,7 +203,7 @@ const ENDS: Partial<Record<FormatId, (word: string, content: boolean) => Event[]
 
 for (const spoken of Object.keys(ENDS) as FormatId[]) {
   test(`${spoken}: a finish word means the same in any case; an unknown one without content is a failure`, async () => {
-    for (const served of SERVED_FORMS) {
+    for (const served of CLIENT_FORMATS) {
       for (const [word, finish] of [
         ['MAX_TOKENS', 'length'],
         ['max_tokens', 'length'],
@@ -242,7 +242,7 @@ test('an answer is read by its first byte, whatever its content type says', asyn
   for (const body of [events, whole, `\ufeff${events}`, `: hello\n\n${events}`, `\n  ${whole}`]) {
     for (const type of ['application/json', 'text/event-stream', 'text/plain', 'text/html', '']) {
       for (const stream of [true, false]) {
-        for (const served of SERVED_FORMS) {
+        for (const served of CLIENT_FORMATS) {
           const bytes = Buffer.from(body);
           const answer = await playThrough(
             { served, kind: 'chat', spoken: 'chat', stream },
@@ -263,7 +263,7 @@ test('counts of tools that an upstream runs reach the client', async () => {
   const [first, , end] = ENDS.chat!('stop', true);
   for (const member of ['server_tool_use', 'server_tool_use_details']) {
     const usage = { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12, [member]: counts };
-    for (const served of SERVED_FORMS) {
+    for (const served of CLIENT_FORMATS) {
       const { text } = await play(served, 'chat', [first!, { data: { choices: [], usage } }, end!]);
       assert.match(text, /"tool_calls_requested":3/);
       assert.match(text, /"tool_calls_executed":2/);

@@ -135,7 +135,7 @@ test('the configuration overrides the formats of a server', () => {
   ]);
   assert.deepEqual(formatsFor(several!.kind, 'm', 'responses'), ['messages', 'chat']);
   assert.deepEqual(formatsFor(plain!.kind, 'm', 'messages'), ['chat']);
-  assert.throws(() => providersOf([{ ...base, id: 'a', speaks: [] }]), /speaks must name at least one form/);
+  assert.throws(() => providersOf([{ ...base, id: 'a', speaks: [] }]), /speaks must name at least one format/);
   assert.throws(() => providersOf([{ ...base, id: 'a', speaks: ['chatt'] }]), /did you mean chat/);
 });
 

@@ -6,15 +6,15 @@ import type { Answer } from '../../src/testing/upstream/upstream.ts';
 export const AGENT_UPSTREAMS = ['chat', 'messages', 'responses', 'gemini'] as const;
 export type AgentUpstream = (typeof AGENT_UPSTREAMS)[number];
 
-export function agentAnswer(form: AgentUpstream, told: Told): Answer {
-  if (form === 'gemini') return geminiAnswer(told);
-  return form === 'responses' ? responsesAnswer(true, told) : answerOf(form, true, told);
+export function agentAnswer(format: AgentUpstream, told: Told): Answer {
+  if (format === 'gemini') return geminiAnswer(told);
+  return format === 'responses' ? responsesAnswer(true, told) : answerOf(format, true, told);
 }
 
 /** The connection breaks in the last call or text, before its end. */
-export function brokenAnswer(form: AgentUpstream, told: Told): Answer {
-  const { chunks = [] } = agentAnswer(form, told);
-  const ends = { chat: 3, messages: 4, responses: 4, gemini: 1 }[form];
+export function brokenAnswer(format: AgentUpstream, told: Told): Answer {
+  const { chunks = [] } = agentAnswer(format, told);
+  const ends = { chat: 3, messages: 4, responses: 4, gemini: 1 }[format];
   return streamOf(chunks.slice(0, -ends), { end: 'reset' });
 }
 

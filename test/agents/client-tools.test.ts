@@ -12,7 +12,7 @@ type Json = any;
 /** Upstreams that know functions only; the last two speak the responses format. */
 const UPSTREAMS = ['chat', 'messages', 'gemini', 'groq', 'compatible'] as const;
 type Upstream = (typeof UPSTREAMS)[number];
-const FORM: Record<Upstream, AgentUpstream> = {
+const FORMAT: Record<Upstream, AgentUpstream> = {
   chat: 'chat',
   messages: 'messages',
   gemini: 'gemini',
@@ -111,12 +111,16 @@ function callOf(items: Json[]): Json {
 }
 
 async function ask(gateway: Gateway, upstream: string, told: Told | undefined, request: Json) {
-  const form = FORM[upstream as Upstream] ?? 'responses';
+  const format = FORMAT[upstream as Upstream] ?? 'responses';
   if (told !== undefined) {
     const stream = request.stream !== false;
     const whole =
-      form === 'responses' ? responsesAnswer(false, told) : form === 'gemini' ? undefined : answerOf(form, false, told);
-    gateway.upstream.script(upstream, [stream || whole === undefined ? agentAnswer(form, told) : whole]);
+      format === 'responses'
+        ? responsesAnswer(false, told)
+        : format === 'gemini'
+          ? undefined
+          : answerOf(format, false, told);
+    gateway.upstream.script(upstream, [stream || whole === undefined ? agentAnswer(format, told) : whole]);
   }
   const answer = await gateway.post('/responses', { model: `test/${upstream}`, stream: true, input: 'hi', ...request });
   const body = () => gateway.upstream.requests(upstream).at(-1)?.json as Json;
@@ -358,11 +362,11 @@ test('names of 65 to 128 characters go out short and come back whole, in every s
 test('a call that the stream breaks off has no done event, is not in the output, and its block is not closed', async (t) => {
   const gateway = await startGateway(t, { providers: PROVIDERS });
   for (const upstream of ['chat', 'messages', 'responses', 'groq'] as const) {
-    const form = upstream === 'responses' ? 'responses' : FORM[upstream];
+    const format = upstream === 'responses' ? 'responses' : FORMAT[upstream];
     const tools = [{ type: 'function', name: 'run' }, CUSTOM];
     for (const name of ['run', 'patch']) {
-      const { chunks = [] } = agentAnswer(form, { text: 'I go.', ...called(name, '{"input":"rm -r build"}') });
-      const ends = { chat: 5, messages: 5, responses: 6, gemini: 0 }[form];
+      const { chunks = [] } = agentAnswer(format, { text: 'I go.', ...called(name, '{"input":"rm -r build"}') });
+      const ends = { chat: 5, messages: 5, responses: 6, gemini: 0 }[format];
       gateway.upstream.script(
         upstream,
         [1, 2].map(() => streamOf(chunks.slice(0, -ends), { end: 'reset' })),

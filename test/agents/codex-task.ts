@@ -16,16 +16,16 @@ const DEAR = { prompt: '0.03', completion: '0.15' };
 
 /** One provider of each format with the model `test/<format>`, and a second endpoint `<format>-other` of the same model. */
 export const PROVIDERS = Object.fromEntries(
-  AGENT_UPSTREAMS.flatMap((form) => [
-    [form, { kind: form, model: { id: `test/${form}` } }],
-    [`${form}-other`, { kind: form, model: { id: `test/${form}`, pricing: DEAR } }],
+  AGENT_UPSTREAMS.flatMap((format) => [
+    [format, { kind: format, model: { id: `test/${format}` } }],
+    [`${format}-other`, { kind: format, model: { id: `test/${format}`, pricing: DEAR } }],
   ]),
 );
 
-export function lookup(form: AgentUpstream, id = 'call_lookup'): Told {
+export function lookup(format: AgentUpstream, id = 'call_lookup'): Told {
   const written = '{"key":"answer"}';
   // An upstream with namespaces answers with one; another knows the tool by the joined name.
-  const named = form === 'responses' ? { name: 'lookup', namespace: 'mcp__notes' } : { name: 'mcp__notes__lookup' };
+  const named = format === 'responses' ? { name: 'lookup', namespace: 'mcp__notes' } : { name: 'mcp__notes__lookup' };
   return { calls: [{ id, arguments: written, ...named }] };
 }
 
@@ -43,8 +43,8 @@ function refusal(status: number): Answer {
   };
 }
 
-export function answersOf(form: AgentUpstream, scenario: Scenario): { first: Answer[]; other: Answer[] } {
-  const [one, two, three] = [lookup(form), command, outcome].map((told) => agentAnswer(form, told)) as [
+export function answersOf(format: AgentUpstream, scenario: Scenario): { first: Answer[]; other: Answer[] } {
+  const [one, two, three] = [lookup(format), command, outcome].map((told) => agentAnswer(format, told)) as [
     Answer,
     Answer,
     Answer,
@@ -52,7 +52,10 @@ export function answersOf(form: AgentUpstream, scenario: Scenario): { first: Ans
   if (scenario === 'whole') return { first: [one, two, three], other: [] };
   // Gemini sends calls whole: the client has this one when the connection breaks, and goes on behind it.
   if (scenario === 'cut')
-    return { first: [one, brokenAnswer(form, command), two, three], other: form === 'gemini' ? [three] : [two, three] };
+    return {
+      first: [one, brokenAnswer(format, command), two, three],
+      other: format === 'gemini' ? [three] : [two, three],
+    };
   const refused = { ...refusal(Number(scenario)), repeat: true };
   return { first: [one, refused], other: [two, three] };
 }
@@ -61,16 +64,16 @@ export async function runTask(
   t: TestContext,
   program: NpmProgram,
   gateway: Gateway,
-  form: AgentUpstream,
+  format: AgentUpstream,
   scenario: Scenario,
 ): Promise<CodexRun> {
-  const { first, other } = answersOf(form, scenario);
-  gateway.upstream.script(form, first);
-  gateway.upstream.script(`${form}-other`, other);
+  const { first, other } = answersOf(format, scenario);
+  gateway.upstream.script(format, first);
+  gateway.upstream.script(`${format}-other`, other);
   return runCodex(t, program, {
     baseUrl: gateway.api,
     key: INFERENCE_KEY,
-    model: `test/${form}`,
+    model: `test/${format}`,
     prompt: 'Look up the answer, print it, and tell me.',
   });
 }

@@ -7,11 +7,11 @@ import { assertDone, PROVIDERS, runTask, SCENARIOS } from './codex-task.ts';
 
 const program = await codex();
 
-for (const form of AGENT_UPSTREAMS) {
+for (const format of AGENT_UPSTREAMS) {
   for (const scenario of SCENARIOS) {
-    test(`Codex finishes a task with tools | ${form} upstream | ${scenario}`, { skip: program.skip }, async (t) => {
+    test(`Codex finishes a task with tools | ${format} upstream | ${scenario}`, { skip: program.skip }, async (t) => {
       const gateway = await startGateway(t, { providers: PROVIDERS });
-      assertDone(await runTask(t, program, gateway, form, scenario));
+      assertDone(await runTask(t, program, gateway, format, scenario));
     });
   }
 }

@@ -10,15 +10,15 @@ import { assertDone, outcome, PROVIDERS, runTask } from './codex-task.ts';
 const program = await codex();
 const { skip } = program;
 
-for (const [form, scenario] of [
+for (const [format, scenario] of [
   ['chat', 'cut'],
   ['messages', '529'],
   ['responses', 'whole'],
   ['gemini', '429'],
 ] as const) {
-  test(`Codex finishes a task with tools | ${form} upstream | ${scenario}`, { skip }, async (t) => {
+  test(`Codex finishes a task with tools | ${format} upstream | ${scenario}`, { skip }, async (t) => {
     const gateway = await startGateway(t, { providers: PROVIDERS });
-    assertDone(await runTask(t, program, gateway, form, scenario));
+    assertDone(await runTask(t, program, gateway, format, scenario));
   });
 }
 

@@ -37,7 +37,7 @@ const weather = betaTool({
 
 const CALL = answerOf('messages', false, { calls: [{ id: 'toolu_1', name: 'weather', arguments: '{"city":"Bonn"}' }] });
 
-/** A whole answer in the messages form with an id of its own. */
+/** A whole answer in the messages format with an id of its own. */
 function withId(id: string, answer: Answer = answerOf('messages', false, { text: 'It rains.' })): Answer {
   return wholeOf({ ...JSON.parse(String(answer.chunks![0])), id });
 }

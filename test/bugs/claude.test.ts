@@ -1,5 +1,5 @@
 /**
- * What the vendor's own models refuse, with the whole request, and clients of other forms send all the same. Met by users of
+ * What the vendor's own models refuse, with the whole request, and clients of other formats send all the same. Met by users of
  * other gateways: BerriAI/litellm#15097, #20813, #33981, #35808, open-webui/open-webui#17922, anomalyco/opencode#31259 and
  * #1295, openclaw/openclaw#69460, ericc-ch/copilot-api#261, windoze95/cantinarr#497.
  */
@@ -69,7 +69,7 @@ test('a model that always thinks is asked for little where none is wanted, and o
     [fable.thinking, fable.output_config],
     [{ type: 'adaptive', display: 'omitted' }, { effort: 'low' }],
   );
-  // A client of the messages form that leaves it to the model, and an endpoint that is asked in another one.
+  // A client of the messages format that leaves it to the model, and an endpoint that is asked in another one.
   for (const [effort, budget] of [
     [undefined, 3000],
     ['high', 4800],

@@ -18,7 +18,7 @@ const gateway = await startGateway(
 const OPENAI = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
 const refused = (error: unknown, status = 400): Answer => wholeOf(error, { status });
 
-/** As each form's services refuse it. */
+/** As each format's services refuse it. */
 const REFUSALS: Record<(typeof KINDS)[number], Answer> = {
   chat: refused({ error: { message: OPENAI, type: 'invalid_request_error', code: 'context_length_exceeded' } }),
   messages: refused({

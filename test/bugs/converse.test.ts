@@ -1,4 +1,4 @@
-/** Faults in front of Bedrock that users of other gateways met, each asked of a whole gateway in the converse form. */
+/** Faults in front of Bedrock that users of other gateways met, each asked of a whole gateway in the converse format. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { ask, type FORMATS, readWhole, rowOf } from '../../src/testing/gateway/ask-gateway.ts';

@@ -1,4 +1,4 @@
-/** What came to light when forms, features and services were mixed: each asked of the ways through a whole gateway. */
+/** What came to light when formats, features and services were mixed: each asked of the ways through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { ask, FORMAT_PAIRS, readWhole, rowOf } from '../../src/testing/gateway/ask-gateway.ts';
@@ -51,7 +51,7 @@ test('a system message in the middle reaches each model in a role that it takes 
   ]);
 });
 
-test('what only the messages form has a place for is never left out without a word', async () => {
+test('what only the messages format has a place for is never left out without a word', async () => {
   const mcp_servers = [{ type: 'url', url: 'https://mcp.example/', name: 'm' }];
   const { status, json } = await ask(gateway, 'messages', 'test/chat', { mcp_servers });
   assert.equal(status, 400);

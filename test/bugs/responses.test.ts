@@ -1,4 +1,4 @@
-/** Failures around the responses form that users of other gateways met, each through a whole gateway. */
+/** Failures around the responses format that users of other gateways met, each through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { readServedStream, readServedWhole } from '../../src/testing/clients/served-answer.ts';
@@ -18,7 +18,7 @@ const gateway = await startGateway(
   { providers: { responses: { kind: 'responses' }, openai: { kind: 'openai' }, chat: {} } },
 );
 
-// biome-ignore lint/suspicious/noExplicitAny: bodies of every form
+// biome-ignore lint/suspicious/noExplicitAny: bodies of every format
 type Json = any;
 
 const CREATED = { type: 'response.created', response: { id: 'resp_t', status: 'in_progress', output: [] } };
@@ -139,7 +139,7 @@ test('a cap below what the vendor takes is raised to it, and parameters that it 
   assert.deepEqual([cap, temperature, 'top_k' in sent], [16, 0.5, false]);
 });
 
-test('a content that a form has no place for goes out in the next one that the service speaks', async () => {
+test('a content that a format has no place for goes out in the next one that the service speaks', async () => {
   const request = {
     model: 'test/openai',
     max_tokens: 100,

@@ -24,8 +24,8 @@ import {
 } from '../../src/testing/upstream/answers.ts';
 import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
-const provider = (form: Format, model: Record<string, unknown> = {}) => ({
-  ...(form === 'messages' && { kind: 'messages' }),
+const provider = (format: Format, model: Record<string, unknown> = {}) => ({
+  ...(format === 'messages' && { kind: 'messages' }),
   timeouts: { connect: '5s', first_byte: '20s', idle: '20s', total: '600s' },
   model,
 });
@@ -36,7 +36,7 @@ const gateway = await startGateway(
     providers: {
       chat: provider('chat'),
       messages: provider('messages'),
-      // The same model at services of both forms, each form first once.
+      // The same model at services of both formats, each format first once.
       'chat-1': provider('chat', { id: 'mixed/chat' }),
       'chat-2': provider('messages', { id: 'mixed/chat' }),
       'messages-1': provider('messages', { id: 'mixed/messages' }),
@@ -46,7 +46,7 @@ const gateway = await startGateway(
   },
 );
 
-const other = (form: Format): Format => (form === 'chat' ? 'messages' : 'chat');
+const other = (format: Format): Format => (format === 'chat' ? 'messages' : 'chat');
 
 function countOf(key: string): number {
   return gateway.upstream.requests(key).length;

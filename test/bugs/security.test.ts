@@ -57,15 +57,16 @@ function assertNoKey(where: string, ...texts: string[]): void {
 }
 
 /** Answers that hold the credential which they were sent. */
-const ECHOES: [string, (form: Format) => Answer][] = [
-  ['a refused key named in full', (form) => errorOf(form, 401, `Incorrect API key provided: ${UPSTREAM_KEY}`)],
+const ECHOES: [string, (format: Format) => Answer][] = [
+  ['a refused key named in full', (format) => errorOf(format, 401, `Incorrect API key provided: ${UPSTREAM_KEY}`)],
   [
     'the address in a 400',
-    (form) => errorOf(form, 400, `bad request: https://api.example/v1?key=${encodeURIComponent(UPSTREAM_KEY)}`),
+    (format) => errorOf(format, 400, `bad request: https://api.example/v1?key=${encodeURIComponent(UPSTREAM_KEY)}`),
   ],
   [
     'the header in base64',
-    (form) => errorOf(form, 400, `got Basic ${Buffer.from(`x:${UPSTREAM_KEY}`).toString('base64')} ${SPELLINGS[2]}`),
+    (format) =>
+      errorOf(format, 400, `got Basic ${Buffer.from(`x:${UPSTREAM_KEY}`).toString('base64')} ${SPELLINGS[2]}`),
   ],
   [
     'the key in the error’s code',
@@ -102,18 +103,18 @@ const ECHOES: [string, (form: Format) => Answer][] = [
   ],
   [
     'the key in an error in the middle',
-    (form) =>
+    (format) =>
       streamOf([
-        ...(answerOf(form, true, { text: 'Hi' }).chunks as string[]).slice(0, 4),
-        form === 'chat'
+        ...(answerOf(format, true, { text: 'Hi' }).chunks as string[]).slice(0, 4),
+        format === 'chat'
           ? chatData({ error: { message: `key ${UPSTREAM_KEY}` } })
           : `event: error\ndata: {"type":"error","error":{"type":"api_error","message":"key ${UPSTREAM_KEY}"}}\n\n`,
       ]),
   ],
   [
     'the key in a malformed event',
-    (form) =>
-      streamOf([form === 'chat' ? chatChunk({ content: 'Hi' }) : messagesStart(), `data: {"x": ${UPSTREAM_KEY}\n\n`]),
+    (format) =>
+      streamOf([format === 'chat' ? chatChunk({ content: 'Hi' }) : messagesStart(), `data: {"x": ${UPSTREAM_KEY}\n\n`]),
   ],
 ];
 

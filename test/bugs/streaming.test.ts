@@ -231,7 +231,7 @@ const ERROR_STREAMS: [string, Format, Answer][] = [
       errorEvent('messages', 'x'),
     ]),
   ],
-  ['an error of the chat form', 'messages', streamOf(['data: {"error":{"message":"x","code":500}}\n\n'])],
+  ['an error of the chat format', 'messages', streamOf(['data: {"error":{"message":"x","code":500}}\n\n'])],
   [
     'a whole answer that is an error',
     'messages',

@@ -245,7 +245,7 @@ test('27 | a response with neither content nor calls is accepted, since it was b
   }
 });
 
-/** Histories with the same two calls and results in each form. */
+/** Histories with the same two calls and results in each format. */
 function history(served: Format, ids: readonly string[], texts: readonly string[] = ids.map(() => '{}')): Json[] {
   if (served === 'chat') {
     return [
@@ -346,7 +346,7 @@ for (const { served, spoken, name } of FORMAT_PAIRS) {
   test(`34 | ${name} | numbers in arguments keep their digits in both directions`, async () => {
     const numbers = ['7203685477580700123', '-9007199254740993', '0.1000000000000000055511', '1.0', '1e400'];
     const text = `{"n":[${numbers.join(',')}]}`;
-    // A body of the messages form holds the input as an object: written by hand, so that its digits are these.
+    // A body of the messages format holds the input as an object: written by hand, so that its digits are these.
     const messages = JSON.stringify(history(served, ['t1'], ['{}'])).replace(
       served === 'chat' ? '"arguments":"{}"' : '"input":{}',
       () => (served === 'chat' ? `"arguments":${JSON.stringify(text)}` : `"input":${text}`),
@@ -539,7 +539,7 @@ test('40 | arguments sent as an object become JSON text', async () => {
   }
 });
 
-test('a tool with a longer name than a form takes goes out under a short one, and is called by its own', async () => {
+test('a tool with a longer name than a format takes goes out under a short one, and is called by its own', async () => {
   const long = (tail: string) => `mcp__plugin_${'chrome-devtools-'.repeat(4)}__${tail}`;
   const [first, second] = [long('get_console_message'), long('get_console_messages')];
   const tools = [first, second, 'short'].map((name) => ({ name, input_schema: { type: 'object' } }));
@@ -567,7 +567,7 @@ test('a tool with a longer name than a form takes goes out under a short one, an
       [first, second, 'short'],
     );
   }
-  // Where the form takes it the name is the client's.
+  // Where the format takes it the name is the client's.
   gateway.upstream.script('messages', answerOf('messages', false, { text: 'ok' }));
   await ask(gateway, 'messages', 'test/messages', body);
   assert.deepEqual((gateway.upstream.requests('messages').at(-1)!.json as Json).tools, tools);

@@ -298,7 +298,7 @@ test('44 | cache breakpoints keep their positions, at most four, and are dropped
   const native = await sent('chat', 'messages', body);
   assert.deepEqual(native.system[0].cache_control, hour.cache_control);
   assert.deepEqual(native.tools[0].cache_control, mark.cache_control);
-  // On the result, or on the text inside it: the form takes both.
+  // On the result, or on the text inside it: the format takes both.
   const result = native.messages[2].content[0];
   assert.deepEqual(result.cache_control ?? result.content[0].cache_control, mark.cache_control);
   const many = await sent('chat', 'messages', {
@@ -529,7 +529,7 @@ test('40 and its kind | several texts of a response are joined in chat without l
   assert.equal((await ask(gateway, 'chat', 'test/messages')).json.choices[0].message.content, texts.join(''));
 });
 
-test('a refusal told as text reaches a messages client, and one without text is a refusal in both forms', async () => {
+test('a refusal told as text reaches a messages client, and one without text is a refusal in both formats', async () => {
   const value: Json = chatReply({});
   value.choices[0].message = { role: 'assistant', content: null, refusal: 'I will not.' };
   gateway.upstream.script('chat', wholeOf(value));

@@ -90,42 +90,43 @@ function bare(text: string, id: string): string {
     .replaceAll(/"usage":\{(?:[^{}]|\{[^{}]*\})*\}/g, '"usage":{}');
 }
 
-const FORMS: { route: string; model: string; stream: boolean; answer: Answer; body: object }[] = [false, true].flatMap(
-  (stream) => [
-    {
-      route: '/chat/completions',
-      model: 'test/chat',
-      stream,
-      answer: answerOf('chat', stream, TOLD),
-      body: { tools: TOOLS },
-    },
-    {
-      route: '/chat/completions',
-      model: 'test/messages',
-      stream,
-      answer: answerOf('messages', stream, TOLD),
-      body: { tools: TOOLS },
-    },
-    {
-      route: '/messages',
-      model: 'test/messages',
-      stream,
-      answer: answerOf('messages', stream, TOLD),
-      body: { max_tokens: 99 },
-    },
-    {
-      route: '/messages',
-      model: 'test/chat',
-      stream,
-      answer: answerOf('chat', stream, TOLD),
-      body: { max_tokens: 99 },
-    },
-    { route: '/responses', model: 'test/responses', stream, answer: responsesAnswer(stream, TOLD), body: {} },
-    { route: '/responses', model: 'test/chat', stream, answer: answerOf('chat', stream, TOLD), body: {} },
-  ],
-);
+const FORMATS: { route: string; model: string; stream: boolean; answer: Answer; body: object }[] = [
+  false,
+  true,
+].flatMap((stream) => [
+  {
+    route: '/chat/completions',
+    model: 'test/chat',
+    stream,
+    answer: answerOf('chat', stream, TOLD),
+    body: { tools: TOOLS },
+  },
+  {
+    route: '/chat/completions',
+    model: 'test/messages',
+    stream,
+    answer: answerOf('messages', stream, TOLD),
+    body: { tools: TOOLS },
+  },
+  {
+    route: '/messages',
+    model: 'test/messages',
+    stream,
+    answer: answerOf('messages', stream, TOLD),
+    body: { max_tokens: 99 },
+  },
+  {
+    route: '/messages',
+    model: 'test/chat',
+    stream,
+    answer: answerOf('chat', stream, TOLD),
+    body: { max_tokens: 99 },
+  },
+  { route: '/responses', model: 'test/responses', stream, answer: responsesAnswer(stream, TOLD), body: {} },
+  { route: '/responses', model: 'test/chat', stream, answer: answerOf('chat', stream, TOLD), body: {} },
+]);
 
-for (const { route, model, stream, answer, body } of FORMS) {
+for (const { route, model, stream, answer, body } of FORMATS) {
   test(`${route}, ${stream ? 'streamed' : 'whole'}, ${model}: given again with the same content, under a new id, for nothing`, async () => {
     const key = model.slice('test/'.length);
     upstream.script(key, [answer]);
@@ -164,7 +165,7 @@ for (const { route, model, stream, answer, body } of FORMS) {
   });
 }
 
-test('vectors are given again, and text completions, which are a front of the chat form', async () => {
+test('vectors are given again, and text completions, which are a front of the chat format', async () => {
   const body = {
     object: 'list',
     data: [{ object: 'embedding', index: 0, embedding: [0.25, -1] }],

@@ -31,7 +31,7 @@ const SECRET = /4111 1111|bob@example|falcon-7/i;
 const SECRETS = ['4111 1111 1111 1111', 'bob@example.com', 'Falcon-7'];
 const TOOL = { type: 'object', properties: {} };
 
-const FORMS: [path: string, body: Json][] = [
+const FORMATS: [path: string, body: Json][] = [
   [
     '/chat/completions',
     {
@@ -72,7 +72,7 @@ async function toldOf(key: Awaited<ReturnType<typeof guarded>>, path: string, bo
 test('a blocked answer names filters and counts, and its text is in no error, stream, row, transcript or log', async () => {
   const key = await guarded(RULES);
   for (const spoken of ['chat', 'messages', 'responses'] as const) {
-    for (const [path, form] of FORMS) {
+    for (const [path, format] of FORMATS) {
       for (const stream of [false, true]) {
         for (const [place, say] of Object.entries(PLACES)) {
           if (path === '/completions' && place !== 'text') continue;
@@ -80,7 +80,7 @@ test('a blocked answer names filters and counts, and its text is in no error, st
             const answer =
               spoken === 'responses' ? responsesAnswer(stream, say(secret)) : answerOf(spoken, stream, say(secret));
             upstream.script(spoken, answer);
-            const told = await toldOf(key, path, { model: `test/${spoken}`, stream, ...form });
+            const told = await toldOf(key, path, { model: `test/${spoken}`, stream, ...format });
             const what = `${path} from ${spoken}, ${place}, streamed: ${stream}: ${told}`;
             assert.match(told, /blocks the answer/, what);
             assert.doesNotMatch(told, SECRET, what);
@@ -138,10 +138,10 @@ test('an upstream error that quotes the model shows labels instead', async () =>
     },
   });
   for (const secret of SECRETS) {
-    for (const [path, form] of FORMS) {
+    for (const [path, format] of FORMATS) {
       const headers = { 'content-type': 'application/json' };
       upstream.script('chat', { status: 400, headers, chunks: [JSON.stringify(raw(secret))] });
-      const refused = await toldOf(key, path, { model: 'test/chat', ...form });
+      const refused = await toldOf(key, path, { model: 'test/chat', ...format });
       assert.match(refused, /Failed to call a function/, refused);
       assert.doesNotMatch(refused, SECRET, refused);
       upstream.script('chat', {
@@ -152,7 +152,7 @@ test('an upstream error that quotes the model shows labels instead', async () =>
           chatUsage(),
         ],
       });
-      const broken = await toldOf(key, path, { model: 'test/chat', stream: true, ...form });
+      const broken = await toldOf(key, path, { model: 'test/chat', stream: true, ...format });
       assert.match(broken, /Failed to call a function/, broken);
       assert.doesNotMatch(broken, SECRET, broken);
     }

@@ -1,4 +1,4 @@
-/** Filters on answers over HTTP (`apply_to`): whole and streamed, in every served form. */
+/** Filters on answers over HTTP (`apply_to`): whole and streamed, in every served format. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { CHAT_END, chatChunk, chatUsage, chatWhole, shownText } from '../../src/testing/upstream/chat-upstream.ts';
@@ -86,22 +86,22 @@ test('68 | no part of a call leaves before the verdict on it', async () => {
   assert.deepEqual(JSON.parse(args.join('')), { c: 'mail [EMAIL]' });
 });
 
-test('every served form is looked through, streamed and whole, and requests are not', async () => {
+test('every served format is looked through, streamed and whole, and requests are not', async () => {
   const key = await guarded(email('redact'));
   const question = 'is it ann@example.org?';
-  const forms: [string, Json][] = [
+  const formats: [string, Json][] = [
     ['/chat/completions', { messages: [{ role: 'user', content: question }] }],
     ['/messages', { max_tokens: 100, messages: [{ role: 'user', content: question }] }],
     ['/responses', { input: question }],
     ['/completions', { prompt: question }],
   ];
-  for (const [path, form] of forms) {
+  for (const [path, format] of formats) {
     for (const streamed of [true, false]) {
       gateway.upstream.script(
         'chat',
         streamed ? stream(...said) : chatWhole(said.map(({ content }) => content).join('')),
       );
-      const { status, body } = await key.post(path, { model: 'test/chat', stream: streamed, ...form });
+      const { status, body } = await key.post(path, { model: 'test/chat', stream: streamed, ...format });
       const text = typeof body === 'string' ? body : JSON.stringify(body);
       assert.equal(status, 200, text);
       assert.match(text, /\[EMAIL\]/, `${path} ${streamed}`);

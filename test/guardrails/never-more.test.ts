@@ -153,7 +153,7 @@ function guardrailOn(names: readonly string[]): fc.Arbitrary<Json> {
 
 const nameList = fc.oneof(fc.constant(undefined), fc.subarray([...PROVIDERS, 'provider two'], { minLength: 1 }));
 const request = fc.record({
-  form: fc.constantFrom('chat', 'chat', 'messages', 'responses'),
+  format: fc.constantFrom('chat', 'chat', 'messages', 'responses'),
   region: fc.constantFrom(...REGIONS),
   models: fc.shuffledSubarray(NAMES, { minLength: 1, maxLength: 4 }),
   maxTokens: fc.constantFrom(undefined, 100, 1_000),
@@ -178,12 +178,12 @@ interface Seen {
   body: string;
 }
 
-function bodyOf({ form, models: [model, ...models], maxTokens, words, provider }: Asked): [string, Json] {
+function bodyOf({ format, models: [model, ...models], maxTokens, words, provider }: Asked): [string, Json] {
   const content = words.join(' ');
   const messages = [{ role: 'user', content }];
   const shared = { model, ...(models.length > 0 && { models }), provider };
-  if (form === 'responses') return ['/responses', { ...shared, input: content, max_output_tokens: maxTokens }];
-  if (form === 'messages') return ['/messages', { ...shared, messages, max_tokens: maxTokens ?? 500 }];
+  if (format === 'responses') return ['/responses', { ...shared, input: content, max_output_tokens: maxTokens }];
+  if (format === 'messages') return ['/messages', { ...shared, messages, max_tokens: maxTokens ?? 500 }];
   return ['/chat/completions', { ...shared, messages, max_tokens: maxTokens }];
 }
 
@@ -258,7 +258,7 @@ async function placesOf(key: TeamKey) {
 
 /** For every model, and with nothing of its own in the way. */
 const PLAIN: Asked = {
-  form: 'chat',
+  format: 'chat',
   region: 'global',
   models: MODELS,
   maxTokens: undefined,

@@ -32,21 +32,21 @@ async function refused(path: string, body: Json, problem: RegExp): Promise<Json>
   return reply.body.error;
 }
 
-test('a fallback of the messages form has a model and no other member', async () => {
+test('a fallback of the messages format has a model and no other member', async () => {
   const body = { model: 'test/chat', max_tokens: 10, messages: MESSAGES };
   await refused('/messages', { ...body, fallbacks: [{ model: 'test/other', max_tokens: 5 }] }, /fallbacks\[0\]/);
   upstream.script('chat', chatWhole('hello'));
   assert.equal((await post('/messages', { ...body, fallbacks: [{ model: 'test/other' }] })).status, 200);
 });
 
-test('stop conditions are at least one, and prompt caching has one mode, in every form that has them', async () => {
-  const forms: [string, Json][] = [
+test('stop conditions are at least one, and prompt caching has one mode, in every format that has them', async () => {
+  const formats: [string, Json][] = [
     ['/chat/completions', { messages: MESSAGES }],
     ['/messages', { messages: MESSAGES, max_tokens: 10 }],
     ['/responses', { input: 'hi' }],
   ];
-  for (const [path, form] of forms) {
-    const body = { model: 'test/chat', ...form };
+  for (const [path, format] of formats) {
+    const body = { model: 'test/chat', ...format };
     await refused(path, { ...body, stop_server_tools_when: [] }, /stop_server_tools_when/);
     if (path === '/messages') continue;
     for (const options of [{ mode: 'implicit' }, { mode: 7 }, {}]) {

@@ -109,7 +109,7 @@ test('a stream of completions has the same text in pieces, and ends with its mar
   assert.deepEqual(ends, ['length']);
 });
 
-test('a stream that dies is an error in the older form too', async () => {
+test('a stream that dies is an error in the older format too', async () => {
   gateway.upstream.script('talk', [
     { headers: { 'content-type': 'text/event-stream' }, chunks: [chunk({ content: 'half' })], end: 'cut' },
   ]);
@@ -168,7 +168,7 @@ test('without a provider that counts, or while it fails, the count is an estimat
   }
 });
 
-test('what the provider finds wrong with a conversation is told in the messages form', async () => {
+test('what the provider finds wrong with a conversation is told in the messages format', async () => {
   gateway.upstream.script('claude', [
     {
       status: 400,
@@ -183,7 +183,7 @@ test('what the provider finds wrong with a conversation is told in the messages 
   assert.match(body.error.message, /odd/);
 });
 
-test('a service of another form that counts is asked in its own words', async () => {
+test('a service of another format that counts is asked in its own words', async () => {
   gateway.upstream.script('gemini', [
     { headers: { 'content-type': 'application/json' }, chunks: ['{"totalTokens":31}'] },
   ]);

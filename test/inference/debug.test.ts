@@ -62,7 +62,7 @@ test('the first chunk of a stream echoes the body as the upstream got it, and ti
   assert.equal(shownText(text), 'hello');
 });
 
-test('the echo of a translated request is in the form of the upstream', async () => {
+test('the echo of a translated request is in the format of the upstream', async () => {
   upstream.script('native', [
     {
       headers: { 'content-type': 'text/event-stream' },

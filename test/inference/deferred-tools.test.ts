@@ -1,11 +1,11 @@
-/** Deferred tools through a whole gateway: searched for in between, in every served form, streamed and not. */
+/** Deferred tools through a whole gateway: searched for in between, in every served format, streamed and not. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import {
+  CLIENT_FORMATS,
+  type ClientFormat,
   readServedStream,
   readServedWhole,
-  SERVED_FORMS,
-  type ServedForm,
 } from '../../src/testing/clients/served-answer.ts';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf, type Format, type Told } from '../../src/testing/upstream/answers.ts';
@@ -42,35 +42,35 @@ const CALL = { id: 'call_2', name: 'call_tool', arguments: `{"tool":"create_invo
 const prompt = (messages: Json) =>
   JSON.stringify(messages, (key, value) => (key === 'cache_control' ? undefined : value));
 
-function toolsOf(form: ServedForm): unknown[] {
+function toolsOf(format: ClientFormat): unknown[] {
   return TOOLS.map(({ name, description, parameters, deferred }) => {
     const mark = deferred ? { defer_loading: true } : {};
-    if (form === 'messages') return { name, description, input_schema: parameters, ...mark };
-    if (form === 'responses') return { type: 'function', name, description, parameters, ...mark };
+    if (format === 'messages') return { name, description, input_schema: parameters, ...mark };
+    if (format === 'responses') return { type: 'function', name, description, parameters, ...mark };
     return { type: 'function', function: { name, description, parameters }, ...mark };
   });
 }
 
-function bodyOf(form: ServedForm, spoken: Format, stream: boolean, more: Json = {}, history: unknown[] = []): Json {
+function bodyOf(format: ClientFormat, spoken: Format, stream: boolean, more: Json = {}, history: unknown[] = []): Json {
   const turns = [{ role: 'user', content: 'Bill Ada' }, ...history];
   return {
     model: `test/${spoken}`,
     stream,
-    ...(form === 'messages' && { max_tokens: 1000 }),
-    ...(form === 'responses' ? { input: turns } : { messages: turns }),
-    tools: toolsOf(form),
+    ...(format === 'messages' && { max_tokens: 1000 }),
+    ...(format === 'responses' ? { input: turns } : { messages: turns }),
+    tools: toolsOf(format),
     deferred_tools: { protocol: 'v1', profile: 'portable', validation: 'runtime', search: { type: 'bm25' } },
     ...more,
   };
 }
 
-async function ask(form: ServedForm, spoken: Format, stream: boolean, answers: readonly Told[], body: Json) {
+async function ask(format: ClientFormat, spoken: Format, stream: boolean, answers: readonly Told[], body: Json) {
   gateway.upstream.script(
     spoken,
     answers.map((told) => answerOf(spoken, stream, { usage: USAGE, ...told })),
   );
   const before = gateway.upstream.requests(spoken).length;
-  const reply = await gateway.post(ROUTES[form], body);
+  const reply = await gateway.post(ROUTES[format], body);
   const text = await reply.text();
   const sent: Json[] = gateway.upstream
     .requests(spoken)
@@ -87,16 +87,16 @@ async function ask(form: ServedForm, spoken: Format, stream: boolean, answers: r
   };
 }
 
-const read = (form: ServedForm, stream: boolean, text: string) =>
-  stream ? readServedStream(form, text, 'finish') : readServedWhole(form, text);
+const read = (format: ClientFormat, stream: boolean, text: string) =>
+  stream ? readServedStream(format, text, 'finish') : readServedWhole(format, text);
 
 /** What a client sends back of a whole answer, with the result of its one call. */
-function historyOf(form: ServedForm, text: string, id: string): unknown[] {
+function historyOf(format: ClientFormat, text: string, id: string): unknown[] {
   const answer: Json = JSON.parse(text);
-  if (form === 'chat') {
+  if (format === 'chat') {
     return [answer.choices[0].message, { role: 'tool', tool_call_id: id, content: 'billed' }];
   }
-  if (form === 'messages') {
+  if (format === 'messages') {
     const result = { type: 'tool_result', tool_use_id: id, content: 'billed' };
     return [
       { role: 'assistant', content: answer.content },
@@ -108,16 +108,16 @@ function historyOf(form: ServedForm, text: string, id: string): unknown[] {
 
 const namesOf = (sent: Json) => sent.tools.map((tool: Json) => tool.name ?? tool.function.name);
 
-for (const form of SERVED_FORMS) {
+for (const format of CLIENT_FORMATS) {
   for (const spoken of SPOKEN) {
     for (const stream of [false, true]) {
-      const way = `${form} to ${spoken}${stream ? ', streamed' : ''}`;
+      const way = `${format} to ${spoken}${stream ? ', streamed' : ''}`;
       test(`a deferred tool is found and called, and the client sees one answer | ${way}`, async () => {
         const rounds = [
           { text: 'Looking.', calls: [SEARCH] },
           { text: 'Found.', calls: [CALL] },
         ];
-        const { sent, text, status, raw } = await ask(form, spoken, stream, rounds, bodyOf(form, spoken, stream));
+        const { sent, text, status, raw } = await ask(format, spoken, stream, rounds, bodyOf(format, spoken, stream));
         assert.equal(status, 200, text);
         assert.equal(sent.length, 2);
         for (const body of sent) assert.deepEqual(namesOf(body), ['get_time', 'search_tools', 'call_tool']);
@@ -129,7 +129,7 @@ for (const form of SERVED_FORMS) {
         // The definition is told once, and only those that were found.
         assert.equal(raw[1]!.split('Bills a customer').length, 2);
         assert.ok(raw[1]!.includes('Unpaid bills') && !raw[1]!.includes('Sends a letter'));
-        const { choices, usage } = read(form, stream, text);
+        const { choices, usage } = read(format, stream, text);
         const [choice] = choices;
         assert.deepEqual(choice!.calls, [{ id: 'call_2', name: 'create_invoice', arguments: ARGUMENTS }]);
         assert.equal(choice!.text, 'Looking.Found.');
@@ -138,11 +138,11 @@ for (const form of SERVED_FORMS) {
       });
     }
 
-    test(`the conversation goes on where it stood, with the tools that were found | ${form} to ${spoken}`, async () => {
+    test(`the conversation goes on where it stood, with the tools that were found | ${format} to ${spoken}`, async () => {
       const rounds = [{ calls: [SEARCH] }, { text: 'Found.', calls: [CALL] }];
-      const first = await ask(form, spoken, false, rounds, bodyOf(form, spoken, false));
-      const history = historyOf(form, first.text, 'call_2');
-      const next = await ask(form, spoken, false, [{ text: 'Done.' }], bodyOf(form, spoken, false, {}, history));
+      const first = await ask(format, spoken, false, rounds, bodyOf(format, spoken, false));
+      const history = historyOf(format, first.text, 'call_2');
+      const next = await ask(format, spoken, false, [{ text: 'Done.' }], bodyOf(format, spoken, false, {}, history));
       assert.equal(next.status, 200, next.text);
       const [before, after] = [first.sent[1].messages, next.sent[0].messages];
       // What the second call sent is the beginning of what the third one sends: caches of prompts hit.
@@ -153,31 +153,31 @@ for (const form of SERVED_FORMS) {
     });
   }
 
-  test(`arguments that do not fit are turned down before the client sees them | ${form}`, async () => {
+  test(`arguments that do not fit are turned down before the client sees them | ${format}`, async () => {
     const wrong = { ...CALL, id: 'call_0', arguments: '{"tool":"create_invoice","arguments":{"customer":"Ada"}}' };
     for (const stream of [false, true]) {
-      const body = bodyOf(form, 'chat', stream);
-      const { sent, text } = await ask(form, 'chat', stream, [{ calls: [wrong] }, { calls: [CALL] }], body);
+      const body = bodyOf(format, 'chat', stream);
+      const { sent, text } = await ask(format, 'chat', stream, [{ calls: [wrong] }, { calls: [CALL] }], body);
       assert.match(JSON.stringify(sent[1].messages.at(-1)), /amount is missing/);
       assert.deepEqual(
-        read(form, stream, text).choices[0]!.calls.map(({ id }) => id),
+        read(format, stream, text).choices[0]!.calls.map(({ id }) => id),
         ['call_2'],
       );
     }
   });
 
-  test(`a call of the client's own beside a search ends the answer, and the search is kept | ${form}`, async () => {
+  test(`a call of the client's own beside a search ends the answer, and the search is kept | ${format}`, async () => {
     const own = { id: 'call_9', name: 'get_time', arguments: '{}' };
-    const first = await ask(form, 'chat', false, [{ calls: [SEARCH, own] }], bodyOf(form, 'chat', false));
+    const first = await ask(format, 'chat', false, [{ calls: [SEARCH, own] }], bodyOf(format, 'chat', false));
     assert.equal(first.sent.length, 1);
-    assert.deepEqual(read(form, false, first.text).choices[0]!.calls, [own]);
-    const history = historyOf(form, first.text, 'call_9');
-    const next = await ask(form, 'chat', false, [{ text: 'ok' }], bodyOf(form, 'chat', false, {}, history));
+    assert.deepEqual(read(format, false, first.text).choices[0]!.calls, [own]);
+    const history = historyOf(format, first.text, 'call_9');
+    const next = await ask(format, 'chat', false, [{ text: 'ok' }], bodyOf(format, 'chat', false, {}, history));
     assert.ok(next.raw[0]!.includes('Bills a customer') && next.raw[0]!.includes('billed'));
   });
 
-  test(`what is wrong with the protocol is refused by its path | ${form}`, async () => {
-    const good = bodyOf(form, 'chat', false);
+  test(`what is wrong with the protocol is refused by its path | ${format}`, async () => {
+    const good = bodyOf(format, 'chat', false);
     const deferral = (more: Json) => ({ deferred_tools: { ...good.deferred_tools, ...more } });
     const cases: [Json, string][] = [
       [deferral({ protocol: 'v2' }), 'deferred_tools.protocol'],
@@ -196,18 +196,24 @@ for (const form of SERVED_FORMS) {
       [{ tools: [...good.tools, good.tools[0]] }, 'tools[4]'],
     ];
     for (const [more, path] of cases) {
-      const reply = await gateway.post(ROUTES[form], { ...good, ...more });
+      const reply = await gateway.post(ROUTES[format], { ...good, ...more });
       const body = await reply.text();
       assert.equal(reply.status, 400, body);
       assert.ok(body.includes(`"${path} `) || body.includes(`${path} `), `${path}: ${body}`);
     }
   });
 
-  test(`a catalogue that lost a tool which was found is refused | ${form}`, async () => {
-    const first = await ask(form, 'chat', false, [{ calls: [SEARCH] }, { calls: [CALL] }], bodyOf(form, 'chat', false));
-    const history = historyOf(form, first.text, 'call_2');
-    const tools = toolsOf(form).filter((_, index) => index !== 1);
-    const reply = await gateway.post(ROUTES[form], bodyOf(form, 'chat', false, { tools }, history));
+  test(`a catalogue that lost a tool which was found is refused | ${format}`, async () => {
+    const first = await ask(
+      format,
+      'chat',
+      false,
+      [{ calls: [SEARCH] }, { calls: [CALL] }],
+      bodyOf(format, 'chat', false),
+    );
+    const history = historyOf(format, first.text, 'call_2');
+    const tools = toolsOf(format).filter((_, index) => index !== 1);
+    const reply = await gateway.post(ROUTES[format], bodyOf(format, 'chat', false, { tools }, history));
     assert.equal(reply.status, 400);
     assert.match(await reply.text(), /create_invoice was found earlier/);
   });

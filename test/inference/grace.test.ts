@@ -77,7 +77,7 @@ async function world(t: TestContext, name: string, pieces: readonly string[]): P
 }
 
 for (const name of Object.keys(OPEN)) {
-  for (const [route, form] of [
+  for (const [route, format] of [
     ['/chat/completions', 'chat'],
     ['/messages', 'messages'],
   ] as const) {
@@ -92,7 +92,7 @@ for (const name of Object.keys(OPEN)) {
       await until(() => answer.text.includes('all'), 'the text');
       await beats(gateway, name, 4, 0);
       await until(() => answer.over, 'the end of the answer');
-      assert.equal(readStreamed(form, answer.text).text, 'all of it');
+      assert.equal(readStreamed(format, answer.text).text, 'all of it');
       assert.doesNotMatch(answer.text, /"error"/);
       assert.match(answer.text, /"cost":/);
       const received = gateway.upstream.requests(name)[0]!;

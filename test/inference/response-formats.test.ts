@@ -1,7 +1,7 @@
 /** Structured output through a whole gateway: native if the upstream supports it, else through a tool, else refused. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { readServedStream, readServedWhole, type ServedForm } from '../../src/testing/clients/served-answer.ts';
+import { type ClientFormat, readServedStream, readServedWhole } from '../../src/testing/clients/served-answer.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf, type Format, type Told } from '../../src/testing/upstream/answers.ts';
 
@@ -43,7 +43,7 @@ const body = (provider: string, response_format: Json, more: Json = {}): Json =>
   ...more,
 });
 
-async function ask(provider: string, spoken: Format, told: Told, asked: Json, served: ServedForm = 'chat') {
+async function ask(provider: string, spoken: Format, told: Told, asked: Json, served: ClientFormat = 'chat') {
   gateway.upstream.script(provider, answerOf(spoken, asked.stream === true, { usage: USAGE, ...told }));
   const routes = { chat: '/chat/completions', messages: '/messages', responses: '/responses' };
   const reply = await gateway.post(routes[served], asked);
@@ -140,7 +140,7 @@ for (const stream of [false, true]) {
     assert.deepEqual([answer.reasoning, answer.text, answer.finish], ['Hm.', '{"city":"x"}', 'stop']);
   });
 
-  test(`a client of the responses form gets the same | ${how}`, async () => {
+  test(`a client of the responses format gets the same | ${how}`, async () => {
     const asked = { model: 'test/messages', input: 'Where?', stream, text: { format: JSON_OBJECT } };
     const answer = await ask('messages', 'messages', called('{"city":"x"}'), asked, 'responses');
     assert.deepEqual([answer.text, answer.calls], ['{"city":"x"}', []]);

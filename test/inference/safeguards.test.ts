@@ -32,13 +32,13 @@ const RESULTS = [
 ];
 const CALL = { id: 'toolu_1', name: 'f', arguments: '{}' };
 
-function wholeFrom(form: Format) {
-  const reply = form === 'chat' ? chatReply({ calls: [CALL] }) : messagesReply({ calls: [CALL] });
+function wholeFrom(format: Format) {
+  const reply = format === 'chat' ? chatReply({ calls: [CALL] }) : messagesReply({ calls: [CALL] });
   return wholeOf({ ...reply, safeguard_results: RESULTS });
 }
 
-function streamFrom(form: Format) {
-  if (form === 'messages') {
+function streamFrom(format: Format) {
+  if (format === 'messages') {
     const events = messagesEvents({ calls: [CALL] }).map((event) =>
       event.startsWith('event: message_delta')
         ? event.replace('"stop_sequence":null', `"stop_sequence":null,"safeguard_results":${JSON.stringify(RESULTS)}`)

@@ -39,7 +39,7 @@ async function asking(t: TestContext, kind: keyof typeof ANSWERS, tiers: object)
   };
 }
 
-test('where a fast tier has its price it is asked for in the form of the upstream and charged at it', async (t) => {
+test('where a fast tier has its price it is asked for in the format of the upstream and charged at it', async (t) => {
   const tiers = { service_tiers: { priority: { pricing: FAST } } };
   const chat = await asking(t, 'chat', tiers);
   assert.deepEqual(await chat({ speed: 'fast' }), { speed: undefined, service_tier: 'priority', nano: FAST_NANO });

@@ -6,7 +6,7 @@ import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.t
 import { gatewayHome, plannedYaml, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 import { startUpstream } from '../../src/testing/upstream/upstream.ts';
 
-const FORMS = {
+const FORMATS = {
   embeddings: {
     kind: 'openai',
     output: 'embeddings',
@@ -21,7 +21,7 @@ const FORMS = {
 
 const pricing = { prompt: '0.000001', completion: '0', request: '0.001' };
 
-for (const [route, { kind, output, body }] of Object.entries(FORMS)) {
+for (const [route, { kind, output, body }] of Object.entries(FORMATS)) {
   test(`a client that leaves POST /${route} ends the call, and its one row has the estimate`, async (t) => {
     const gateway = await startGateway(t, {
       providers: { it: { kind, model: { output_modalities: [output], pricing } } },

@@ -1,16 +1,16 @@
 /**
  * Amazon Bedrock through a whole gateway and real sockets: calls that the upstream checks the signature of, binary streams
- * that are cut and broken, exceptions in their middle, and Claude in its own form.
+ * that are cut and broken, exceptions in their middle, and Claude in its own format.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { loadConfig } from '../../src/base/config.ts';
 import { KINDS, providersFrom } from '../../src/providers/index.ts';
 import {
+  CLIENT_FORMATS,
+  type ClientFormat,
   readServedStream,
   readServedWhole,
-  SERVED_FORMS,
-  type ServedForm,
 } from '../../src/testing/clients/served-answer.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { awsMessage } from '../../src/testing/recordings/corpus.ts';
@@ -88,7 +88,7 @@ function whole(text = TEXT): Answer {
   return { headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify(reply)] };
 }
 
-async function ask(served: ServedForm, model: string, stream: boolean, more: object = {}, headers = {}) {
+async function ask(served: ClientFormat, model: string, stream: boolean, more: object = {}, headers = {}) {
   const prompt =
     served === 'responses' ? { input: 'hi' } : { max_tokens: 500, messages: [{ role: 'user', content: 'hi' }] };
   const body = { model: `test/${model}`, stream, ...prompt, ...more };
@@ -106,9 +106,9 @@ function assertSigned(request: ReceivedRequest, key: string): void {
   assert.equal(request.headers['x-amz-security-token'], KEYS.sessionToken);
 }
 
-test('a signed call reaches the model that an ARN names, and its answer every form of client', async () => {
+test('a signed call reaches the model that an ARN names, and its answer every format of client', async () => {
   const encoded = encodeURIComponent(ARN);
-  for (const served of SERVED_FORMS) {
+  for (const served of CLIENT_FORMATS) {
     for (const stream of [false, true]) {
       gateway.upstream.script('nova', stream ? binary([STREAM]) : whole());
       const { status, text } = await ask(served, 'nova', stream);
@@ -134,10 +134,10 @@ test('a bearer key is sent as one, and nothing is signed', async () => {
 });
 
 test('a binary stream that the network cuts at any position reads as in one piece', async () => {
-  for (const served of SERVED_FORMS) {
+  for (const served of CLIENT_FORMATS) {
     gateway.upstream.script('nova', binary([STREAM]));
     const one = readServedStream(served, (await ask(served, 'nova', true)).text, 'finish');
-    // Every position in one form; the others come behind the reading of the bytes.
+    // Every position in one format; the others come behind the reading of the bytes.
     const step = served === 'chat' ? 1 : 17;
     for (let at = step; at < STREAM.length; at += step) {
       gateway.upstream.script('nova', binary([STREAM.subarray(0, at), STREAM.subarray(at)]));
@@ -151,7 +151,7 @@ test('a binary stream that the network cuts at any position reads as in one piec
 test('a stream that ends before its stop ends with an error after the content, however its connection ends', async () => {
   const stop = Buffer.concat(EVENTS.slice(0, 5)).length;
   const firstText = Buffer.concat(EVENTS.slice(0, 2)).length;
-  for (const served of SERVED_FORMS) {
+  for (const served of CLIENT_FORMATS) {
     for (const end of ['close', 'cut', 'reset'] as const) {
       for (const at of [firstText, firstText + 9, stop - EVENTS[4]!.length, stop - 1]) {
         gateway.upstream.script('nova', binary([STREAM.subarray(0, at)], { end }));
@@ -167,7 +167,7 @@ test('a stream that ends before its stop ends with an error after the content, h
 });
 
 test('an exception in the middle of a stream is an error to the client, never a clean end', async () => {
-  for (const served of SERVED_FORMS) {
+  for (const served of CLIENT_FORMATS) {
     const answer = [
       ...EVENTS.slice(0, 2),
       exception('throttlingException', 'Too many tokens, please wait.'),
@@ -218,7 +218,7 @@ test('errors have the kind that the exception names, and our account’s trouble
   for (const [answer, status] of cases) {
     for (const model of ['nova', 'claude']) {
       gateway.upstream.script(model, answer);
-      // Claude is asked in its own form for this client: the errors are the service's all the same.
+      // Claude is asked in its own format for this client: the errors are the service's all the same.
       const seen = await ask('messages', model, false);
       assert.equal(seen.status, status, seen.text);
       assert.doesNotMatch(seen.text, /security token|123456789012/);
@@ -253,7 +253,7 @@ const INVOKED = [
   CHUNK({ type: 'message_stop', 'amazon-bedrock-invocationMetrics': { inputTokenCount: 9, outputTokenCount: 6 } }),
 ];
 
-test('a client of the messages form reaches Claude in its own form: version and betas in the body, model and stream in the path', async () => {
+test('a client of the messages format reaches Claude in its own format: version and betas in the body, model and stream in the path', async () => {
   gateway.upstream.script('claude', binary(INVOKED));
   const more = { future_member: 12345678901234567890n.toString(), system: 'be brief' };
   const { status, text } = await ask('messages', 'claude', true, more, {
@@ -305,7 +305,7 @@ test('an invoked answer is relayed whole, and broken off in the middle it is an 
   assert.match(JSON.stringify(broken.error), /it broke/);
 });
 
-test('clients of other forms reach Claude in the converse form, with its thinking signed and sent back', async () => {
+test('clients of other formats reach Claude in the converse format, with its thinking signed and sent back', async () => {
   const content = [{ reasoningContent: { reasoningText: { text: 'hm', signature: 'c2ln' } } }, { text: TEXT }];
   const reply = { output: { message: { role: 'assistant', content } }, stopReason: 'end_turn', usage: USAGE };
   gateway.upstream.script('claude', {

@@ -4,10 +4,10 @@ import { after, test } from 'node:test';
 import { loadConfig } from '../../src/base/config.ts';
 import { KINDS, providersFrom } from '../../src/providers/index.ts';
 import {
+  CLIENT_FORMATS,
+  type ClientFormat,
   readServedStream,
   readServedWhole,
-  SERVED_FORMS,
-  type ServedForm,
 } from '../../src/testing/clients/served-answer.ts';
 import { startGateway, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
 import { streamOf, wholeOf } from '../../src/testing/upstream/answers.ts';
@@ -76,7 +76,7 @@ const EVENTS = [
   'data: [DONE]\n\n',
 ];
 
-async function ask(served: ServedForm, stream: boolean, more: object = {}) {
+async function ask(served: ClientFormat, stream: boolean, more: object = {}) {
   const prompt =
     served === 'responses' ? { input: 'roll' } : { max_tokens: 500, messages: [{ role: 'user', content: 'roll' }] };
   const body = { model: 'test/cohere', stream, ...prompt, ...more };
@@ -84,8 +84,8 @@ async function ask(served: ServedForm, stream: boolean, more: object = {}) {
   return { status: response.status, text: await response.text(), generation: response.headers.get('x-generation-id') };
 }
 
-test('plan, call and counts reach every form of client, and the cost is that of the billed units', async () => {
-  for (const served of SERVED_FORMS) {
+test('plan, call and counts reach every format of client, and the cost is that of the billed units', async () => {
+  for (const served of CLIENT_FORMATS) {
     for (const stream of [false, true]) {
       gateway.upstream.script('cohere', stream ? streamOf(EVENTS) : wholeOf(REPLY));
       const { status, text, generation } = await ask(served, stream, { tools: TOOLS[served] });
@@ -109,7 +109,7 @@ test('plan, call and counts reach every form of client, and the cost is that of 
   }
 });
 
-test('the plan returns to the service with the results, from clients of every form', async () => {
+test('the plan returns to the service with the results, from clients of every format', async () => {
   gateway.upstream.script('cohere', wholeOf(REPLY));
   const chat = JSON.parse((await ask('chat', false, { tools: TOOLS['chat'] })).text).choices[0].message;
   const chatHistory = [{ role: 'user', content: 'roll' }, chat, { role: 'tool', tool_call_id: 'dice_1', content: '6' }];
@@ -132,7 +132,7 @@ test('the plan returns to the service with the results, from clients of every fo
 
 test('a stream that breaks off or ends in an error is an error to the client, never a clean end', async () => {
   const failing = data('message-end', { finish_reason: 'ERROR', error: 'it broke' });
-  for (const served of SERVED_FORMS) {
+  for (const served of CLIENT_FORMATS) {
     for (const chunks of [EVENTS.slice(0, 3), EVENTS.slice(0, 6), [...EVENTS.slice(0, 3), failing]]) {
       gateway.upstream.script('cohere', streamOf(chunks));
       const seen = readServedStream(served, (await ask(served, true, { tools: TOOLS[served] })).text, 'finish');

@@ -1,5 +1,5 @@
 /**
- * Google's Gemini API behind a whole gateway: how it is asked, what clients of both forms get of its answers, and what
+ * Google's Gemini API behind a whole gateway: how it is asked, what clients of both formats get of its answers, and what
  * follows its errors. Answers are from the service's documentation.
  */
 import assert from 'node:assert/strict';
@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import { type Gateway, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
 import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: bodies of three forms
+// biome-ignore lint/suspicious/noExplicitAny: bodies of three formats
 type Json = any;
 
 const SHARED = { id: 'test/shared' };
@@ -89,7 +89,7 @@ test('a whole answer is asked for by the model’s own method, with the key in a
   assert.equal(reply.provider, 'Provider flash');
 });
 
-test('a stream is asked for as server-sent events and reaches clients of both forms', async () => {
+test('a stream is asked for as server-sent events and reaches clients of both formats', async () => {
   const events = [
     piece({ text: 'Hel' }),
     piece({ text: 'lo é' }),
@@ -117,7 +117,7 @@ test('a stream is asked for as server-sent events and reaches clients of both fo
   assert.equal(told.at(-1).type, 'message_stop');
 });
 
-test('what a model signed returns to it on the next turn, through clients of both forms', async () => {
+test('what a model signed returns to it on the next turn, through clients of both formats', async () => {
   const signed = [
     { text: 'plan', thought: true },
     { functionCall: { id: 'fc1', name: 'f', args: { a: 1 } }, thoughtSignature: 'Y2FsbCtzaWc=' },

@@ -107,7 +107,7 @@ test('the output cap goes out under the name that the service knows', async () =
   }
 });
 
-/** What goes out for an effort that a client of either form asks for. */
+/** What goes out for an effort that a client of either format asks for. */
 const EFFORTS: Record<string, { asked: string; goes: Json }[]> = {
   cerebras: [
     { asked: 'high', goes: { reasoning_effort: 'high' } },

@@ -11,7 +11,7 @@ import { type Gateway, startGateway } from '../../src/testing/gateway/gateway.ts
 import { answerOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { type Answer, startUpstream, type Upstream } from '../../src/testing/upstream/upstream.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: bodies of three forms
+// biome-ignore lint/suspicious/noExplicitAny: bodies of three formats
 type Json = any;
 
 const { privateKey } = generateKeyPairSync('rsa', {
@@ -165,7 +165,7 @@ describe('Vertex AI', () => {
     assert.deepEqual(bearers, ['Bearer stale', 'Bearer fresh']);
   });
 
-  test('Claude is relayed in its own form: the model in the path, the version in the body, betas in their header', async () => {
+  test('Claude is relayed in its own format: the model in the path, the version in the body, betas in their header', async () => {
     tokens.script('token', tokenOf('token-2', 36_000));
     const parent = '/projects/cloud-project/locations/us-east5/publishers/anthropic/models';
     for (const stream of [false, true]) {

@@ -1,4 +1,4 @@
-/** Rate limits of keys and workspaces, seen by clients: through HTTP, in every form, over two processes. */
+/** Rate limits of keys and workspaces, seen by clients: through HTTP, in every format, over two processes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Gateway, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
@@ -91,7 +91,7 @@ test('past its requests a key gets 429 that says when to come back, and answers 
   assert.equal((await send(gateway, key)).status, 200);
 });
 
-test('every inference operation counts, and each refuses in its own form', async (t) => {
+test('every inference operation counts, and each refuses in its own format', async (t) => {
   const gateway = await gatewayWith(t);
   const { key } = await keyWith(gateway, { requests_per_day: 1 });
   assert.equal((await send(gateway, key)).status, 200);

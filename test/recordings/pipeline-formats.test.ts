@@ -7,10 +7,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
   assertServed,
+  CLIENT_FORMATS,
+  type ClientFormat,
   readServedWhole,
-  SERVED_FORMS,
   type ServedAnswer,
-  type ServedForm,
 } from '../../src/testing/clients/served-answer.ts';
 import { type PipelineAnswer, PRICES_NANO, playThrough } from '../../src/testing/laws/pipeline.ts';
 import { corpusMissing } from '../../src/testing/recordings/corpus.ts';
@@ -41,7 +41,7 @@ import { assertRefused, assertTold, costOf, countsOfRow } from '../../src/testin
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
 
 interface Sample {
-  served: readonly ServedForm[];
+  served: readonly ClientFormat[];
   /** Positions of each stream at which it is split, for each served format. */
   cuts: number;
   /** Positions at which it is truncated, near borders and elsewhere each; the served formats take turns. */
@@ -51,10 +51,10 @@ interface Sample {
 const SAMPLES: Readonly<Record<RecordedFormat, Sample>> = {
   chat: { served: ['responses'], cuts: 12, ends: 8 },
   messages: { served: ['responses'], cuts: 12, ends: 8 },
-  responses: { served: SERVED_FORMS, cuts: 12, ends: 24 },
-  gemini: { served: SERVED_FORMS, cuts: 40, ends: 18 },
-  converse: { served: SERVED_FORMS, cuts: 150, ends: 60 },
-  cohere: { served: SERVED_FORMS, cuts: 150, ends: 60 },
+  responses: { served: CLIENT_FORMATS, cuts: 12, ends: 24 },
+  gemini: { served: CLIENT_FORMATS, cuts: 40, ends: 18 },
+  converse: { served: CLIENT_FORMATS, cuts: 150, ends: 60 },
+  cohere: { served: CLIENT_FORMATS, cuts: 150, ends: 60 },
 };
 const FORMATS = Object.keys(SAMPLES) as RecordedFormat[];
 
@@ -63,7 +63,7 @@ const errors = all.filter(({ status }) => status >= 400);
 const streams = all.filter((one) => one.stream && one.status === 200);
 const whole = all.filter((one) => !one.stream && one.status === 200);
 
-function servedOf({ format, id }: RecordedConversation): readonly ServedForm[] {
+function servedOf({ format, id }: RecordedConversation): readonly ClientFormat[] {
   // Shortened by hand, so its deltas differ from its end: relayed, it breaks the format itself.
   return id.includes('shell-container') ? ['chat', 'messages'] : SAMPLES[format].served;
 }
@@ -132,13 +132,13 @@ describe('recorded traffic of every format', { skip: corpusMissing }, () => {
   test('a stream that is truncated anywhere keeps what was seen and ends in one error', async () => {
     for (const recording of streams) {
       const { bytes, id, format } = recording;
-      const forms = servedOf(recording);
+      const formats = servedOf(recording);
       const { ends } = SAMPLES[format];
       const positions = exhaustive
         ? cutPositions(bytes, id)
         : [...sampleOf(nearBorders(recording), ends, id), ...seeded(`${id} end`, ends, bytes.length)];
       for (const [turn, at] of positions.entries()) {
-        const served = forms[turn % forms.length]!;
+        const served = formats[turn % formats.length]!;
         for (const ending of ['close', 'break'] as const) {
           const kept = bytes.subarray(0, at);
           const answer = await play(recording, served, true, [kept], ending);
@@ -211,7 +211,7 @@ function nearBorders({ bytes, format }: RecordedConversation): number[] {
 
 function play(
   { format, provider, status, headers }: RecordedConversation,
-  served: ServedForm,
+  served: ClientFormat,
   stream: boolean,
   pieces: readonly Buffer[],
   ending: Ending = 'close',
@@ -228,7 +228,7 @@ function play(
 }
 
 function check(
-  served: ServedForm,
+  served: ClientFormat,
   answer: PipelineAnswer,
   recording: RecordedConversation,
   recorded: RecordedAnswer,

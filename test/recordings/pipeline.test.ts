@@ -9,10 +9,10 @@ import { EventReader } from '../../src/http/sse.ts';
 import {
   assertContent,
   assertServed,
+  type ClientFormat,
   readServedStream,
   readServedWhole,
   type ServedAnswer,
-  type ServedForm,
 } from '../../src/testing/clients/served-answer.ts';
 import { type PipelineAnswer, playThrough } from '../../src/testing/laws/pipeline.ts';
 import { corpusMissing } from '../../src/testing/recordings/corpus.ts';
@@ -47,7 +47,7 @@ const streams = all.filter((one) => one.stream && one.status === 200);
 const whole = all.filter((one) => !one.stream && one.status === 200);
 const SERVED = ['chat', 'messages'] as const;
 const WAYS_TO_BREAK = SERVED.flatMap((served) =>
-  (['close', 'break'] as const).map((ending): [ServedForm, Ending] => [served, ending]),
+  (['close', 'break'] as const).map((ending): [ClientFormat, Ending] => [served, ending]),
 );
 const USAGES = ['chunk', 'finish', 'none'] as const;
 type Usage = (typeof USAGES)[number];
@@ -191,7 +191,7 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
 
 async function play(
   recording: RecordedConversation,
-  served: ServedForm,
+  served: ClientFormat,
   stream: boolean,
   pieces: readonly Buffer[],
   ending: Ending = 'close',
@@ -205,7 +205,7 @@ async function play(
 
 function streamed(
   recording: RecordedConversation,
-  served: ServedForm,
+  served: ClientFormat,
   pieces: readonly Buffer[],
   ending: Ending = 'close',
   usage: Usage = 'finish',
@@ -223,7 +223,7 @@ function mayBeginThinking({ choices }: RecordedAnswer): boolean {
 
 /** Fails unless the client received what the recording says, to its end. */
 function check(
-  served: ServedForm,
+  served: ClientFormat,
   answer: PipelineAnswer,
   recorded: RecordedAnswer,
   usage: Usage,

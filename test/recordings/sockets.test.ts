@@ -1,6 +1,6 @@
 /**
  * Recorded traffic through a whole gateway: every recording is the answer of an upstream of its own, played over a socket
- * to clients of every form, as it came, cut and broken off at places that a seed chooses. Every position is tried without
+ * to clients of every format, as it came, cut and broken off at places that a seed chooses. Every position is tried without
  * sockets, in test/recordings/pipeline.test.ts.
  */
 import assert from 'node:assert/strict';
@@ -9,11 +9,11 @@ import { KINDS } from '../../src/providers/index.ts';
 import {
   assertContent,
   assertServed,
+  type ClientFormat,
   readServedStream,
   readServedWhole,
-  SERVED_FORMS as SERVED,
+  CLIENT_FORMATS as SERVED,
   type ServedAnswer,
-  type ServedForm,
 } from '../../src/testing/clients/served-answer.ts';
 import { type Gateway, type ProviderOptions, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { corpusMissing } from '../../src/testing/recordings/corpus.ts';
@@ -27,7 +27,7 @@ import { type Counts, type RecordedAnswer, saysSomething } from '../../src/testi
 import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
-/** Of each stream, by turns in each served form. */
+/** Of each stream, by turns in each served format. */
 const CUTS = exhaustive ? 100 : 20;
 const TRUNCATIONS = exhaustive ? 100 : 20;
 /** Recordings that are played at once. */
@@ -76,7 +76,7 @@ describe('recorded traffic through sockets', { skip: corpusMissing }, () => {
     });
   });
 
-  test('every error reaches clients of every form with its status, its wait, and an id', async () => {
+  test('every error reaches clients of every format with its status, its wait, and an id', async () => {
     const errors = all.filter(({ status }) => status >= 400);
     assert.ok(errors.length >= 20);
     await each(errors, async (recording, key) => {
@@ -98,7 +98,7 @@ describe('recorded traffic through sockets', { skip: corpusMissing }, () => {
 
   test('a stream cut in two by the network reads as it does in one piece', async () => {
     await each(streams, async (recording, key) => {
-      const ones = new Map<ServedForm, string>();
+      const ones = new Map<ClientFormat, string>();
       for (const served of SERVED) ones.set(served, same(await ask(key, recording, served, true, {})));
       for (const [turn, at] of seeded(`${recording.id} cuts`, CUTS, recording.bytes.length).entries()) {
         const served = SERVED[turn % SERVED.length]!;
@@ -148,7 +148,7 @@ describe('recorded traffic through sockets', { skip: corpusMissing }, () => {
   async function ask(
     key: string,
     recording: RecordedConversation,
-    served: ServedForm,
+    served: ClientFormat,
     stream: boolean,
     more: Answer,
   ): Promise<Seen> {
@@ -243,7 +243,7 @@ function same({ status, text, generation }: { status: number; text: string; gene
 }
 
 function assertRefused(
-  served: ServedForm,
+  served: ClientFormat,
   seen: { status: number; text: string; generation: string },
   recorded: RecordedAnswer,
   where: string,
@@ -258,7 +258,7 @@ function assertRefused(
 }
 
 function assertEnvelope(
-  served: ServedForm,
+  served: ClientFormat,
   seen: { status: number; text: string; generation: string },
   where: string,
 ): void {
@@ -271,7 +271,7 @@ function assertEnvelope(
   else assert.deepEqual([body.type, typeof body.error.type, typeof body.request_id], ['error', 'string', 'string']);
 }
 
-function assertBroken(served: ServedForm, read: ServedAnswer, recorded: RecordedAnswer, where: string): void {
+function assertBroken(served: ClientFormat, read: ServedAnswer, recorded: RecordedAnswer, where: string): void {
   assert.ok(read.error !== null, `${where}: ends as if it were complete`);
   assert.ok(saysSomething(recorded) || recorded.other, `${where}: opened for nothing`);
   assertContent(served, read, recorded, where);

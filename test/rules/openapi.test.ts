@@ -110,7 +110,7 @@ test('no component is written out a second time somewhere else', () => {
   }
 });
 
-test('operations say with which errors they answer, each in its own form', () => {
+test('operations say with which errors they answer, each in its own format', () => {
   const statuses = (name: string) => Object.keys(operationOf(name).responses).map(Number);
   for (const [name, { responses, requestBody, security }] of described) {
     const all = Object.keys(responses);

@@ -6,7 +6,7 @@ import { type Client, type Question, TIME, WEATHER } from './client.ts';
 /** What differs between the providers of the `ai` package. */
 export interface AiProvider {
   name: string;
-  model(form: Format): LanguageModel;
+  model(format: Format): LanguageModel;
   /** How it is told to think hard. */
   thinking: Json;
   /** Options of every call. */
@@ -22,7 +22,7 @@ export function aiSdk({ name, model, thinking, always = {}, thinks = true, keeps
     thinks,
     keepsSignatures,
     async ask(question) {
-      const settings = settingsOf(question, model(question.form), question.think ? thinking : always);
+      const settings = settingsOf(question, model(question.format), question.think ? thinking : always);
       const result = question.stream ? await streamed(settings, question) : await generateText(settings);
       const { inputTokens, outputTokens, inputTokenDetails, outputTokenDetails } = await result.usage;
       return {

@@ -1,5 +1,5 @@
 /**
- * The official `@anthropic-ai/sdk` package, unmodified, against the gateway in front of upstreams of both forms. Every
+ * The official `@anthropic-ai/sdk` package, unmodified, against the gateway in front of upstreams of both formats. Every
  * cell of the table SDK x feature x upstream is a test. What the SDK's types promise is asked of every answer.
  */
 import assert from 'node:assert/strict';
@@ -94,27 +94,27 @@ async function readEvents(stream: AsyncIterable<Anthropic.RawMessageStreamEvent>
   return seen;
 }
 
-function request(form: Format) {
-  return { model: `test/${form}`, max_tokens: 4000, messages: HELLO as Anthropic.MessageParam[] };
+function request(format: Format) {
+  return { model: `test/${format}`, max_tokens: 4000, messages: HELLO as Anthropic.MessageParam[] };
 }
 
-cell('non-stream', async (form) => {
-  script(form, false, { text: 'Bonjour, 北京 🌤' });
-  const message = await anthropic.messages.create(request(form));
+cell('non-stream', async (format) => {
+  script(format, false, { text: 'Bonjour, 北京 🌤' });
+  const message = await anthropic.messages.create(request(format));
   assertMessage(message);
   assert.deepEqual(message.content, [{ type: 'text', text: 'Bonjour, 北京 🌤', citations: [] }]);
   assert.deepEqual([message.stop_reason, message.stop_sequence], ['end_turn', null]);
 });
 
-cell('stream', async (form) => {
-  script(form, true, { text: 'Bonjour, 北京 🌤' });
-  const seen = await readEvents(await anthropic.messages.create({ ...request(form), stream: true }));
+cell('stream', async (format) => {
+  script(format, true, { text: 'Bonjour, 北京 🌤' });
+  const seen = await readEvents(await anthropic.messages.create({ ...request(format), stream: true }));
   assert.deepEqual([seen.text, seen.stop], ['Bonjour, 北京 🌤', 'end_turn']);
 });
 
-cell('stream helper', async (form) => {
-  script(form, true, { text: 'one two three', usage: { input: 10, output: 4 } });
-  const stream = anthropic.messages.stream(request(form));
+cell('stream helper', async (format) => {
+  script(format, true, { text: 'one two three', usage: { input: 10, output: 4 } });
+  const stream = anthropic.messages.stream(request(format));
   const deltas: string[] = [];
   stream.on('text', (delta) => deltas.push(delta));
   const message = await stream.finalMessage();
@@ -124,10 +124,10 @@ cell('stream helper', async (form) => {
   assert.deepEqual([message.stop_reason, message.usage.output_tokens], ['end_turn', 4]);
 });
 
-cell('tools', async (form) => {
+cell('tools', async (format) => {
   const call = { id: 'toolu_1', name: 'weather', arguments: '{"city":"Köln"}' };
-  const sent = script(form, false, { text: 'Let me look.', calls: [call] }, { text: 'Rain.' });
-  const asking = { ...request(form), tools: TOOLS, tool_choice: { type: 'any' as const } };
+  const sent = script(format, false, { text: 'Let me look.', calls: [call] }, { text: 'Rain.' });
+  const asking = { ...request(format), tools: TOOLS, tool_choice: { type: 'any' as const } };
   const first = await anthropic.messages.create(asking);
   assertMessage(first);
   assert.equal(first.stop_reason, 'tool_use');
@@ -145,7 +145,7 @@ cell('tools', async (form) => {
   });
   assert.ok(second.content[0]?.type === 'text' && second.content[0].text === 'Rain.');
   const [asked, answered] = sent();
-  if (form === 'chat') {
+  if (format === 'chat') {
     assert.equal(asked.tool_choice, 'required');
     assert.equal(asked.tools[0].function.parameters.properties.city.type, 'string');
     assert.equal(answered.messages[1].content, 'Let me look.');
@@ -160,14 +160,14 @@ cell('tools', async (form) => {
   }
 });
 
-cell('parallel tools, streamed', async (form) => {
+cell('parallel tools, streamed', async (format) => {
   const calls = [
     { id: 'toolu_a', name: 'weather', arguments: '{"city":"Rome","days":[1,2,3]}' },
     { id: 'toolu_b', name: 'weather', arguments: '{"city":"Oslo"}' },
     { id: 'toolu_c', name: 'time', arguments: '{}' },
   ];
-  const sent = script(form, true, { calls }, { text: 'done' });
-  const first = await anthropic.messages.stream({ ...request(form), tools: TOOLS }).finalMessage();
+  const sent = script(format, true, { calls }, { text: 'done' });
+  const first = await anthropic.messages.stream({ ...request(format), tools: TOOLS }).finalMessage();
   assertMessage(first);
   assert.equal(first.stop_reason, 'tool_use');
   assert.deepEqual(
@@ -180,13 +180,13 @@ cell('parallel tools, streamed', async (form) => {
     content: [{ type: 'text' as const, text: `of ${call.id}` }],
   }));
   const second = anthropic.messages.stream({
-    ...request(form),
+    ...request(format),
     tools: TOOLS,
     messages: [...HELLO, { role: 'assistant', content: first.content }, { role: 'user', content: results }],
   });
   assert.equal(await second.finalText(), 'done');
   const { messages } = sent()[1];
-  if (form === 'messages') assert.deepEqual(messages[2].content, results);
+  if (format === 'messages') assert.deepEqual(messages[2].content, results);
   else {
     assert.deepEqual(
       messages.slice(2).map((one: Json) => [one.role, one.tool_call_id]),
@@ -196,16 +196,16 @@ cell('parallel tools, streamed', async (form) => {
   }
 });
 
-cell('images', async (form) => {
-  const sent = script(form, false, { text: 'a dot' });
+cell('images', async (format) => {
+  const sent = script(format, false, { text: 'a dot' });
   const content: Anthropic.ContentBlockParam[] = [
     { type: 'text', text: 'what?' },
     { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } },
     { type: 'image', source: { type: 'url', url: 'https://images.example/x.jpg' } },
   ];
-  await anthropic.messages.create({ ...request(form), messages: [{ role: 'user', content }] });
+  await anthropic.messages.create({ ...request(format), messages: [{ role: 'user', content }] });
   const received = sent()[0].messages[0].content;
-  if (form === 'messages') assert.deepEqual(received, content);
+  if (format === 'messages') assert.deepEqual(received, content);
   else {
     assert.deepEqual(
       received.slice(1).map((part: Json) => part.image_url.url),
@@ -215,11 +215,11 @@ cell('images', async (form) => {
 });
 
 for (const streamed of [false, true]) {
-  cell(`reasoning, ${streamed ? 'streamed' : 'whole'}`, async (form) => {
+  cell(`reasoning, ${streamed ? 'streamed' : 'whole'}`, async (format) => {
     const thinking = { text: ' line one\n\n  zwei é ', signature: 'c2lnbmF0dXJlIG9mIGl0' };
     const call = { id: 'toolu_1', name: 'weather', arguments: '{"city":"Rome"}' };
-    const sent = script(form, streamed, { thinking, text: 'I will look.', calls: [call] }, { text: 'ok' });
-    const asking = { ...request(form), tools: TOOLS, thinking: { type: 'enabled' as const, budget_tokens: 2000 } };
+    const sent = script(format, streamed, { thinking, text: 'I will look.', calls: [call] }, { text: 'ok' });
+    const asking = { ...request(format), tools: TOOLS, thinking: { type: 'enabled' as const, budget_tokens: 2000 } };
     const send = (body: Anthropic.MessageCreateParamsNonStreaming) =>
       streamed ? anthropic.messages.stream(body).finalMessage() : anthropic.messages.create(body);
     const first = await send(asking);
@@ -241,7 +241,7 @@ for (const streamed of [false, true]) {
       ],
     });
     const [asked, replayed] = sent();
-    if (form === 'messages') {
+    if (format === 'messages') {
       assert.deepEqual(asked.thinking, { type: 'enabled', budget_tokens: 2000 });
       assert.deepEqual(replayed.messages[1].content[0], {
         type: 'thinking',
@@ -261,21 +261,21 @@ for (const streamed of [false, true]) {
 
 const FORMAT = jsonSchemaOutputFormat(ANSWER_SCHEMA);
 
-cell('structured output', async (form) => {
-  const sent = script(form, false, { text: '{"city":"Rome","degrees":21.5}' });
-  const message = await anthropic.messages.parse({ ...request(form), output_config: { format: FORMAT } });
+cell('structured output', async (format) => {
+  const sent = script(format, false, { text: '{"city":"Rome","degrees":21.5}' });
+  const message = await anthropic.messages.parse({ ...request(format), output_config: { format: FORMAT } });
   assert.deepEqual(message.parsed_output, { city: 'Rome', degrees: 21.5 });
   const body = sent()[0];
-  if (form === 'messages') assert.deepEqual(body.output_config.format.schema, FORMAT.schema);
+  if (format === 'messages') assert.deepEqual(body.output_config.format.schema, FORMAT.schema);
   else {
     assert.equal(body.response_format.type, 'json_schema');
     assert.deepEqual(body.response_format.json_schema.schema, FORMAT.schema);
   }
 });
 
-cell('structured output, streamed', async (form) => {
-  script(form, true, { text: '{"city":"Rome","degrees":21.5}' });
-  const stream = anthropic.messages.stream({ ...request(form), output_config: { format: FORMAT } });
+cell('structured output, streamed', async (format) => {
+  script(format, true, { text: '{"city":"Rome","degrees":21.5}' });
+  const stream = anthropic.messages.stream({ ...request(format), output_config: { format: FORMAT } });
   assert.deepEqual((await stream.finalMessage()).parsed_output, { city: 'Rome', degrees: 21.5 });
 });
 
@@ -290,13 +290,13 @@ const REFUSED = [
 ] as const;
 
 for (const streamed of [false, true]) {
-  cell(`errors of the upstream, ${streamed ? 'streamed' : 'whole'}`, async (form) => {
+  cell(`errors of the upstream, ${streamed ? 'streamed' : 'whole'}`, async (format) => {
     for (const [status, kind, shown, type] of REFUSED) {
       gateway.upstream.script(
-        form,
-        errorOf(form, status, `failure ${status}`, status === 429 ? { 'retry-after': '7' } : {}),
+        format,
+        errorOf(format, status, `failure ${status}`, status === 429 ? { 'retry-after': '7' } : {}),
       );
-      const failed = anthropic.messages.create({ ...request(form), stream: streamed });
+      const failed = anthropic.messages.create({ ...request(format), stream: streamed });
       const error: Json = await (failed as Promise<unknown>).then(
         () => assert.fail('no error'),
         (thrown) => thrown,
@@ -329,38 +329,38 @@ test('anthropic | errors of our own | 400, 401, 403, 404', async () => {
   assert.ok(missing instanceof Anthropic.NotFoundError);
 });
 
-cell('retry after 429', async (form, t) => {
-  const before = gateway.upstream.requests(form).length;
-  gateway.upstream.script(form, [
-    errorOf(form, 429, 'slow down', { 'retry-after': '1' }),
-    answerOf(form, false, { text: 'at last' }),
+cell('retry after 429', async (format, t) => {
+  const before = gateway.upstream.requests(format).length;
+  gateway.upstream.script(format, [
+    errorOf(format, 429, 'slow down', { 'retry-after': '1' }),
+    answerOf(format, false, { text: 'at last' }),
   ]);
   // Without `Retry-After` the library would wait half as long.
   const waits = skipWaits(t, 1000);
-  const message = await clientFor({ maxRetries: 2 }).messages.create(request(form));
+  const message = await clientFor({ maxRetries: 2 }).messages.create(request(format));
   assert.ok(message.content[0]?.type === 'text' && message.content[0].text === 'at last');
   assert.equal(waits(), 1, 'the library waits for the time in Retry-After');
-  assert.equal(gateway.upstream.requests(form).length - before, 2);
+  assert.equal(gateway.upstream.requests(format).length - before, 2);
 });
 
 for (const cut of ['an error event', 'an overload', 'a reset', 'a clean close'] as const) {
-  cell(`mid-stream ${cut}`, async (form) => {
-    const events = answerOf(form, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
-    if (cut === 'an error event') events.push(errorEvent(form, 'it broke'));
+  cell(`mid-stream ${cut}`, async (format) => {
+    const events = answerOf(format, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
+    if (cut === 'an error event') events.push(errorEvent(format, 'it broke'));
     if (cut === 'an overload') {
       const body =
-        form === 'chat'
+        format === 'chat'
           ? { error: { code: 529, message: 'overloaded' } }
           : { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
-      events.push(`${form === 'chat' ? '' : 'event: error\n'}data: ${JSON.stringify(body)}\n\n`);
+      events.push(`${format === 'chat' ? '' : 'event: error\n'}data: ${JSON.stringify(body)}\n\n`);
     }
     for (const helper of [false, true]) {
-      gateway.upstream.script(form, [streamOf(events, { end: cut === 'a reset' ? 'reset' : 'close' })]);
+      gateway.upstream.script(format, [streamOf(events, { end: cut === 'a reset' ? 'reset' : 'close' })]);
       let text = '';
       await assert.rejects(
         async () => {
-          if (helper) await anthropic.messages.stream(request(form)).finalMessage();
-          const stream = await anthropic.messages.create({ ...request(form), stream: true });
+          if (helper) await anthropic.messages.stream(request(format)).finalMessage();
+          const stream = await anthropic.messages.create({ ...request(format), stream: true });
           for await (const event of stream) {
             if (event.type === 'content_block_delta' && event.delta.type === 'text_delta') text += event.delta.text;
           }
@@ -375,27 +375,27 @@ for (const cut of ['an error event', 'an overload', 'a reset', 'a clean close'] 
 }
 
 for (const streamed of [true, false]) {
-  cell(`abort, ${streamed ? 'streamed' : 'whole'}`, async (form) => {
-    const events = answerOf(form, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
-    const count = gateway.upstream.requests(form).length + 1;
-    gateway.upstream.script(form, [streamed ? streamOf(events, { end: 'stall' }) : { end: 'stall-before-headers' }]);
+  cell(`abort, ${streamed ? 'streamed' : 'whole'}`, async (format) => {
+    const events = answerOf(format, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
+    const count = gateway.upstream.requests(format).length + 1;
+    gateway.upstream.script(format, [streamed ? streamOf(events, { end: 'stall' }) : { end: 'stall-before-headers' }]);
     const controller = new AbortController();
     const options = { signal: controller.signal };
     if (streamed) {
-      const stream = await anthropic.messages.create({ ...request(form), stream: true }, options);
+      const stream = await anthropic.messages.create({ ...request(format), stream: true }, options);
       for await (const event of stream) if (event.type === 'content_block_delta') break;
     } else {
-      const pending = anthropic.messages.create(request(form), options);
-      await gateway.upstream.request(form, count);
+      const pending = anthropic.messages.create(request(format), options);
+      await gateway.upstream.request(format, count);
       controller.abort();
       await assert.rejects(pending, Anthropic.APIUserAbortError);
     }
-    const asked = await gateway.upstream.request(form, count);
+    const asked = await gateway.upstream.request(format, count);
     await until(() => asked.closedEarlyAt !== undefined, 'the upstream call to be closed');
   });
 }
 
-cell('usage', async (form) => {
+cell('usage', async (format) => {
   const usage = USAGE;
   const check = (seen: Json) => {
     assert.deepEqual(
@@ -405,26 +405,26 @@ cell('usage', async (form) => {
     assert.equal(seen.output_tokens_details.thinking_tokens, 2);
     assert.ok(Math.abs(seen.cost - USAGE_COST) < 1e-12, `${seen.cost} is not ${USAGE_COST}`);
   };
-  script(form, false, { text: 'x', usage });
-  const message = await anthropic.messages.create(request(form));
+  script(format, false, { text: 'x', usage });
+  const message = await anthropic.messages.create(request(format));
   assertUsage(message.usage);
   check(message.usage);
-  script(form, true, { text: 'x', usage });
-  check((await readEvents(await anthropic.messages.create({ ...request(form), stream: true }))).usage);
-  script(form, true, { text: 'x', usage });
-  const final = await anthropic.messages.stream(request(form)).finalMessage();
+  script(format, true, { text: 'x', usage });
+  check((await readEvents(await anthropic.messages.create({ ...request(format), stream: true }))).usage);
+  script(format, true, { text: 'x', usage });
+  const final = await anthropic.messages.stream(request(format)).finalMessage();
   assertUsage(final.usage);
   assert.deepEqual([final.usage.input_tokens, final.usage.output_tokens], [12, 7]);
 });
 
-cell('withResponse', async (form) => {
+cell('withResponse', async (format) => {
   for (const streamed of [false, true]) {
-    script(form, streamed, { text: 'x' });
+    script(format, streamed, { text: 'x' });
     const {
       data,
       response,
       request_id: requestId,
-    } = await anthropic.messages.create({ ...request(form), stream: streamed }).withResponse();
+    } = await anthropic.messages.create({ ...request(format), stream: streamed }).withResponse();
     assert.equal(response.status, 200);
     const id = response.headers.get('x-generation-id');
     assert.match(id ?? '', /^gen-/);
@@ -440,11 +440,11 @@ test('anthropic | the key as x-api-key and as a bearer token', async () => {
     { apiKey: INFERENCE_KEY, authToken: null },
     { apiKey: null, authToken: INFERENCE_KEY },
   ]) {
-    for (const form of ['chat', 'messages'] as const) {
-      const sent = script(form, false, { text: 'x' });
-      assertMessage(await clientFor(options).messages.create(request(form)));
+    for (const format of ['chat', 'messages'] as const) {
+      const sent = script(format, false, { text: 'x' });
+      assertMessage(await clientFor(options).messages.create(request(format)));
       assert.equal(sent().length, 1);
-      const { headers } = gateway.upstream.requests(form).at(-1)!;
+      const { headers } = gateway.upstream.requests(format).at(-1)!;
       assert.ok(!JSON.stringify(headers).includes(INFERENCE_KEY), 'the key of the caller went upstream');
     }
   }
@@ -463,23 +463,23 @@ test('anthropic | models.list', async () => {
   assert.deepEqual(ids.sort(), ['test/chat', 'test/messages']);
 });
 
-cell('beta headers', async (form) => {
+cell('beta headers', async (format) => {
   for (const streamed of [false, true]) {
-    const sent = script(form, streamed, { text: 'x' });
-    const body = { ...request(form), betas: ['context-1m-2025-08-07', 'interleaved-thinking-2025-05-14'] };
+    const sent = script(format, streamed, { text: 'x' });
+    const body = { ...request(format), betas: ['context-1m-2025-08-07', 'interleaved-thinking-2025-05-14'] };
     if (streamed) assert.equal(await anthropic.beta.messages.stream(body).finalText(), 'x');
     else assert.equal((await anthropic.beta.messages.create(body)).stop_reason, 'end_turn');
     assert.ok(!('betas' in sent()[0]));
-    const { headers } = gateway.upstream.requests(form).at(-1)!;
-    const shown = form === 'messages' ? 'context-1m-2025-08-07,interleaved-thinking-2025-05-14' : undefined;
+    const { headers } = gateway.upstream.requests(format).at(-1)!;
+    const shown = format === 'messages' ? 'context-1m-2025-08-07,interleaved-thinking-2025-05-14' : undefined;
     assert.equal(headers['anthropic-beta'], shown);
   }
 });
 
-cell('system, stop sequences, metadata', async (form) => {
-  const sent = script(form, false, { text: 'x', finish: 'length' });
+cell('system, stop sequences, metadata', async (format) => {
+  const sent = script(format, false, { text: 'x', finish: 'length' });
   const message = await anthropic.messages.create({
-    ...request(form),
+    ...request(format),
     max_tokens: 50,
     system: [{ type: 'text', text: 'be short', cache_control: { type: 'ephemeral' } }],
     stop_sequences: ['END'],
@@ -487,7 +487,7 @@ cell('system, stop sequences, metadata', async (form) => {
   });
   assert.equal(message.stop_reason, 'max_tokens');
   assert.ok(!JSON.stringify(sent()[0]).includes('alice'));
-  assert.deepEqual(form === 'chat' ? sent()[0].stop : sent()[0].stop_sequences, ['END']);
+  assert.deepEqual(format === 'chat' ? sent()[0].stop : sent()[0].stop_sequences, ['END']);
 });
 
 test('anthropic | an answer as bare as a small server gives it still keeps the promises of the types', async () => {

@@ -184,7 +184,7 @@ test('@openrouter/sdk | endpoints and providers', async () => {
   assert.equal(providers.data[0]!.privacyPolicyUrl, null);
 });
 
-const ASKED: [provider: string, form: Format, name: string, upstream: string, answered: string][] = [
+const ASKED: [provider: string, format: Format, name: string, upstream: string, answered: string][] = [
   ['openai', 'chat', 'gpt-5.4', 'gpt-5.4', 'openai/gpt-5.4'],
   ['openai', 'chat', 'openai/gpt-5.4', 'gpt-5.4', 'openai/gpt-5.4'],
   ['openai', 'chat', 'gpt-5.4-2026-03-05', 'gpt-5.4-2026-03-05', 'openai/gpt-5.4'],
@@ -197,9 +197,9 @@ const ASKED: [provider: string, form: Format, name: string, upstream: string, an
   ['anthropic', 'messages', '~anthropic/claude-opus-latest', 'claude-opus-5-5', 'anthropic/claude-opus-5.5'],
 ];
 
-for (const [provider, form, name, upstream, answered] of ASKED) {
+for (const [provider, format, name, upstream, answered] of ASKED) {
   test(`${name} reaches ${provider} as ${upstream} and is answered as ${answered}`, async () => {
-    gateway.upstream.script(provider, [answerOf(form, false, { text: 'ok' })]);
+    gateway.upstream.script(provider, [answerOf(format, false, { text: 'ok' })]);
     const body = {
       model: name,
       max_tokens: 16,

@@ -4,8 +4,8 @@ import type { Json } from '../../src/testing/gateway/sdk.ts';
 import type { Format } from '../../src/testing/upstream/answers.ts';
 
 export interface Question {
-  /** The model is `test/<form>`. */
-  form: Format;
+  /** The model is `test/<format>`. */
+  format: Format;
   stream: boolean;
   /** The turns behind the user's first words, as the library keeps them. */
   history?: Json[];
@@ -25,7 +25,7 @@ export interface Seen {
   text: string;
   reasoning: string;
   calls: { id: string; name: string; input: Json }[];
-  /** Unified by the library, or in the form's words. */
+  /** Unified by the library, or in the format's words. */
   finish: string;
   usage: { input: number; output: number; cacheRead?: number; reasoning?: number };
   /** The object of a structured answer. */

@@ -36,9 +36,9 @@ export function langchain(baseURL: string, apiKey: string): Client {
 }
 
 async function answer(question: Question, baseURL: string, apiKey: string): Promise<AIMessage | AIMessageChunk> {
-  const { form, stream, history = [], tools, image, think, schema, signal, onText } = question;
+  const { format, stream, history = [], tools, image, think, schema, signal, onText } = question;
   const model = new ChatOpenAI({
-    model: `test/${form}`,
+    model: `test/${format}`,
     apiKey,
     maxRetries: 0,
     maxTokens: 4000,

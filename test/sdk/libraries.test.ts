@@ -1,6 +1,6 @@
 /**
  * Client libraries beyond the two vendors' own (`sdk-openai`, `sdk-anthropic`), unmodified, against the gateway in front
- * of upstreams of both forms. Every cell of the table library x feature x upstream is a test. The gateway speaks under
+ * of upstreams of both formats. Every cell of the table library x feature x upstream is a test. The gateway speaks under
  * OpenRouter's name, as its own library wants it; no other minds.
  */
 import assert from 'node:assert/strict';
@@ -26,20 +26,20 @@ const CLIENTS = [
   openrouterSdk(gateway.api, apiKey),
   aiSdk({
     name: 'ai + @openrouter/ai-sdk-provider',
-    model: (form) => openrouter(`test/${form}`),
+    model: (format) => openrouter(`test/${format}`),
     thinking: { openrouter: { reasoning: { effort: 'high' } } },
     keepsSignatures: true,
   }),
   aiSdk({
     name: 'ai + @ai-sdk/openai (chat)',
-    model: (form) => openai.chat(`test/${form}`),
+    model: (format) => openai.chat(`test/${format}`),
     thinking: { openai: { reasoningEffort: 'high' } },
     thinks: false,
     keepsSignatures: false,
   }),
   aiSdk({
     name: 'ai + @ai-sdk/openai (responses)',
-    model: (form) => openai.responses(`test/${form}`),
+    model: (format) => openai.responses(`test/${format}`),
     always: { openai: { store: false } },
     thinking: {
       openai: {
@@ -55,7 +55,7 @@ const CLIENTS = [
   }),
   aiSdk({
     name: 'ai + @ai-sdk/anthropic',
-    model: (form) => anthropic(`test/${form}`),
+    model: (format) => anthropic(`test/${format}`),
     thinking: { anthropic: { thinking: { type: 'enabled', budgetTokens: 2000 } } },
     keepsSignatures: true,
   }),
@@ -79,10 +79,10 @@ for (const client of CLIENTS) {
   for (const stream of [false, true]) {
     const way = stream ? 'streamed' : 'whole';
 
-    cell(client.name, `text, ${way}`, async (form) => {
-      script(form, stream, { text: 'Bonjour, 北京 🌤' });
+    cell(client.name, `text, ${way}`, async (format) => {
+      script(format, stream, { text: 'Bonjour, 北京 🌤' });
       const pieces: string[] = [];
-      const seen = await client.ask({ form, stream, onText: (piece) => pieces.push(piece) });
+      const seen = await client.ask({ format, stream, onText: (piece) => pieces.push(piece) });
       assert.equal(seen.text, 'Bonjour, 北京 🌤');
       assert.match(seen.finish, /^(stop|end_turn)$/);
       if (stream) assert.equal(pieces.join(''), seen.text);
@@ -92,9 +92,9 @@ for (const client of CLIENTS) {
       ['tools', CALLS.slice(0, 1)],
       ['parallel tools', CALLS],
     ] as const) {
-      cell(client.name, `${feature}, ${way}`, async (form) => {
-        const sent = script(form, stream, { text: 'Let me look.', calls: [...calls] }, { text: 'Done.' });
-        const first = await client.ask({ form, stream, tools: true });
+      cell(client.name, `${feature}, ${way}`, async (format) => {
+        const sent = script(format, stream, { text: 'Let me look.', calls: [...calls] }, { text: 'Done.' });
+        const first = await client.ask({ format, stream, tools: true });
         assert.deepEqual(first.calls.toSorted(byId), CALLS_SEEN.slice(0, calls.length));
         assert.equal(first.text, 'Let me look.');
         assert.match(first.finish, CALLED);
@@ -102,7 +102,7 @@ for (const client of CLIENTS) {
           first,
           calls.map(({ id }) => `result of ${id}`),
         );
-        const second = await client.ask({ form, stream, tools: true, history: [...first.turns, ...results] });
+        const second = await client.ask({ format, stream, tools: true, history: [...first.turns, ...results] });
         assert.equal(second.text, 'Done.');
         const [asked, answered] = sent();
         assert.deepEqual(
@@ -115,42 +115,42 @@ for (const client of CLIENTS) {
       });
     }
 
-    cell(client.name, `reasoning, ${way}`, async (form) => {
+    cell(client.name, `reasoning, ${way}`, async (format) => {
       const calls = CALLS.slice(0, 1);
-      const sent = script(form, stream, { thinking: THINKING, text: 'I will look.', calls }, { text: 'ok' });
-      const first = await client.ask({ form, stream, tools: true, think: true });
+      const sent = script(format, stream, { thinking: THINKING, text: 'I will look.', calls }, { text: 'ok' });
+      const first = await client.ask({ format, stream, tools: true, think: true });
       assert.equal(first.text, 'I will look.');
       if (client.thinks) assert.equal(first.reasoning, THINKING.text);
       const history = [...first.turns, ...client.results(first, ['sun'])];
-      assert.equal((await client.ask({ form, stream, tools: true, think: true, history })).text, 'ok');
+      assert.equal((await client.ask({ format, stream, tools: true, think: true, history })).text, 'ok');
       const [asked, replayed] = sent();
       assert.ok(
-        form === 'chat' ? (asked.reasoning_effort ?? asked.reasoning) : asked.thinking,
+        format === 'chat' ? (asked.reasoning_effort ?? asked.reasoning) : asked.thinking,
         'the upstream was not told to think',
       );
       if (!client.keepsSignatures) return;
-      const parts = form === 'chat' ? replayed.messages[1].reasoning_details : replayed.messages[1].content;
+      const parts = format === 'chat' ? replayed.messages[1].reasoning_details : replayed.messages[1].content;
       const told = parts.filter((part: Json) => /^(thinking|reasoning\.text)$/.test(part.type));
       assert.equal(told.map((part: Json) => part.thinking ?? part.text ?? '').join(''), THINKING.text);
       assert.equal(told.map((part: Json) => part.signature ?? '').join(''), THINKING.signature);
     });
 
-    cell(client.name, `structured output, ${way}`, async (form) => {
-      const sent = script(form, stream, { text: '{"city":"Rome","degrees":21.5}' });
-      const seen = await client.ask({ form, stream, schema: ANSWER_SCHEMA });
+    cell(client.name, `structured output, ${way}`, async (format) => {
+      const sent = script(format, stream, { text: '{"city":"Rome","degrees":21.5}' });
+      const seen = await client.ask({ format, stream, schema: ANSWER_SCHEMA });
       assert.deepEqual(seen.object, { city: 'Rome', degrees: 21.5 });
       const text = JSON.stringify(sent()[0]);
       assert.ok(text.includes('"degrees":{"type":"number"}'), text);
     });
 
-    cell(client.name, `usage, ${way}`, async (form) => {
-      script(form, stream, { text: 'x', usage: USAGE });
-      const { usage } = await client.ask({ form, stream });
+    cell(client.name, `usage, ${way}`, async (format) => {
+      script(format, stream, { text: 'x', usage: USAGE });
+      const { usage } = await client.ask({ format, stream });
       assert.deepEqual([usage.input, usage.output, usage.cacheRead], [20, 7, 5]);
       if (!client.name.includes('anthropic')) assert.equal(usage.reasoning, 2);
     });
 
-    cell(client.name, `errors of the upstream, ${way}`, async (form) => {
+    cell(client.name, `errors of the upstream, ${way}`, async (format) => {
       for (const [status, shown] of [
         [400, 400],
         [404, 404],
@@ -158,25 +158,25 @@ for (const client of CLIENTS) {
         [500, 502],
         [529, 529],
       ] as const) {
-        gateway.upstream.script(form, errorOf(form, status, `failure ${status}`));
-        const error = await thrownBy(() => client.ask({ form, stream }));
+        gateway.upstream.script(format, errorOf(format, status, `failure ${status}`));
+        const error = await thrownBy(() => client.ask({ format, stream }));
         assert.equal(client.statusOf(error), shown, `${status}: ${error}`);
       }
     });
 
-    cell(client.name, `abort, ${way}`, async (form) => {
-      for (let chance = 1; client.mayForget && chance < CHANCES; chance++) if (await aborts(form, 3_000)) return;
-      assert.ok(await aborts(form, 20_000), 'the upstream call is closed');
+    cell(client.name, `abort, ${way}`, async (format) => {
+      for (let chance = 1; client.mayForget && chance < CHANCES; chance++) if (await aborts(format, 3_000)) return;
+      assert.ok(await aborts(format, 20_000), 'the upstream call is closed');
     });
 
-    const aborts = async (form: Format, withinMs: number): Promise<boolean> => {
-      const count = gateway.upstream.requests(form).length + 1;
-      gateway.upstream.script(form, [stream ? begun(form, 'stall') : { end: 'stall-before-headers' }]);
+    const aborts = async (format: Format, withinMs: number): Promise<boolean> => {
+      const count = gateway.upstream.requests(format).length + 1;
+      gateway.upstream.script(format, [stream ? begun(format, 'stall') : { end: 'stall-before-headers' }]);
       const controller = new AbortController();
       const asking = thrownBy(() =>
-        client.ask({ form, stream, signal: controller.signal, onText: () => controller.abort() }),
+        client.ask({ format, stream, signal: controller.signal, onText: () => controller.abort() }),
       );
-      const asked = await gateway.upstream.request(form, count);
+      const asked = await gateway.upstream.request(format, count);
       if (!stream) controller.abort();
       const closed = () => asked.closedEarlyAt !== undefined;
       if (!(await until(closed, 'the upstream call to be closed', withinMs).catch(() => false))) return false;
@@ -186,27 +186,27 @@ for (const client of CLIENTS) {
     };
   }
 
-  cell(client.name, 'images', async (form) => {
-    const sent = script(form, false, { text: 'a dot' });
-    await client.ask({ form, stream: false, image: PNG });
+  cell(client.name, 'images', async (format) => {
+    const sent = script(format, false, { text: 'a dot' });
+    await client.ask({ format, stream: false, image: PNG });
     const [, picture] = sent()[0].messages[0].content;
-    if (form === 'chat') assert.equal(picture.image_url.url, `data:image/png;base64,${PNG}`);
+    if (format === 'chat') assert.equal(picture.image_url.url, `data:image/png;base64,${PNG}`);
     else assert.deepEqual(picture.source, { type: 'base64', media_type: 'image/png', data: PNG });
   });
 
-  cell(client.name, 'a stream that breaks is never an end', async (form) => {
+  cell(client.name, 'a stream that breaks is never an end', async (format) => {
     for (const answer of [
-      begun(form, 'reset'),
-      begun(form, 'close'),
-      begun(form, 'close', errorEvent(form, 'it broke')),
+      begun(format, 'reset'),
+      begun(format, 'close'),
+      begun(format, 'close', errorEvent(format, 'it broke')),
     ]) {
-      gateway.upstream.script(form, [answer]);
+      gateway.upstream.script(format, [answer]);
       let text = '';
       const collect = (piece: string) => {
         text += piece;
       };
       // Most throw; one has no place for an error beside a chunk's choices, and tells it as the way in which it ended.
-      const finish = await client.ask({ form, stream: true, onText: collect }).then(
+      const finish = await client.ask({ format, stream: true, onText: collect }).then(
         (seen) => seen.finish,
         () => 'thrown',
       );
@@ -215,9 +215,9 @@ for (const client of CLIENTS) {
     }
   });
 
-  cell(client.name, 'an answer that was cut short says so', async (form) => {
-    gateway.upstream.script(form, answerOf(form, false, { text: 'x', finish: 'length' }));
-    assert.match((await client.ask({ form, stream: false })).finish, /^(length|max_tokens)$/);
+  cell(client.name, 'an answer that was cut short says so', async (format) => {
+    gateway.upstream.script(format, answerOf(format, false, { text: 'x', finish: 'length' }));
+    assert.match((await client.ask({ format, stream: false })).finish, /^(length|max_tokens)$/);
   });
 }
 
@@ -225,7 +225,7 @@ function byId(a: { id: string }, b: { id: string }): number {
   return a.id.localeCompare(b.id);
 }
 
-/** The calls of the assistant's turn in what an upstream of either form got. */
+/** The calls of the assistant's turn in what an upstream of either format got. */
 function callsOf(body: Json) {
   const { content, tool_calls } = body.messages[1];
   if (tool_calls) {

@@ -1,6 +1,6 @@
 /**
  * The responses API of the official `openai` package, unmodified, against the gateway in front of upstreams of three
- * forms. What the SDK's types promise is asked of every answer.
+ * formats. What the SDK's types promise is asked of every answer.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -123,7 +123,7 @@ for (const stream of [false, true]) {
       calls.map(({ call_id, name }) => [call_id, name]),
       CALLS.map(({ id, name }) => [id, name]),
     );
-    // A service of the messages form holds arguments as an object, whose large numbers the script's writer rounds.
+    // A service of the messages format holds arguments as an object, whose large numbers the script's writer rounds.
     if (upstream !== 'messages') assert.equal(calls[0]!.arguments, CALLS[0]!.arguments);
     input.push(...(first.output as ResponseInput));
     for (const { call_id } of calls) input.push({ type: 'function_call_output', call_id, output: `result ${call_id}` });

@@ -1,5 +1,5 @@
 /**
- * The official `openai` package, unmodified, against the gateway in front of upstreams of both forms. Every cell of the
+ * The official `openai` package, unmodified, against the gateway in front of upstreams of both formats. Every cell of the
  * table SDK x feature x upstream is a test. What the SDK's types promise is asked of every answer.
  */
 import assert from 'node:assert/strict';
@@ -75,27 +75,27 @@ async function readStream(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
   return seen;
 }
 
-cell('non-stream', async (form) => {
-  script(form, false, { text: 'Bonjour, 北京 🌤' });
-  const completion = await openai.chat.completions.create({ model: `test/${form}`, messages: HELLO });
+cell('non-stream', async (format) => {
+  script(format, false, { text: 'Bonjour, 北京 🌤' });
+  const completion = await openai.chat.completions.create({ model: `test/${format}`, messages: HELLO });
   assertCompletion(completion);
   assert.equal(completion.choices[0]!.message.content, 'Bonjour, 北京 🌤');
   assert.equal(completion.choices[0]!.finish_reason, 'stop');
-  assert.equal(completion.model, `test/${form}`);
+  assert.equal(completion.model, `test/${format}`);
 });
 
-cell('stream', async (form) => {
-  script(form, true, { text: 'Bonjour, 北京 🌤' });
-  const stream = await openai.chat.completions.create({ model: `test/${form}`, messages: HELLO, stream: true });
+cell('stream', async (format) => {
+  script(format, true, { text: 'Bonjour, 北京 🌤' });
+  const stream = await openai.chat.completions.create({ model: `test/${format}`, messages: HELLO, stream: true });
   const seen = await readStream(stream);
   assert.equal(seen.text, 'Bonjour, 北京 🌤');
   assert.deepEqual(seen.finish, ['stop']);
 });
 
-cell('stream helper', async (form) => {
-  script(form, true, { text: 'one two three', usage: { input: 10, output: 4 } });
+cell('stream helper', async (format) => {
+  script(format, true, { text: 'one two three', usage: { input: 10, output: 4 } });
   const stream = openai.chat.completions.stream({
-    model: `test/${form}`,
+    model: `test/${format}`,
     messages: HELLO,
     stream_options: { include_usage: true },
   });
@@ -108,14 +108,14 @@ cell('stream helper', async (form) => {
   assert.equal(completion.usage?.completion_tokens, 4);
 });
 
-cell('tools', async (form) => {
+cell('tools', async (format) => {
   const sent = script(
-    form,
+    format,
     false,
     { text: 'Let me look.', calls: [{ id: 'call_1', name: 'weather', arguments: '{"city":"Köln"}' }] },
     { text: 'Rain.' },
   );
-  const request = { model: `test/${form}`, tools: TOOLS, tool_choice: 'required' as const };
+  const request = { model: `test/${format}`, tools: TOOLS, tool_choice: 'required' as const };
   const first = await openai.chat.completions.create({ ...request, messages: HELLO });
   assertCompletion(first);
   const { message, finish_reason } = first.choices[0]!;
@@ -131,7 +131,7 @@ cell('tools', async (form) => {
   const second = await openai.chat.completions.create({ ...request, messages: [...HELLO, message, result] });
   assert.equal(second.choices[0]!.message.content, 'Rain.');
   const [asked, answered] = sent();
-  if (form === 'messages') {
+  if (format === 'messages') {
     assert.deepEqual(asked.tool_choice, { type: 'any' });
     assert.equal(asked.tools[0].input_schema.properties.city.type, 'string');
     assert.deepEqual(answered.messages.slice(1), [
@@ -155,14 +155,14 @@ cell('tools', async (form) => {
   }
 });
 
-cell('parallel tools, streamed', async (form) => {
+cell('parallel tools, streamed', async (format) => {
   const calls = [
     { id: 'call_a', name: 'weather', arguments: '{"city":"Rome","days":[1,2,3]}' },
     { id: 'call_b', name: 'weather', arguments: '{"city":"Oslo"}' },
     { id: 'call_c', name: 'time', arguments: '{}' },
   ];
-  const sent = script(form, true, { calls }, { text: 'done' });
-  const request = { model: `test/${form}`, tools: TOOLS, parallel_tool_calls: true };
+  const sent = script(format, true, { calls }, { text: 'done' });
+  const request = { model: `test/${format}`, tools: TOOLS, parallel_tool_calls: true };
   const stream = openai.chat.completions.stream({ ...request, messages: HELLO });
   const { message, finish_reason } = (await stream.finalChatCompletion()).choices[0]!;
   assert.equal(finish_reason, 'tool_calls');
@@ -180,7 +180,7 @@ cell('parallel tools, streamed', async (form) => {
   });
   assert.equal((await readStream(second)).text, 'done');
   const { messages } = sent()[1];
-  if (form === 'chat') assert.equal(messages.length, 5);
+  if (format === 'chat') assert.equal(messages.length, 5);
   else {
     assert.deepEqual(
       messages.map((one: Json) => one.role),
@@ -193,10 +193,10 @@ cell('parallel tools, streamed', async (form) => {
   }
 });
 
-cell('images', async (form) => {
-  const sent = script(form, false, { text: 'a dot' });
+cell('images', async (format) => {
+  const sent = script(format, false, { text: 'a dot' });
   await openai.chat.completions.create({
-    model: `test/${form}`,
+    model: `test/${format}`,
     messages: [
       {
         role: 'user',
@@ -209,7 +209,7 @@ cell('images', async (form) => {
     ],
   });
   const { content } = sent()[0].messages[0];
-  if (form === 'chat') assert.equal(content[1].image_url.url, `data:image/png;base64,${PNG}`);
+  if (format === 'chat') assert.equal(content[1].image_url.url, `data:image/png;base64,${PNG}`);
   else {
     assert.deepEqual(content.slice(1), [
       { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } },
@@ -219,11 +219,11 @@ cell('images', async (form) => {
 });
 
 for (const streamed of [false, true]) {
-  cell(`reasoning, ${streamed ? 'streamed' : 'whole'}`, async (form) => {
+  cell(`reasoning, ${streamed ? 'streamed' : 'whole'}`, async (format) => {
     const thinking = { text: ' line one\n\n  zwei é ', signature: 'c2lnbmF0dXJlIG9mIGl0' };
     const call = { id: 'toolu_1', name: 'weather', arguments: '{"city":"Rome"}' };
-    const sent = script(form, streamed, { thinking, text: 'I will look.', calls: [call] }, { text: 'ok' });
-    const request = { model: `test/${form}`, tools: TOOLS, reasoning_effort: 'high' as const };
+    const sent = script(format, streamed, { thinking, text: 'I will look.', calls: [call] }, { text: 'ok' });
+    const request = { model: `test/${format}`, tools: TOOLS, reasoning_effort: 'high' as const };
     let message: Json;
     if (streamed) {
       const stream = await openai.chat.completions.create({ ...request, messages: HELLO, stream: true });
@@ -247,7 +247,7 @@ for (const streamed of [false, true]) {
     const result = { role: 'tool' as const, tool_call_id: 'toolu_1', content: 'sun' };
     await openai.chat.completions.create({ ...request, messages: [...HELLO, message, result], stream: streamed });
     const [asked, replayed] = sent();
-    if (form === 'messages') {
+    if (format === 'messages') {
       assert.equal(asked.thinking.type === 'adaptive' || asked.thinking.budget_tokens < asked.max_tokens, true);
       assert.deepEqual(replayed.messages[1].content, [
         { type: 'thinking', thinking: thinking.text, signature: thinking.signature },
@@ -262,23 +262,23 @@ for (const streamed of [false, true]) {
   });
 }
 
-cell('structured output', async (form) => {
-  const sent = script(form, false, { text: '{"city":"Rome","degrees":21.5}' });
+cell('structured output', async (format) => {
+  const sent = script(format, false, { text: '{"city":"Rome","degrees":21.5}' });
   const completion = await openai.chat.completions.parse({
-    model: `test/${form}`,
+    model: `test/${format}`,
     messages: HELLO,
     response_format: { type: 'json_schema', json_schema: { name: 'weather', strict: true, schema: ANSWER_SCHEMA } },
   });
   assert.deepEqual(completion.choices[0]!.message.parsed, { city: 'Rome', degrees: 21.5 });
   const body = sent()[0];
-  if (form === 'chat') assert.deepEqual(body.response_format.json_schema.schema, ANSWER_SCHEMA);
+  if (format === 'chat') assert.deepEqual(body.response_format.json_schema.schema, ANSWER_SCHEMA);
   else assert.deepEqual(body.output_config.format, { type: 'json_schema', schema: ANSWER_SCHEMA });
 });
 
-cell('structured output, streamed', async (form) => {
-  script(form, true, { text: '{"city":"Rome","degrees":21.5}' });
+cell('structured output, streamed', async (format) => {
+  script(format, true, { text: '{"city":"Rome","degrees":21.5}' });
   const stream = openai.chat.completions.stream({
-    model: `test/${form}`,
+    model: `test/${format}`,
     messages: HELLO,
     response_format: { type: 'json_schema', json_schema: { name: 'weather', strict: true, schema: ANSWER_SCHEMA } },
   });
@@ -296,13 +296,13 @@ const REFUSED = [
 ] as const;
 
 for (const streamed of [false, true]) {
-  cell(`errors of the upstream, ${streamed ? 'streamed' : 'whole'}`, async (form) => {
+  cell(`errors of the upstream, ${streamed ? 'streamed' : 'whole'}`, async (format) => {
     for (const [status, kind, shown] of REFUSED) {
       gateway.upstream.script(
-        form,
-        errorOf(form, status, `failure ${status}`, status === 429 ? { 'retry-after': '7' } : {}),
+        format,
+        errorOf(format, status, `failure ${status}`, status === 429 ? { 'retry-after': '7' } : {}),
       );
-      const failed = openai.chat.completions.create({ model: `test/${form}`, messages: HELLO, stream: streamed });
+      const failed = openai.chat.completions.create({ model: `test/${format}`, messages: HELLO, stream: streamed });
       const error = await failed.then(
         () => assert.fail('no error'),
         (thrown) => thrown,
@@ -335,29 +335,29 @@ test('openai | errors of our own | 400, 401, 403, 404', async () => {
   assert.ok(missing instanceof OpenAI.NotFoundError);
 });
 
-cell('retry after 429', async (form, t) => {
-  const before = gateway.upstream.requests(form).length;
-  gateway.upstream.script(form, [
-    errorOf(form, 429, 'slow down', { 'retry-after': '1' }),
-    answerOf(form, false, { text: 'at last' }),
+cell('retry after 429', async (format, t) => {
+  const before = gateway.upstream.requests(format).length;
+  gateway.upstream.script(format, [
+    errorOf(format, 429, 'slow down', { 'retry-after': '1' }),
+    answerOf(format, false, { text: 'at last' }),
   ]);
   const client = clientFor(`${gateway.url}/v1`, { maxRetries: 2 });
   // Without `Retry-After` the library would wait half as long.
   const waits = skipWaits(t, 1000);
-  const completion = await client.chat.completions.create({ model: `test/${form}`, messages: HELLO });
+  const completion = await client.chat.completions.create({ model: `test/${format}`, messages: HELLO });
   assert.equal(completion.choices[0]!.message.content, 'at last');
   assert.equal(waits(), 1, 'the library waits for the time in Retry-After');
-  assert.equal(gateway.upstream.requests(form).length - before, 2);
+  assert.equal(gateway.upstream.requests(format).length - before, 2);
 });
 
 const CUTS = ['an error event', 'a reset', 'a clean close'] as const;
 
 for (const cut of CUTS) {
-  cell(`mid-stream ${cut}`, async (form) => {
-    const events = answerOf(form, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
-    if (cut === 'an error event') events.push(errorEvent(form, 'it broke'));
-    gateway.upstream.script(form, [streamOf(events, { end: cut === 'a reset' ? 'reset' : 'close' })]);
-    const stream = await openai.chat.completions.create({ model: `test/${form}`, messages: HELLO, stream: true });
+  cell(`mid-stream ${cut}`, async (format) => {
+    const events = answerOf(format, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
+    if (cut === 'an error event') events.push(errorEvent(format, 'it broke'));
+    gateway.upstream.script(format, [streamOf(events, { end: cut === 'a reset' ? 'reset' : 'close' })]);
+    const stream = await openai.chat.completions.create({ model: `test/${format}`, messages: HELLO, stream: true });
     let text = '';
     await assert.rejects(
       async () => {
@@ -369,36 +369,36 @@ for (const cut of CUTS) {
   });
 }
 
-cell('mid-stream error, stream helper', async (form) => {
-  const events = answerOf(form, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
-  gateway.upstream.script(form, [streamOf([...events, errorEvent(form, 'it broke')])]);
-  const stream = openai.chat.completions.stream({ model: `test/${form}`, messages: HELLO });
+cell('mid-stream error, stream helper', async (format) => {
+  const events = answerOf(format, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
+  gateway.upstream.script(format, [streamOf([...events, errorEvent(format, 'it broke')])]);
+  const stream = openai.chat.completions.stream({ model: `test/${format}`, messages: HELLO });
   await assert.rejects(stream.finalChatCompletion(), OpenAI.APIError);
 });
 
 for (const streamed of [true, false]) {
-  cell(`abort, ${streamed ? 'streamed' : 'whole'}`, async (form) => {
-    const events = answerOf(form, true, { text: 'Half an answer' }).chunks!.slice(0, 4) as string[];
-    const count = gateway.upstream.requests(form).length + 1;
-    gateway.upstream.script(form, [streamed ? streamOf(events, { end: 'stall' }) : { end: 'stall-before-headers' }]);
+  cell(`abort, ${streamed ? 'streamed' : 'whole'}`, async (format) => {
+    const events = answerOf(format, true, { text: 'Half an answer' }).chunks!.slice(0, 4) as string[];
+    const count = gateway.upstream.requests(format).length + 1;
+    gateway.upstream.script(format, [streamed ? streamOf(events, { end: 'stall' }) : { end: 'stall-before-headers' }]);
     const controller = new AbortController();
     const options = { signal: controller.signal };
-    const request = { model: `test/${form}`, messages: HELLO };
+    const request = { model: `test/${format}`, messages: HELLO };
     if (streamed) {
       const stream = await openai.chat.completions.create({ ...request, stream: true }, options);
       for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break;
     } else {
       const pending = openai.chat.completions.create(request, options);
-      await gateway.upstream.request(form, count);
+      await gateway.upstream.request(format, count);
       controller.abort();
       await assert.rejects(pending, OpenAI.APIUserAbortError);
     }
-    const asked = await gateway.upstream.request(form, count);
+    const asked = await gateway.upstream.request(format, count);
     await until(() => asked.closedEarlyAt !== undefined, 'the upstream call to be closed');
   });
 }
 
-cell('usage', async (form) => {
+cell('usage', async (format) => {
   const usage = USAGE;
   const expected = {
     prompt_tokens: 20,
@@ -414,16 +414,16 @@ cell('usage', async (form) => {
     assert.equal(seen.completion_tokens_details.reasoning_tokens, 2);
     assert.ok(Math.abs(seen.cost - USAGE_COST) < 1e-12, `${seen.cost} is not ${USAGE_COST}`);
   };
-  script(form, false, { text: 'x', usage });
-  check((await openai.chat.completions.create({ model: `test/${form}`, messages: HELLO })).usage);
+  script(format, false, { text: 'x', usage });
+  check((await openai.chat.completions.create({ model: `test/${format}`, messages: HELLO })).usage);
   for (const [include, places] of [
     [true, [0]],
     [undefined, [1]],
     [false, []],
   ] as const) {
-    script(form, true, { text: 'x', usage });
+    script(format, true, { text: 'x', usage });
     const stream = await openai.chat.completions.create({
-      model: `test/${form}`,
+      model: `test/${format}`,
       messages: HELLO,
       stream: true,
       ...(include !== undefined && { stream_options: { include_usage: include } }),
@@ -439,11 +439,11 @@ cell('usage', async (form) => {
   }
 });
 
-cell('withResponse', async (form) => {
+cell('withResponse', async (format) => {
   for (const streamed of [false, true]) {
-    script(form, streamed, { text: 'x' });
+    script(format, streamed, { text: 'x' });
     const { data, response } = await openai.chat.completions
-      .create({ model: `test/${form}`, messages: HELLO, stream: streamed })
+      .create({ model: `test/${format}`, messages: HELLO, stream: streamed })
       .withResponse();
     assert.equal(response.status, 200);
     const id = response.headers.get('x-generation-id');
@@ -472,10 +472,10 @@ test('openai | models.list and models.retrieve', async () => {
   assert.deepEqual(ids.sort(), ['test/chat', 'test/messages']);
 });
 
-cell('older max_tokens, stop, n, seed and user', async (form) => {
-  const sent = script(form, false, { text: 'x', finish: 'length' });
+cell('older max_tokens, stop, n, seed and user', async (format) => {
+  const sent = script(format, false, { text: 'x', finish: 'length' });
   const completion = await openai.chat.completions.create({
-    model: `test/${form}`,
+    model: `test/${format}`,
     messages: [{ role: 'developer', content: 'be short' }, ...HELLO],
     max_completion_tokens: 50,
     stop: ['END'],

@@ -24,7 +24,7 @@ for (const operation of ['responses', 'beta.responses'] as const) {
   const responses: Json = operation === 'responses' ? client.responses : client.beta.responses;
   const asked = { model: 'test/claude', input: 'Say hello', maxOutputTokens: 100 };
 
-  test(`${operation}.send reads a whole response of a service of another form`, async () => {
+  test(`${operation}.send reads a whole response of a service of another format`, async () => {
     gateway.upstream.script('claude', answerOf('messages', false, { text: 'Hello', usage: { input: 7, output: 3 } }));
     const answer = await responses.send({ responsesRequest: { ...asked, stream: false } });
     assert.equal(answer.output[0].content[0].text, 'Hello');

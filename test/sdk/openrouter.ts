@@ -28,11 +28,11 @@ export function openrouterSdk(serverURL: string, apiKey: string): Client {
   };
 }
 
-function requestOf({ form, history = [], tools, image, think, schema }: Question): Json {
+function requestOf({ format, history = [], tools, image, think, schema }: Question): Json {
   const picture = { type: 'image_url', imageUrl: { url: `data:image/png;base64,${image}` } };
   const content = image ? [{ type: 'text', text: 'hi' }, picture] : 'hi';
   return {
-    model: `test/${form}`,
+    model: `test/${format}`,
     messages: [{ role: 'user', content }, ...history],
     maxTokens: 4000,
     ...(tools && { tools: [WEATHER, TIME].map((tool) => ({ type: 'function', function: tool })) }),

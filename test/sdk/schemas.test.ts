@@ -23,7 +23,7 @@ const SCHEMAS: Record<'chat' | 'responses', { whole: Schema; event: Schema }> = 
   responses: { whole: OpenResponsesResult$inboundSchema, event: StreamEvents$inboundSchema },
 };
 
-/** Recorded answers, with the form that they are in and a kind of provider that speaks it. */
+/** Recorded answers, with the format that they are in and a kind of provider that speaks it. */
 const RECORDED: readonly [Recording[], FormatId, string?][] = [
   [recordings(['chat'], /^(?!cohere$)/), 'chat'],
   [recordings(['messages']), 'messages'],
@@ -32,7 +32,7 @@ const RECORDED: readonly [Recording[], FormatId, string?][] = [
   [recordings(['converse', 'converse-stream'], /^bedrock$/), 'converse', 'bedrock'],
   [recordings(['chat'], /^cohere$/), 'cohere', 'cohere'],
 ];
-/** The client knows no custom tools in the chat form, OpenAI's own does. */
+/** The client knows no custom tools in the chat format, OpenAI's own does. */
 const BEYOND_THE_CLIENT = /custom-tool-call/;
 
 function assertPasses(schema: Schema, value: unknown, where: string): void {

@@ -1,4 +1,4 @@
-/** `POST /embeddings` through a whole gateway: the public form, every family that is asked for vectors, and what it costs. */
+/** `POST /embeddings` through a whole gateway: the public format, every family that is asked for vectors, and what it costs. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { until } from '../../src/testing/clock/clock.ts';
@@ -50,7 +50,7 @@ interface Answer {
 
 const json = { 'content-type': 'application/json' };
 
-/** A reply in the public form; vectors of the index and a half. */
+/** A reply in the public format; vectors of the index and a half. */
 function replyOf(count: number, more: Record<string, unknown> = {}, base64 = false): string {
   const data = Array.from({ length: count }, (_, index) => ({
     object: 'embedding',
@@ -107,7 +107,7 @@ function sentTo(key: string): { path: string; json: Record<string, unknown>; hea
   return { path, json: body as Record<string, unknown>, headers };
 }
 
-test('an upstream of the public form is asked in the client’s bytes and answers in its own, but for our members', async () => {
+test('an upstream of the public format is asked in the client’s bytes and answers in its own, but for our members', async () => {
   script('openai', replyOf(2, { service: { kept: 12345678901234567890n.toString() } }));
   const body = `{"model":"test/openai","input":["a","b"],"user":"u-1","session_id":"s","trace":{"trace_id":"t"},"provider":{"only":["openai"]},"unknown":1.0}`;
   const response = await gateway.post('/embeddings', body);

@@ -63,10 +63,10 @@ for (const stream of [false, true]) {
   const how = stream ? 'streamed' : 'whole';
 
   test(`chat, ${how}: messages as they were sent, what was said, thought and called, relayed and translated`, async () => {
-    for (const form of ['chat', 'messages'] as const) {
-      upstream.script(form, [answerOf(form, stream, TOLD)]);
+    for (const format of ['chat', 'messages'] as const) {
+      upstream.script(format, [answerOf(format, stream, TOLD)]);
       const { id, text } = await ask('/chat/completions', {
-        model: `test/${form}`,
+        model: `test/${format}`,
         messages: MESSAGES,
         stream,
         tools: TOOLS,
@@ -79,10 +79,10 @@ for (const stream of [false, true]) {
   });
 
   test(`messages, ${how}: the system prompt leads the messages`, async () => {
-    for (const form of ['messages', 'chat'] as const) {
-      upstream.script(form, [answerOf(form, stream, TOLD)]);
+    for (const format of ['messages', 'chat'] as const) {
+      upstream.script(format, [answerOf(format, stream, TOLD)]);
       const body = {
-        model: `test/${form}`,
+        model: `test/${format}`,
         system: [{ type: 'text', text: 'be brief' }],
         messages: MESSAGES.slice(1),
         max_tokens: 99,
@@ -95,7 +95,7 @@ for (const stream of [false, true]) {
     }
   });
 
-  test(`responses, ${how}: instructions lead the input, whose text is a message, and the form's own id finds it`, async () => {
+  test(`responses, ${how}: instructions lead the input, whose text is a message, and the format's own id finds it`, async () => {
     upstream.script('responses', [responsesAnswer(stream, TOLD)]);
     const { id } = await ask('/responses', { model: 'test/responses', instructions: 'be brief', input: 'hi', stream });
     const { input, output } = await contentOf(id.replace('gen-', 'resp_'));

@@ -101,7 +101,7 @@ const TOOLS: [string, string, Json][] = [
   ['svc:bash', '/messages', { tools: [{ type: 'openrouter:bash' }] }],
 ];
 
-test('a request that names a server tool which is off is refused with 403 and the path, in every form and spelling', async () => {
+test('a request that names a server tool which is off is refused with 403 and the path, in every format and spelling', async () => {
   const common = { model: 'test/text', max_tokens: 100 };
   const before = upstream.requests('text').length;
   for (const [tool, path, body] of TOOLS) {

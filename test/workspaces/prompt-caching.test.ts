@@ -57,9 +57,9 @@ async function ask(
   body: Json,
   { headers = {}, key = INFERENCE_KEY, of = gateway, route = '/chat/completions', provider = 'claude' } = {},
 ): Promise<Asked> {
-  const form = provider === 'chat' ? 'chat' : 'messages';
+  const format = provider === 'chat' ? 'chat' : 'messages';
   const usage = { input: 20, cacheRead: 1000, cacheWrite: 100, output: 5 };
-  of.upstream.script(provider, [answerOf(form, false, { text: 'fine', usage })]);
+  of.upstream.script(provider, [answerOf(format, false, { text: 'fine', usage })]);
   const response = await fetch(of.api + route, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },

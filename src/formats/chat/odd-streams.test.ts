@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readChatStream } from '../../testing/clients/chat-client.ts';
-import { SERVED_FORMS } from '../../testing/clients/served-answer.ts';
+import { CLIENT_FORMATS } from '../../testing/clients/served-answer.ts';
 import { playThrough } from '../../testing/laws/pipeline.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: events are written freely
@@ -18,7 +18,7 @@ const chunk = (delta: object, finish_reason: string | null = null, index = 0) =>
 const HELLO = chunk({ role: 'assistant', content: 'Hello' });
 const USAGE = { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12 };
 
-function play(served: (typeof SERVED_FORMS)[number], events: readonly Json[], usage: object = USAGE) {
+function play(served: (typeof CLIENT_FORMATS)[number], events: readonly Json[], usage: object = USAGE) {
   const all = [...events, { ...chunk({}), choices: [], usage }, '[DONE]'];
   const text = all.map((event) => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`).join('');
   return playThrough({ served, kind: 'chat', spoken: 'chat', stream: true }, { pieces: [Buffer.from(text)] });
@@ -39,7 +39,7 @@ const ERRORS = {
 
 describe('an error chunk of any shape ends the stream as an error', () => {
   for (const [shape, error] of Object.entries(ERRORS)) {
-    for (const served of SERVED_FORMS) {
+    for (const served of CLIENT_FORMATS) {
       test(`${shape}, to ${served}`, async () => {
         const { row, text } = await play(served, [HELLO, error]);
         assert.equal(row.error !== null, true, text);
@@ -89,7 +89,7 @@ test('finish words mean the same in any case and with any separator', async () =
 });
 
 test('an unknown finish word ends an answer with content, and fails one without', async () => {
-  for (const served of SERVED_FORMS) {
+  for (const served of CLIENT_FORMATS) {
     const said = await play(served, [HELLO, chunk({}, 'finished_somehow')]);
     assert.equal(said.row.error, null);
     const silent = await play(served, [chunk({ role: 'assistant', content: '' }), chunk({}, 'finished_somehow')]);
@@ -102,7 +102,7 @@ test('an unknown finish word ends an answer with content, and fails one without'
 
 test('an answer that the service broke off is an error after its content', async () => {
   for (const word of ['insufficient_system_resource', 'abort', 'Aborted', 'network_error']) {
-    for (const served of SERVED_FORMS) {
+    for (const served of CLIENT_FORMATS) {
       const { row, text } = await play(served, [HELLO, chunk({}, word)]);
       assert.notEqual(row.error, null, `${word}, to ${served}`);
       assert.match(text, /Hello/);
@@ -117,7 +117,7 @@ test('arguments received as an object reach clients as text', async () => {
     JSON.stringify(
       chunk({ tool_calls: [{ index, id, type: 'function', function: { name: 'get', arguments: '@' } }] }),
     ).replace('"@"', object);
-  for (const served of SERVED_FORMS) {
+  for (const served of CLIENT_FORMATS) {
     const { text, row } = await play(served, [call(0, 'a'), call(1, 'b'), chunk({}, 'tool_calls')]);
     assert.equal(row.error, null);
     assert.doesNotMatch(text, /\[object Object\]/);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ServedForm } from '../../testing/clients/served-answer.ts';
+import type { ClientFormat } from '../../testing/clients/served-answer.ts';
 import { playThrough } from '../../testing/laws/pipeline.ts';
 import type { FormatId } from './conversation.ts';
 import { namedProperties, withoutNullKeywords } from './plain-schema.ts';
@@ -86,7 +86,7 @@ test('function parameters for OpenAI are an object with properties', () => {
   }
 });
 
-const TOOLS: Record<ServedForm, (schema: unknown) => Json> = {
+const TOOLS: Record<ClientFormat, (schema: unknown) => Json> = {
   chat: (parameters) => ({ type: 'function', function: { name: 'get', parameters } }),
   messages: (input_schema) => ({ name: 'get', input_schema }),
   responses: (parameters) => ({ type: 'function', name: 'get', parameters }),

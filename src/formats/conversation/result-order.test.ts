@@ -29,7 +29,7 @@ test('results follow their calls, and messages sent meanwhile follow the results
   for (const format of [chat, messages, gemini, converse, cohere]) {
     const { body } = sent(format, decodedChat({ messages: HISTORY }));
     const told = JSON.stringify(body.messages ?? body.contents);
-    // Instructions may stand elsewhere in a form.
+    // Instructions may stand elsewhere in a format.
     const read = (list: readonly string[]) => list.filter((word) => word !== '"e"');
     assert.deepEqual(read(told.match(WORDS) ?? []), read(ORDER), `${format.id}: ${told}`);
   }

@@ -188,7 +188,7 @@ function expected(conversation: Conversation, losses: Losses): Conversation {
   return whole;
 }
 
-/** Consecutive user messages form one message here; arguments lose their white space, and blank texts are left out. */
+/** Consecutive user messages format one message here; arguments lose their white space, and blank texts are left out. */
 function joined(list: readonly Message[]): Message[] {
   const result: Message[] = [];
   for (const message of list) {

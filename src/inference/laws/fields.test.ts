@@ -9,7 +9,7 @@ import { readDocument } from '../../base/json.ts';
 import type { FormatId } from '../../formats/conversation/conversation.ts';
 import type { EncodeTarget, ServedFormat } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
-import { chat, messages, responses, SPOKEN_FORMS, spokenFormat } from '../../formats/index.ts';
+import { chat, messages, responses, SPOKEN_FORMATS, spokenFormat } from '../../formats/index.ts';
 import { KINDS } from '../../providers/index.ts';
 import { SILENT } from '../../testing/laws/field-reasons.ts';
 import { CHAT_FIELDS, MESSAGES_FIELDS, RESPONSES_FIELDS } from '../../testing/laws/field-samples.ts';
@@ -24,10 +24,14 @@ const SERVED: readonly [ServedFormat, Readonly<Record<string, readonly [Body, Bo
   [responses, RESPONSES_FIELDS],
 ];
 
-function targetFor(form: FormatId): EncodeTarget {
-  const kind = KINDS.find(({ id }) => id === form)!;
+function targetFor(format: FormatId): EncodeTarget {
+  const kind = KINDS.find(({ id }) => id === format)!;
   const model =
-    form === 'gemini' ? 'gemini-2.5-flash' : form === 'converse' ? 'anthropic.claude-sonnet-4-5-v1:0' : 'some-model';
+    format === 'gemini'
+      ? 'gemini-2.5-flash'
+      : format === 'converse'
+        ? 'anthropic.claude-sonnet-4-5-v1:0'
+        : 'some-model';
   return { model, stream: false, maxOutputTokens: 8_000, origin: kind.origin, user: 'hash', dialect: kind.dialect };
 }
 
@@ -36,11 +40,11 @@ interface Sent {
   losses: number;
 }
 
-function sent(served: ServedFormat, body: Body, form: FormatId): Sent | 'refused' {
+function sent(served: ServedFormat, body: Body, format: FormatId): Sent | 'refused' {
   const document = readDocument(Buffer.from(JSON.stringify(body)));
   try {
     served.check(document.value);
-    const passage = new Translation(served, document).toward(spokenFormat(form), targetFor(form));
+    const passage = new Translation(served, document).toward(spokenFormat(format), targetFor(format));
     return { body: String(passage.body), losses: passage.losses.dropped.length };
   } catch (error) {
     if (error instanceof Uncarried) return 'refused';
@@ -49,11 +53,11 @@ function sent(served: ServedFormat, body: Body, form: FormatId): Sent | 'refused
   }
 }
 
-function outcomeOf(served: ServedFormat, [given, without]: readonly [Body, Body?], form: FormatId): Outcome {
-  const plain = sent(served, without ?? BARE[served.id]!, form);
-  const told = sent(served, given, form);
+function outcomeOf(served: ServedFormat, [given, without]: readonly [Body, Body?], format: FormatId): Outcome {
+  const plain = sent(served, without ?? BARE[served.id]!, format);
+  const told = sent(served, given, format);
   if (told === 'refused') return 'refused';
-  assert.ok(plain !== 'refused', `${served.id} to ${form}: the request without the field is refused`);
+  assert.ok(plain !== 'refused', `${served.id} to ${format}: the request without the field is refused`);
   if (told.losses > plain.losses) return 'reported';
   return told.body === plain.body ? 'silent' : 'carried';
 }
@@ -68,13 +72,13 @@ for (const [served, fields] of SERVED) {
   test(`no field of ${served.id} is lost silently, except for those with a documented reason`, () => {
     const silent: Record<string, string[]> = {};
     for (const [name, sample] of Object.entries(fields)) {
-      const forms = SPOKEN_FORMS.filter((form) => outcomeOf(served, sample, form) === 'silent');
-      if (forms.length > 0) silent[name] = forms.toSorted();
+      const formats = SPOKEN_FORMATS.filter((format) => outcomeOf(served, sample, format) === 'silent');
+      if (formats.length > 0) silent[name] = formats.toSorted();
     }
     const expected = Object.fromEntries(
-      Object.entries(SILENT[served.id as keyof typeof SILENT]).map(([name, { forms }]) => [
+      Object.entries(SILENT[served.id as keyof typeof SILENT]).map(([name, { formats }]) => [
         name,
-        (forms === 'all' ? [...SPOKEN_FORMS] : [...forms]).toSorted(),
+        (formats === 'all' ? [...SPOKEN_FORMATS] : [...formats]).toSorted(),
       ]),
     );
     assert.deepEqual(silent, expected);

@@ -9,10 +9,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import {
   assertServed,
+  CLIENT_FORMATS,
+  type ClientFormat,
   readServedStream,
   readServedWhole,
-  SERVED_FORMS,
-  type ServedForm,
 } from '../../testing/clients/served-answer.ts';
 import { playThrough } from '../../testing/laws/pipeline.ts';
 import { awsMessage } from '../../testing/recordings/corpus.ts';
@@ -169,7 +169,7 @@ const FAMILIES = { converse, cohere };
 
 for (const spoken of ['converse', 'cohere'] as const) {
   const family = FAMILIES[spoken];
-  for (const served of SERVED_FORMS) {
+  for (const served of CLIENT_FORMATS) {
     test(`${spoken} to ${served}: a client reads exactly what the upstream writes, cut anywhere`, async () => {
       await fc.assert(
         fc.asyncProperty(said, cuts, async (answer, positions) => {
@@ -207,7 +207,7 @@ for (const spoken of ['converse', 'cohere'] as const) {
 }
 
 /** The settings with which a client of the format receives the reasoning and what it needs to send it back. */
-const THINKS: Record<ServedForm, Record<string, unknown>> = {
+const THINKS: Record<ClientFormat, Record<string, unknown>> = {
   chat: {},
   messages: {},
   responses: { include: ['reasoning.encrypted_content'] },
@@ -230,7 +230,7 @@ function expectedOf({ thinking = '', text = '', calls }: Said): RecordedAnswer {
 }
 
 /** The next turn of a client that sends the answer back unchanged. */
-function historyOf(served: ServedForm, reply: Json, calls: number): Json[] {
+function historyOf(served: ClientFormat, reply: Json, calls: number): Json[] {
   const ids = Array.from({ length: calls }, (_, at) => idOf(at));
   const user = { role: 'user', content: 'go on' };
   if (served === 'chat') {

@@ -21,8 +21,8 @@ import { exactText, parsedExactly, type RecordedAnswer } from '../../testing/rec
 import { answerOf, type Told } from '../../testing/upstream/answers.ts';
 
 const FORMATS = { chat, messages };
-const FORMS = ['chat', 'messages'] as const;
-type ServedForm = (typeof FORMS)[number];
+const FORMAT_IDS = ['chat', 'messages'] as const;
+type FormatId = (typeof FORMAT_IDS)[number];
 /** A provider kind that supports all of its format, signed and encrypted reasoning included. */
 const KIND = { chat: 'openrouter', messages: 'messages' };
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 3000 : 150;
@@ -49,7 +49,7 @@ const COMMON: Abilities = {
 };
 
 /** The parts that a service of each format can produce. */
-const ABILITIES: Record<ServedForm, Abilities> = {
+const ABILITIES: Record<FormatId, Abilities> = {
   chat: {
     ...COMMON,
     reasoning: ['plain', 'signed', 'encrypted', 'summary'],
@@ -63,8 +63,8 @@ const cuts = fc.array(fc.nat({ max: 4000 }), { maxLength: 8 });
 // biome-ignore lint/suspicious/noExplicitAny: JSON of both formats
 type Json = any;
 
-for (const spoken of FORMS) {
-  for (const served of FORMS) {
+for (const spoken of FORMAT_IDS) {
+  for (const served of FORMAT_IDS) {
     test(`${spoken} to ${served}: a client reads exactly what the upstream writes, cut anywhere`, async () => {
       await fc.assert(
         fc.asyncProperty(arbitraryTold(), fc.boolean(), cuts, async (told, stream, positions) => {
@@ -126,7 +126,7 @@ function arbitraryTold(): fc.Arbitrary<Told> {
 }
 
 /** A whole answer. Summaries and encrypted parts are never from the one vendor that writes none. */
-function arbitraryAnswer(spoken: ServedForm): fc.Arbitrary<Turn> {
+function arbitraryAnswer(spoken: FormatId): fc.Arbitrary<Turn> {
   return arbitraryTurn(ABILITIES[spoken]).map((turn) => {
     for (const part of turn.choices[0]!.parts) {
       if (part.type === 'reasoning' && part.summary) part.origin = 'openai-responses-v1';
@@ -159,13 +159,13 @@ function withDoubles(told: Told): Told {
   return { ...told, calls };
 }
 
-function read(served: ServedForm, seen: PipelineAnswer, stream: boolean) {
+function read(served: FormatId, seen: PipelineAnswer, stream: boolean) {
   assert.equal(seen.status, 200, seen.text);
   return stream ? readServedStream(served, seen.text, 'finish') : readServedWhole(served, seen.text);
 }
 
 /** A service's answer in bytes, by the gateway's own encoder, which covers the whole format. */
-function written(spoken: ServedForm, turn: Turn, stream: boolean): string {
+function written(spoken: FormatId, turn: Turn, stream: boolean): string {
   const stamp: Stamp = { id: 'answer-1', model: 'some/model', provider: 'Some', created: 1, usage: 'chunk' };
   const closing = { usage: turn.usage! };
   const format = FORMATS[spoken];
@@ -179,7 +179,7 @@ function written(spoken: ServedForm, turn: Turn, stream: boolean): string {
 }
 
 /** The assistant's message as a client stores it, and its result for each call. */
-function historyOf(served: ServedForm, seen: PipelineAnswer, stream: boolean): Json[] {
+function historyOf(served: FormatId, seen: PipelineAnswer, stream: boolean): Json[] {
   assert.equal(seen.status, 200, seen.text);
   if (served === 'messages') {
     const content = stream ? blocksOf(seen.text) : parsedExactly(seen.text).content;
@@ -233,7 +233,7 @@ function gathered(text: string): Json {
 }
 
 /** The parts of the assistant's message in the request sent upstream. */
-function saidBack(spoken: ServedForm, { sent, text }: PipelineAnswer): unknown {
+function saidBack(spoken: FormatId, { sent, text }: PipelineAnswer): unknown {
   assert.notEqual(sent, '', text);
   const conversation = FORMATS[spoken].decode(parseJson(sent));
   const said = conversation.messages.filter(({ role }) => role === 'assistant');

@@ -10,19 +10,19 @@ import type { Conversation, FormatId, Part, Turn } from '../../formats/conversat
 import type { EncodeTarget, ServedFormat, SpokenFormat, Stamp } from '../../formats/conversation/format.ts';
 import { Losses, Uncarried } from '../../formats/conversation/losses.ts';
 import { eventsOf } from '../../formats/conversation/replay.ts';
-import { chat, messages, responses, SPOKEN_FORMS, spokenFormat } from '../../formats/index.ts';
+import { chat, messages, responses, SPOKEN_FORMATS, spokenFormat } from '../../formats/index.ts';
 import {
+  CLIENT_FORMATS,
+  type ClientFormat,
   readServedStream,
   readServedWhole,
-  SERVED_FORMS,
-  type ServedForm,
 } from '../../testing/clients/served-answer.ts';
 import { type Abilities, arbitraryConversation, arbitraryTurn } from '../../testing/laws/arbitrary.ts';
 import { type PipelineAnswer, playThrough } from '../../testing/laws/pipeline.ts';
 import { corpusMissing, type Recording, recordings } from '../../testing/recordings/corpus.ts';
 import { exactText, parsedExactly } from '../../testing/recordings/recorded-answer.ts';
 
-const SERVED: Record<ServedForm, ServedFormat & SpokenFormat> = { chat, messages, responses };
+const SERVED: Record<ClientFormat, ServedFormat & SpokenFormat> = { chat, messages, responses };
 const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 60;
 
 /** The parts that all formats can express. */
@@ -70,8 +70,8 @@ const plainlySaid = arbitraryConversation(COMMON).filter(({ messages: list }) =>
   return !begun && list.every(({ parts }) => parts.every((part) => part.type !== 'text' || part.text.trim() !== ''));
 });
 
-for (const served of SERVED_FORMS) {
-  for (const spoken of SPOKEN_FORMS) {
+for (const served of CLIENT_FORMATS) {
+  for (const spoken of SPOKEN_FORMATS) {
     test(`${served} to ${spoken}: whatever a client sends reaches the service`, () => {
       let carried = 0;
       fc.assert(
@@ -101,7 +101,7 @@ for (const served of SERVED_FORMS) {
   }
 }
 
-for (const served of SERVED_FORMS) {
+for (const served of CLIENT_FORMATS) {
   test(`any service to ${served}: an answer is read as it was written, streamed and not`, () => {
     const abilities: Abilities = {
       ...COMMON,
@@ -131,14 +131,14 @@ for (const served of SERVED_FORMS) {
 }
 
 describe('recorded answers', { skip: corpusMissing }, () => {
-  for (const spoken of SPOKEN_FORMS) {
+  for (const spoken of SPOKEN_FORMATS) {
     test(`${spoken}: clients of all formats read the same in every recorded answer`, async () => {
       const own = recordings().filter((recording) => formOf(recording) === spoken);
       assert.ok(own.length > 0, 'no recordings');
       for (const recording of own) {
         for (const stream of recording.stream ? [true] : [true, false]) {
-          const readings = new Map<ServedForm, unknown>();
-          for (const served of SERVED_FORMS) {
+          const readings = new Map<ClientFormat, unknown>();
+          for (const served of CLIENT_FORMATS) {
             readings.set(served, reading(served, await play(recording, spoken, served, stream), stream));
           }
           for (const [served, read] of readings) {
@@ -150,7 +150,7 @@ describe('recorded answers', { skip: corpusMissing }, () => {
   }
 });
 
-const API_FORMS: Record<string, FormatId> = {
+const API_FORMATS: Record<string, FormatId> = {
   chat: 'chat',
   messages: 'messages',
   responses: 'responses',
@@ -165,17 +165,17 @@ function formOf({ api, provider, text, id }: Recording): FormatId | undefined {
   if (/^\s*\{\s*"completion"/.test(text)) return undefined;
   // Shortened by hand: its deltas differ from its end.
   if (id.includes('shell-container')) return undefined;
-  return API_FORMS[api];
+  return API_FORMATS[api];
 }
 
-function play(recording: Recording, spoken: FormatId, served: ServedForm, stream: boolean): Promise<PipelineAnswer> {
+function play(recording: Recording, spoken: FormatId, served: ClientFormat, stream: boolean): Promise<PipelineAnswer> {
   const { status, headers, bytes } = recording;
   const reasoning = served === 'chat' ? { reasoning: { effort: 'low' } } : {};
   return playThrough({ served, kind: spoken, spoken, stream, more: reasoning }, { status, headers, pieces: [bytes] });
 }
 
 /** The client's view of an answer, in terms that all formats share. */
-function reading(served: ServedForm, answer: PipelineAnswer, stream: boolean): unknown {
+function reading(served: ClientFormat, answer: PipelineAnswer, stream: boolean): unknown {
   if (answer.status !== 200) return { refused: answer.status };
   const read =
     stream && answer.streamed ? readServedStream(served, answer.text, 'finish') : readServedWhole(served, answer.text);
@@ -198,7 +198,7 @@ function comparable({ text, refusal, reasoning, calls }: Json) {
   };
 }
 
-/** A normal form of arguments: JSON without white space, or the free text itself. */
+/** A normal format of arguments: JSON without white space, or the free text itself. */
 function spelled(text: string): string {
   let value: Json;
   try {

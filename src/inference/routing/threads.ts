@@ -9,7 +9,7 @@
  */
 import { GatewayError } from '../../base/errors.ts';
 import type { Endpoint } from '../../catalog/index.ts';
-import { SPOKEN_FORMS, spokenFormat } from '../../formats/index.ts';
+import { SPOKEN_FORMATS, spokenFormat } from '../../formats/index.ts';
 import { formatsFor } from '../../providers/index.ts';
 import type { Generation, Spend } from '../../spend/index.ts';
 import type { AcceptedRequest } from '../request.ts';
@@ -88,7 +88,7 @@ export class Threads {
 }
 
 function holdsThreads({ provider: { kind }, upstreamId, speaks }: Endpoint): boolean {
-  return SPOKEN_FORMS.some(
+  return SPOKEN_FORMATS.some(
     (id) =>
       spokenFormat(id).keepsThreads?.(kind.dialect) === true && formatsFor(kind, upstreamId, id, speaks)[0] === id,
   );

@@ -39,7 +39,7 @@ function blankChoice(): SeenChoice {
   return { text: '', reasoning: '', refusal: '', calls: [], annotations: [], logprobs: 0, finish: null };
 }
 
-/** Reads a whole answer; what breaks the form throws. */
+/** Reads a whole answer; what breaks the format throws. */
 export function readWholeChat(text: string): SeenAnswer & { reply: Json } {
   const reply = JSON.parse(text);
   assert.equal(reply.object, 'chat.completion');
@@ -106,7 +106,7 @@ function logprobCount(choice: Json): number {
 }
 
 /**
- * Reads the text of a stream; what breaks the form throws: framing, ids that change, a second finish or usage, content
+ * Reads the text of a stream; what breaks the format throws: framing, ids that change, a second finish or usage, content
  * behind a finish, anything behind `[DONE]`, a call that begins without id and name.
  */
 export function readChatStream(text: string, usage: 'chunk' | 'finish' | 'none'): SeenAnswer & { chunks: Json[] } {

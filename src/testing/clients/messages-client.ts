@@ -39,7 +39,7 @@ const STOP_REASONS = [
   'compaction',
 ];
 
-/** Reads the text of a stream; every violation of the form throws. */
+/** Reads the text of a stream; every violation of the format throws. */
 export function readMessageStream(text: string): ReadMessage {
   assert.ok(text === '' || text.endsWith('\n\n'), 'the last event is not complete');
   for (const line of text.split('\n')) assert.match(line, /^(event: |data: |:|$)/, `a line outside any field: ${line}`);
@@ -53,7 +53,7 @@ export function readMessageStream(text: string): ReadMessage {
   return message;
 }
 
-/** What a recording tells, by the same reading but without insisting on the form. */
+/** What a recording tells, by the same reading but without insisting on the format. */
 export function readRecordedEvents(events: readonly RecordedEvent[]): ReadMessage {
   return readEvents(
     events.map((event) => JSON.parse(event.data)),

@@ -1,6 +1,6 @@
 /**
  * A strict client of the responses format, written from the public API reference: it reads an event stream as an SDK would and fails
- * on whatever breaks the form. It shares no code with `src/formats`.
+ * on whatever breaks the format. It shares no code with `src/formats`.
  */
 import assert from 'node:assert/strict';
 import { readServerSentEvents } from '../recordings/corpus.ts';
@@ -55,7 +55,7 @@ export function readWholeResponse(text: string): ReadResponse {
   return { choice, response, error: undefined, items: response.output };
 }
 
-/** Reads the text of a stream; every violation of the form throws. */
+/** Reads the text of a stream; every violation of the format throws. */
 export function readResponseStream(text: string): ReadResponse {
   assert.ok(text.endsWith('data: [DONE]\n\n'), 'no end marker');
   for (const line of text.split('\n')) assert.match(line, /^(event: |data: |:|$)/, `a line outside any field: ${line}`);

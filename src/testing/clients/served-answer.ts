@@ -1,6 +1,6 @@
 /**
- * What a client of each form reads in an answer of the gateway's, by strict readers, in the shape in which recordings
- * are told (recorded-answer.ts); and how the two are compared. Every difference that a form makes stands here.
+ * What a client of each format reads in an answer of the gateway's, by strict readers, in the shape in which recordings
+ * are told (recorded-answer.ts); and how the two are compared. Every difference that a format makes stands here.
  */
 import assert from 'node:assert/strict';
 import {
@@ -16,9 +16,9 @@ import { readChatStream, readWholeChat, type SeenAnswer } from './chat-client.ts
 import { readMessageStream } from './messages-client.ts';
 import { type ReadResponse, readResponseStream, readWholeResponse } from './responses-client.ts';
 
-/** Every form that clients speak. */
-export const SERVED_FORMS = ['chat', 'messages', 'responses'] as const;
-export type ServedForm = (typeof SERVED_FORMS)[number];
+/** Every format that clients speak. */
+export const CLIENT_FORMATS = ['chat', 'messages', 'responses'] as const;
+export type ClientFormat = (typeof CLIENT_FORMATS)[number];
 
 export interface ServedCall {
   id: string | null;
@@ -46,13 +46,13 @@ export interface ServedAnswer {
 // biome-ignore lint/suspicious/noExplicitAny: a reader of JSON that strict readers have passed
 type Json = any;
 
-/** Reads the text of an event stream; what breaks the form throws, as does an end without end marker or error. */
-export function readServedStream(form: ServedForm, text: string, usage: 'chunk' | 'finish' | 'none'): ServedAnswer {
-  if (form === 'chat') {
+/** Reads the text of an event stream; what breaks the format throws, as does an end without end marker or error. */
+export function readServedStream(format: ClientFormat, text: string, usage: 'chunk' | 'finish' | 'none'): ServedAnswer {
+  if (format === 'chat') {
     const seen = readChatStream(text, usage);
     return fromChat(seen, seen.chunks[0]?.['id']);
   }
-  if (form === 'responses') return fromResponse(readResponseStream(text));
+  if (format === 'responses') return fromResponse(readResponseStream(text));
   const message = readMessageStream(text);
   const calls = message.content
     .filter((block) => block.type === 'tool_use')
@@ -67,12 +67,12 @@ export function readServedStream(form: ServedForm, text: string, usage: 'chunk' 
   return { id: message.start['id'], choices: [choice], usage: told, cost: message.usage['cost'], error };
 }
 
-export function readServedWhole(form: ServedForm, text: string): ServedAnswer {
-  if (form === 'chat') {
+export function readServedWhole(format: ClientFormat, text: string): ServedAnswer {
+  if (format === 'chat') {
     const seen = readWholeChat(text);
     return fromChat(seen, seen.reply['id']);
   }
-  if (form === 'responses') return fromResponse(readWholeResponse(text));
+  if (format === 'responses') return fromResponse(readWholeResponse(text));
   const reply = JSON.parse(text);
   assert.equal(reply.type, 'message');
   assert.equal(reply.role, 'assistant');
@@ -133,30 +133,40 @@ function fromBlocks(blocks: readonly Json[], calls: ServedCall[], finish: unknow
 }
 
 /** Fails unless the client has everything that the service said, no more, and the end that it named. */
-export function assertServed(form: ServedForm, served: ServedAnswer, recorded: RecordedAnswer, where: string): void {
+export function assertServed(
+  format: ClientFormat,
+  served: ServedAnswer,
+  recorded: RecordedAnswer,
+  where: string,
+): void {
   assert.equal(served.error, null, where);
-  assertContent(form, served, recorded, where);
+  assertContent(format, served, recorded, where);
   recorded.choices.slice(0, served.choices.length).forEach((choice, at) => {
     const finish = served.choices[at]!.finish!;
-    const words = FINISHES[form][finishOf(choice)]!;
+    const words = FINISHES[format][finishOf(choice)]!;
     assert.ok(words.includes(finish), `${where}: ${choice.finish} became ${finish}`);
   });
 }
 
 /** Fails unless the client has the content, whatever the end was; of a broken answer the calls may lack what was held. */
-export function assertContent(form: ServedForm, served: ServedAnswer, recorded: RecordedAnswer, where: string): void {
+export function assertContent(
+  format: ClientFormat,
+  served: ServedAnswer,
+  recorded: RecordedAnswer,
+  where: string,
+): void {
   const broken = !recorded.complete;
-  // Only the chat form holds several answers.
-  const choices = form === 'chat' ? recorded.choices : recorded.choices.slice(0, 1);
+  // Only the chat format holds several answers.
+  const choices = format === 'chat' ? recorded.choices : recorded.choices.slice(0, 1);
   if (!broken) assert.equal(served.choices.length, choices.length, `${where}: choices`);
   choices.forEach((want, at) => {
     const got = served.choices[at] ?? NOTHING;
-    const inText = form === 'messages' ? want.text + want.refusal : want.text;
+    const inText = format === 'messages' ? want.text + want.refusal : want.text;
     assert.equal(got.text, inText, `${where}: text`);
     assert.equal(got.reasoning, want.reasoning, `${where}: reasoning`);
-    if (form !== 'messages') assert.equal(got.refusal, want.refusal, `${where}: refusal`);
+    if (format !== 'messages') assert.equal(got.refusal, want.refusal, `${where}: refusal`);
     // Where one block follows the other, calls that came side by side wait for their turn, which a break takes away.
-    const told = broken && form === 'messages' ? want.calls.slice(0, Math.max(1, got.calls.length)) : want.calls;
+    const told = broken && format === 'messages' ? want.calls.slice(0, Math.max(1, got.calls.length)) : want.calls;
     assert.deepEqual(
       got.calls.map(({ name }) => name),
       told.map(({ name }) => name),
@@ -197,7 +207,7 @@ function exactly(text: string, where: string): string {
 
 type End = 'stop' | 'length' | 'calls' | 'refusal';
 
-const FINISHES: Record<ServedForm, Record<End, string[]>> = {
+const FINISHES: Record<ClientFormat, Record<End, string[]>> = {
   chat: {
     stop: ['stop'],
     length: ['length'],
@@ -210,7 +220,7 @@ const FINISHES: Record<ServedForm, Record<End, string[]>> = {
     calls: ['tool_use'],
     refusal: ['refusal'],
   },
-  // The form has one word for every end of a whole answer; what it is shows in the output.
+  // The format has one word for every end of a whole answer; what it is shows in the output.
   responses: {
     stop: ['completed'],
     length: ['max_output_tokens'],

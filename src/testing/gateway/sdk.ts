@@ -1,5 +1,5 @@
 /**
- * What the tests of client libraries share: a gateway in front of one upstream of each form, the cells of a table library
+ * What the tests of client libraries share: a gateway in front of one upstream of each format, the cells of a table library
  * x feature x upstream, and the upstream's script. A library is used as its users do: unmodified, with a base URL and a key.
  */
 import { after, type TestContext, test } from 'node:test';
@@ -9,7 +9,7 @@ import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';
 // biome-ignore lint/suspicious/noExplicitAny: bodies that upstreams received
 export type Json = any;
 
-/** Forms of the upstream, each with the model `test/<form>`. */
+/** Formats of the upstream, each with the model `test/<format>`. */
 export const UPSTREAMS: readonly Format[] = ['chat', 'messages'];
 
 export const HELLO = [{ role: 'user' as const, content: 'hi' }];
@@ -26,10 +26,10 @@ export const USAGE_COST = 12 * 3e-6 + 5 * 0.3e-6 + 3 * 3.75e-6 + 7 * 15e-6;
 
 export interface SdkBench {
   readonly gateway: Gateway;
-  /** A test for each form of the upstream. */
-  cell(sdk: string, feature: string, run: (form: Format, t: TestContext) => Promise<void>): void;
+  /** A test for each format of the upstream. */
+  cell(sdk: string, feature: string, run: (format: Format, t: TestContext) => Promise<void>): void;
   /** Sets the upstream's answers; yields a reader of the bodies that it got since. */
-  script(form: Format, stream: boolean, ...turns: Told[]): () => Json[];
+  script(format: Format, stream: boolean, ...turns: Told[]): () => Json[];
 }
 
 export async function startBench(options: GatewayOptions = {}): Promise<SdkBench> {
@@ -40,17 +40,17 @@ export async function startBench(options: GatewayOptions = {}): Promise<SdkBench
   return {
     gateway,
     cell(sdk, feature, run) {
-      for (const form of UPSTREAMS) test(`${sdk} | ${feature} | ${form} upstream`, (t) => run(form, t));
+      for (const format of UPSTREAMS) test(`${sdk} | ${feature} | ${format} upstream`, (t) => run(format, t));
     },
-    script(form, stream, ...turns) {
-      const before = gateway.upstream.requests(form).length;
+    script(format, stream, ...turns) {
+      const before = gateway.upstream.requests(format).length;
       gateway.upstream.script(
-        form,
-        turns.map((told) => answerOf(form, stream, told)),
+        format,
+        turns.map((told) => answerOf(format, stream, told)),
       );
       return () =>
         gateway.upstream
-          .requests(form)
+          .requests(format)
           .slice(before)
           .map(({ json }) => json);
     },
@@ -58,8 +58,8 @@ export async function startBench(options: GatewayOptions = {}): Promise<SdkBench
 }
 
 /** A streamed answer that has begun and says nothing more; `end` as for any answer. */
-export function begun(form: Format, end: 'stall' | 'reset' | 'close', ...further: string[]) {
-  const events = answerOf(form, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
+export function begun(format: Format, end: 'stall' | 'reset' | 'close', ...further: string[]) {
+  const events = answerOf(format, true, { text: 'Half an answer' }).chunks!.slice(0, 5) as string[];
   return streamOf([...events, ...further], { end });
 }
 

@@ -26,7 +26,7 @@ import {
 } from '../../inference/index.ts';
 import { KINDS, type ProviderKind, type Transport, type UpstreamReceiver } from '../../providers/index.ts';
 import type { Generation, OpenGeneration, Reservation, Spend } from '../../spend/index.ts';
-import type { ServedForm } from '../clients/served-answer.ts';
+import type { ClientFormat } from '../clients/served-answer.ts';
 import { TestClock } from '../clock/clock.ts';
 
 export interface Played {
@@ -52,8 +52,8 @@ export interface PipelineAnswer {
 }
 
 export interface PipelineRequest {
-  served: ServedForm;
-  /** Id of a kind of provider, or a form that one speaks. */
+  served: ClientFormat;
+  /** Id of a kind of provider, or a format that one speaks. */
   kind: string;
   spoken: FormatId;
   stream: boolean;
@@ -95,7 +95,7 @@ export function chatPipeline(transport: Transport, spend: Spend) {
   };
 }
 
-/** The provider's own kind where there is one that speaks the form, so that its quirks are known; else the bare form. */
+/** The provider's own kind where there is one that speaks the format, so that its quirks are known; else the bare format. */
 function kindOf(id: string, spoken: FormatId): ProviderKind {
   const own = KINDS.find((kind) => kind.id === id && kind.speaks === spoken);
   return own ?? KINDS.find((kind) => kind.id === spoken)!;

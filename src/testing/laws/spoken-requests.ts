@@ -1,4 +1,4 @@
-/** Requests of clients, decoded and encoded again in the form of an upstream, for the tests of spoken forms. */
+/** Requests of clients, decoded and encoded again in the format of an upstream, for the tests of spoken formats. */
 import { readDocument, stringifyJson } from '../../base/json.ts';
 import type { Conversation } from '../../formats/conversation/conversation.ts';
 import type { EncodeTarget, SpokenFormat } from '../../formats/conversation/format.ts';

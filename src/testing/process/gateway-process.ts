@@ -225,7 +225,7 @@ export class GatewayProcess {
   }
 }
 
-/** Yaml with one provider `planned` of the chat form at `url`, whose model is `test/planned`. */
+/** Yaml with one provider `planned` of the chat format at `url`, whose model is `test/planned`. */
 export function plannedYaml(url: string, more: Record<string, unknown> = {}): Record<string, unknown> {
   const { provider, model, ...members } = more as { provider?: object; model?: object } & Record<string, unknown>;
   return {

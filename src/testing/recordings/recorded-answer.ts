@@ -330,7 +330,7 @@ export class MessagesReading extends Reading {
   }
 }
 
-/** What is billed of a record of the messages form: all of its calls, except for those that were declined unanswered. */
+/** What is billed of a record of the messages format: all of its calls, except for those that were declined unanswered. */
 export function billedMessages(record: Json): Counts {
   const all: Json[] = record.iterations ?? [];
   const served = all.findLastIndex(({ type }) => type === 'fallback_message');

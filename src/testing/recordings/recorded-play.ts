@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import {
   assertContent,
   assertServed,
+  type ClientFormat,
   readServedStream,
   type ServedAnswer,
-  type ServedForm,
 } from '../clients/served-answer.ts';
 import { type PipelineAnswer, PRICES_NANO } from '../laws/pipeline.ts';
 import { type Counts, type RecordedAnswer, saysSomething } from './recorded-answer.ts';
@@ -15,7 +15,7 @@ import { type Counts, type RecordedAnswer, saysSomething } from './recorded-answ
  * @returns what a client has seen; undefined where nobody was shown anything, which was right
  */
 export function assertTold(
-  served: ServedForm,
+  served: ClientFormat,
   answer: PipelineAnswer,
   recorded: RecordedAnswer,
   where: string,

@@ -21,9 +21,9 @@ export interface Told {
 const EVENT_STREAM = { 'content-type': 'text/event-stream' };
 const USAGE = { input: 10, output: 5 };
 
-/** The answer of a service; a text comes in pieces of three characters, the arguments of calls interleaved where the form can. */
-export function answerOf(form: Format, stream: boolean, told: Told): Answer {
-  if (form === 'chat') return stream ? streamOf(chatEvents(told)) : wholeOf(chatReply(told));
+/** The answer of a service; a text comes in pieces of three characters, the arguments of calls interleaved where the format can. */
+export function answerOf(format: Format, stream: boolean, told: Told): Answer {
+  if (format === 'chat') return stream ? streamOf(chatEvents(told)) : wholeOf(chatReply(told));
   return stream ? streamOf(messagesEvents(told)) : wholeOf(messagesReply(told));
 }
 
@@ -36,11 +36,11 @@ export function wholeOf(value: unknown, more: Partial<Answer> = {}): Answer {
   return { headers: { 'content-type': 'application/json' }, chunks: [text], ...more };
 }
 
-/** An error as the vendors of the form put it. */
-export function errorOf(form: Format, status: number, message: string, headers: Record<string, string> = {}): Answer {
+/** An error as the vendors of the format put it. */
+export function errorOf(format: Format, status: number, message: string, headers: Record<string, string> = {}): Answer {
   const type = MESSAGES_ERRORS[status] ?? 'api_error';
   const body =
-    form === 'chat'
+    format === 'chat'
       ? { error: { message, type: 'some_error', param: null, code: null } }
       : { type: 'error', error: { type, message }, request_id: 'req_upstream' };
   return wholeOf(body, { status, headers: { 'content-type': 'application/json', ...headers } });
@@ -55,9 +55,9 @@ const MESSAGES_ERRORS: Record<number, string> = {
   529: 'overloaded_error',
 };
 
-/** An error event as the form's vendors send it when a stream fails. */
-export function errorEvent(form: Format, message: string): string {
-  return form === 'chat'
+/** An error event as the format's vendors send it when a stream fails. */
+export function errorEvent(format: Format, message: string): string {
+  return format === 'chat'
     ? chatData({ error: { message, type: 'server_error', code: 'server_error' } })
     : messagesData({ type: 'error', error: { type: 'api_error', message } });
 }
@@ -171,7 +171,7 @@ export function messagesStart(usage: Json = { input_tokens: 10, output_tokens: 1
   });
 }
 
-/** The events of one block; `deltas` as the form has them. */
+/** The events of one block; `deltas` as the format has them. */
 export function messagesBlock(index: number, block: Json, deltas: readonly Json[] = []): string[] {
   return [
     messagesData({ type: 'content_block_start', index, content_block: block }),

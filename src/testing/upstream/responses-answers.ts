@@ -1,5 +1,5 @@
 /**
- * What a service that speaks the responses form answers, as bytes for the scripted upstream. Written from the vendor's
+ * What a service that speaks the responses format answers, as bytes for the scripted upstream. Written from the vendor's
  * documentation; shares no code with `src/formats`.
  */
 import { streamOf, type Told, wholeOf } from './answers.ts';
@@ -17,7 +17,7 @@ export function responsesData(value: Json): string {
   return `event: ${value['type']}\ndata: ${JSON.stringify(value)}\n\n`;
 }
 
-/** The items of a whole answer; thinking is a summary with its encrypted form. */
+/** The items of a whole answer; thinking is a summary with its encrypted format. */
 export function responsesItems({ thinking, text, calls = [] }: Told): Json[] {
   const items: Json[] = [];
   if (thinking !== undefined) {
