@@ -548,7 +548,7 @@ class Interleaving {
     if (step === 'present') this.#present();
     else if (step === 'change') this.#change();
     else if (step === 'delete') this.#change(true);
-    else if (step === 'wait') scene.clock.advance(1000);
+    else if (step === 'wait') this.#wait();
     else if (step === 'hold') this.#hold();
     else if (step === 'release') this.#release();
     else if (step === 'lose') this.#lose();
@@ -571,6 +571,12 @@ class Interleaving {
     if (!this.#listening) return;
     this.#arrived = this.#version;
     this.#scene.change(KEYS_TOPIC, hashToken('key'));
+  }
+
+  /** A query that is held for too long has failed, as if the database were down. */
+  #wait(): void {
+    if (this.#held !== undefined) for (const { watch } of this.#open) watch.down = true;
+    this.#scene.clock.advance(1000);
   }
 
   #hold(): void {
