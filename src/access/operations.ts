@@ -4,7 +4,7 @@
  */
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
-import { GatewayError, invalidField } from '../base/errors.ts';
+import { invalidField, notFound } from '../base/errors.ts';
 import { ANY_KEY, MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
@@ -231,7 +231,7 @@ async function existingKey(db: Queryable, organizationId: string, hash: string):
   if (key !== undefined) return key;
   const former = isHash(hash) ? await predecessor(db, organizationId, hash) : undefined;
   const now = former && `: it was rotated, and its hash is now ${former.keyHash}`;
-  throw new GatewayError('not_found', `There is no inference key with this hash${now ?? ''}.`);
+  throw notFound(`inference key with this hash${now ?? ''}`);
 }
 
 async function lockedKey(tx: Queryable, organizationId: string, hash: string): Promise<store.StoredKey> {

@@ -72,6 +72,17 @@ export class GatewayError extends Error {
   }
 }
 
+/** 404. @param what e.g. `guardrail with this id` */
+export function notFound(what: string): GatewayError {
+  return new GatewayError('not_found', `There is no ${what}.`);
+}
+
+/** A resource that was looked up. @throws GatewayError 404 if it does not exist */
+export function orNotFound<T>(found: T | undefined, what: string): T {
+  if (found === undefined) throw notFound(what);
+  return found;
+}
+
 /** 400 for one field: `path` is named in the message. */
 export function invalidField(path: string, problem: string): GatewayError {
   return new GatewayError('invalid_request', path === '' ? `the body ${problem}` : `${path} ${problem}`, { path });

@@ -4,10 +4,10 @@ import { type Caller, chosenWorkspace, namedKeys } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ProviderSettings } from '../base/config.ts';
-import { GatewayError, invalidField } from '../base/errors.ts';
+import { GatewayError, invalidField, orNotFound } from '../base/errors.ts';
 import { isUuid, uuidv7 } from '../base/ids.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
-import { idOf, ok, pageOf } from '../http/contract.ts';
+import { idOf, listReply, ok, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { ProviderKind } from '../providers/index.ts';
 import { type Sealing, SealingError } from '../sealing/index.ts';
@@ -70,7 +70,7 @@ function listByokCredentials(parts: ByokParts): Operation<Caller> {
       const workspaceId = await chosenWorkspace(database, organizationId, query.workspace_id?.toLowerCase());
       const question = { organizationId, workspaceId, provider: query.provider, ...pageOf(query) };
       const { keys, total } = await store.listByokCredentials(database, question);
-      exchange.reply(200, { data: keys.map(byokCredentialReply), total_count: total });
+      exchange.reply(200, listReply(keys.map(byokCredentialReply), total));
     },
   };
 }
@@ -214,8 +214,7 @@ async function existing(
   hold = false,
 ): Promise<store.ShownByokCredential> {
   const found = isUuid(id) ? await store.findByokCredential(db, organizationId, id, hold) : undefined;
-  if (found === undefined) throw new GatewayError('not_found', 'There is no provider credential with this id.');
-  return found;
+  return orNotFound(found, 'provider credential with this id');
 }
 
 function kindNamed(slug: string, parts: ByokParts): ProviderKind {

@@ -1,6 +1,6 @@
 /** Wire schemas of BYOK credentials; validation, static types and the OpenAPI document derive from them. */
 import { type Static, Type } from 'typebox';
-import { closed, nullable, pageMembers } from '../http/contract.ts';
+import { closed, listOf, nullable, pageMembers } from '../http/contract.ts';
 
 export { DeletedEnvelope } from '../http/contract.ts';
 
@@ -94,10 +94,7 @@ const ByokCredentialSchema = Type.Object(
 );
 
 export const ByokCredentialEnvelope = Type.Object({ data: ByokCredentialSchema }, { $id: 'ByokKeyEnvelope' });
-export const ByokCredentialListEnvelope = Type.Object(
-  { data: Type.Array(ByokCredentialSchema), total_count: Type.Integer() },
-  { $id: 'ByokKeyList' },
-);
+export const ByokCredentialListEnvelope = listOf(ByokCredentialSchema);
 
 export type CreateByokCredentialBody = Static<typeof CreateByokCredentialSchema>;
 export type UpdateByokCredentialBody = Static<typeof UpdateByokCredentialSchema>;

@@ -1,4 +1,5 @@
 /** The SQL of BYOK credentials. Callers open the transactions and supply ids and times. */
+import type { Page } from '../http/contract.ts';
 import type { Queryable } from '../storage/database.ts';
 
 /** The settings that can change after creation, apart from the secret itself. */
@@ -46,25 +47,23 @@ const SHOWN = `${COLUMNS}, case when b.allowed_key_ids is not null then array(
     select k.hash from unnest(b.allowed_key_ids) with ordinality as allowed (id, place)
       join api_keys k on k.id = allowed.id order by allowed.place) end as "allowedKeyHashes"`;
 
-export interface Page {
+interface ListQuestion extends Page {
   organizationId: string;
   workspaceId: string;
   provider: string | undefined;
-  offset: number;
-  limit: number;
 }
 
 /** The credentials of a workspace and those for every workspace, by provider and in the order of use. */
 export async function listByokCredentials(
   db: Queryable,
-  page: Page,
+  question: ListQuestion,
 ): Promise<{ keys: ShownByokCredential[]; total: number }> {
   const where = `b.organization_id = $1 and (b.workspace_id = $2 or b.workspace_id is null)
     and ($3::text is null or b.provider = $3)`;
-  const scope = [page.organizationId, page.workspaceId, page.provider ?? null];
+  const scope = [question.organizationId, question.workspaceId, question.provider ?? null];
   const keys = await db.query<ShownByokCredential>(
     `select ${SHOWN} from byok_keys b where ${where} order by b.provider, b.sort_order, b.id limit $4 offset $5`,
-    [...scope, page.limit, page.offset],
+    [...scope, question.limit, question.offset],
   );
   const [count] = await db.query<{ total: number }>(
     `select count(*)::int as total from byok_keys b where ${where}`,

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { type Caller, chosenWorkspace } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
-import { GatewayError, invalidField } from '../base/errors.ts';
+import { GatewayError, invalidField, orNotFound } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Blobs } from '../blobs/index.ts';
 import { ANY_KEY } from '../http/access-rule.ts';
@@ -40,6 +40,7 @@ const FORM_OVERHEAD_BYTES = 256 * 1024;
 const DEFAULT_PAGE = 100;
 const DEFAULT_PURPOSE = 'user_data';
 const TAG = 'Files';
+const FILE = 'file with this id in the workspace';
 
 /** Looks into `parts` only when a request comes. */
 export function fileOperations(parts: FileParts): Operation<Caller>[] {
@@ -156,8 +157,7 @@ function deleteFile(parts: FileParts): Operation<Caller> {
     async handle(exchange) {
       const known = await existing(exchange, parts);
       const file = await parts.database.transaction(async (tx) => {
-        const held = await store.findFile(tx, known.workspaceId, known.id, true);
-        if (held === undefined) throw notFound();
+        const held = orNotFound(await store.findFile(tx, known.workspaceId, known.id, true), FILE);
         await store.deleteFile(tx, held.id);
         await parts.blobs.drop(tx, held.blobId);
         const before = fileReply(held, 'svc', parts.namespace);
@@ -273,12 +273,7 @@ async function existing(exchange: Exchange<Caller>, parts: FileParts): Promise<s
   const workspaceId = await workspaceOf(exchange, parts);
   const id = storedId(exchange.params['file_id'] ?? '');
   const file = id === undefined ? undefined : await store.findFile(parts.database, workspaceId, id);
-  if (file === undefined) throw notFound();
-  return file;
-}
-
-function notFound(): GatewayError {
-  return new GatewayError('not_found', 'there is no file with this id in the workspace');
+  return orNotFound(file, FILE);
 }
 
 function workspaceFull({ workspaceBytes }: FileLimits): GatewayError {

@@ -2,10 +2,10 @@
 import { type Caller, chosenWorkspace, GUARDRAILS_TOPIC, hasWorkspace, WORKSPACES_TOPIC } from '../access/index.ts';
 import { authorOf, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError, notFound } from '../base/errors.ts';
 import { isUuid, uuidv7 } from '../base/ids.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
-import { idOf, ok, pageOf } from '../http/contract.ts';
+import { idOf, listReply, ok, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
@@ -69,7 +69,7 @@ function listGuardrails(parts: GuardrailParts): Operation<Caller> {
       const workspaceId = await chosenWorkspace(database, organizationId, query.workspace_id?.toLowerCase());
       const page = pageOf(query);
       const { guardrails, total } = await store.listGuardrails(database, organizationId, workspaceId, page);
-      exchange.reply(200, { data: guardrails.map(guardrailReply), total_count: total });
+      exchange.reply(200, listReply(guardrails.map(guardrailReply), total));
     },
   };
 }
@@ -251,7 +251,7 @@ export async function existingGuardrail(
   const workspaces = await store.workspacesOf(db, organizationId);
   const workspace = workspaces.find((one) => defaultGuardrailId(one.id) === id);
   const isThere = workspace !== undefined && (!hold || (await hasWorkspace(db, organizationId, workspace.id, true)));
-  if (!isThere) throw new GatewayError('not_found', 'There is no guardrail with this id.');
+  if (!isThere) throw notFound('guardrail with this id');
   return {
     ...UNSET,
     id,

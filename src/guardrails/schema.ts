@@ -1,6 +1,6 @@
 /** Wire schemas of guardrails; validation, static types and the OpenAPI document derive from them. */
 import { type Static, Type } from 'typebox';
-import { closed, nullable, pageMembers } from '../http/contract.ts';
+import { closed, listOf, nullable, pageMembers } from '../http/contract.ts';
 import { VENDORS } from './vendors.ts';
 
 export { DeletedEnvelope } from '../http/contract.ts';
@@ -176,10 +176,7 @@ const GuardrailSchema = Type.Object(
 );
 
 export const GuardrailEnvelope = Type.Object({ data: GuardrailSchema }, { $id: 'GuardrailEnvelope' });
-export const GuardrailListEnvelope = Type.Object(
-  { data: Type.Array(GuardrailSchema), total_count: Type.Integer() },
-  { $id: 'GuardrailList' },
-);
+export const GuardrailListEnvelope = listOf(GuardrailSchema);
 
 export const KeyHashesSchema = Type.Object(
   { key_hashes: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: MAX_ASSIGNED }) },
@@ -211,14 +208,8 @@ const MemberAssignment = Type.Object(
   { ...assignment, user_id: Type.String(), organization_id: Type.String() },
   { $id: 'MemberAssignment' },
 );
-export const KeyAssignmentsEnvelope = Type.Object(
-  { data: Type.Array(KeyAssignment), total_count: Type.Integer() },
-  { $id: 'KeyAssignmentList' },
-);
-export const MemberAssignmentsEnvelope = Type.Object(
-  { data: Type.Array(MemberAssignment), total_count: Type.Integer() },
-  { $id: 'MemberAssignmentList' },
-);
+export const KeyAssignmentsEnvelope = listOf(KeyAssignment);
+export const MemberAssignmentsEnvelope = listOf(MemberAssignment);
 
 /** `guardrail.ts` reads the per-vendor members by name. */
 export type GuardrailBody = Omit<Static<typeof UpdateGuardrailSchema>, 'name'> & { name?: string } & {

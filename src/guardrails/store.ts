@@ -1,4 +1,5 @@
 /** The SQL of guardrails. Callers open the transactions and supply ids and times. */
+import type { Page } from '../http/contract.ts';
 import type { Queryable } from '../storage/database.ts';
 import { type GuardrailSettings, type Rules, rulesOf } from './settings.ts';
 
@@ -9,11 +10,6 @@ export interface StoredGuardrail extends GuardrailSettings {
   readonly revision: string;
   readonly createdAt: Date;
   readonly updatedAt: Date | null;
-}
-
-export interface Page {
-  offset: number;
-  limit: number;
 }
 
 interface GuardrailRow extends Omit<StoredGuardrail, 'rules'> {

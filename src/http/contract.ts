@@ -18,10 +18,28 @@ export const pageMembers = {
 /** The query of a list without other parameters. */
 export const PageQuery = Type.Object(pageMembers, closed);
 
+export interface Page {
+  offset: number;
+  limit: number;
+}
+
 /** The page that a query with `pageMembers` asks for; by default the first. */
-export function pageOf(query: { offset?: number; limit?: number }): { offset: number; limit: number } {
+export function pageOf(query: Partial<Page>): Page {
   const { offset = 0, limit = PAGE_SIZE } = query;
   return { offset, limit };
+}
+
+/** The reply of a list operation, for a schema with a name. */
+export function listOf<T extends TSchema>(schema: T) {
+  return Type.Object(
+    { data: Type.Array(schema), total_count: Type.Integer({ description: 'Over all pages' }) },
+    { $id: `${(schema as { $id?: string }).$id}List` },
+  );
+}
+
+/** One page of a list, and the number of items over all pages. */
+export function listReply<T>(data: T[], total: number): { data: T[]; total_count: number } {
+  return { data, total_count: total };
 }
 
 /** The reply of an operation that deletes. */

@@ -1,6 +1,6 @@
 /** Wire schemas of groups, group mappings and sync jobs. */
 import { type Static, Type } from 'typebox';
-import { closed, nullable } from '../http/contract.ts';
+import { closed, listOf, nullable } from '../http/contract.ts';
 
 export { DeletedEnvelope } from '../http/contract.ts';
 
@@ -74,12 +74,6 @@ const ScimSyncJobSchema = Type.Object(
   },
   { $id: 'ScimSyncJob' },
 );
-
-const listOf = <T extends Type.TSchema>(schema: T) =>
-  Type.Object(
-    { data: Type.Array(schema), total_count: Type.Integer({ description: 'Over all pages' }) },
-    { $id: `${(schema as { $id?: string }).$id}List` },
-  );
 
 export const GroupListEnvelope = listOf(ScimGroupSchema);
 export const MappingListEnvelope = listOf(ScimGroupMappingSchema);

@@ -9,7 +9,8 @@ import type { Exchange, Operation } from '../http/operation.ts';
 import { type Interval, limitFromUsd } from '../spend/index.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import { BY_WIDTH, budgetReply, checkDecreasing } from './budget.ts';
-import { existing, type WorkspaceOperationParts } from './operations.ts';
+import { existingWorkspace } from './lookup.ts';
+import type { WorkspaceOperationParts } from './operations.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
 
@@ -30,7 +31,7 @@ function listBudgets(parts: Parts): Operation<Caller> {
     params: schema.BudgetsParams,
     replies: ok('At most one budget per interval', schema.BudgetListEnvelope),
     async handle(exchange) {
-      const workspace = await existing(parts.database, exchange.caller.organizationId, referenceOf(exchange));
+      const workspace = await existingWorkspace(parts.database, exchange.caller.organizationId, referenceOf(exchange));
       const budgets = await store.budgetsOfWorkspace(parts.database, workspace.id);
       budgets.sort((a, b) => BY_WIDTH.indexOf(a.interval) - BY_WIDTH.indexOf(b.interval));
       exchange.reply(200, {
@@ -52,7 +53,7 @@ function getBudget(parts: Parts): Operation<Caller> {
     params: schema.BudgetParams,
     replies: ok('The budget', schema.BudgetEnvelope),
     async handle(exchange) {
-      const workspace = await existing(parts.database, exchange.caller.organizationId, referenceOf(exchange));
+      const workspace = await existingWorkspace(parts.database, exchange.caller.organizationId, referenceOf(exchange));
       const interval = intervalOf(exchange);
       const budget = ofInterval(await store.budgetsOfWorkspace(parts.database, workspace.id), interval);
       if (budget === undefined) throw new GatewayError('not_found', `The workspace has no ${interval} budget.`);
@@ -77,7 +78,7 @@ function putBudget(parts: Parts): Operation<Caller> {
       const interval = intervalOf(exchange);
       const limitNano = limitFromUsd('limit_usd', body.limit_usd);
       const { budget, countsAnew, includeByok } = await changeEverywhere(parts, async (tx, announce) => {
-        const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
+        const workspace = await existingWorkspace(tx, exchange.caller.organizationId, referenceOf(exchange), true);
         const before = await store.budgetsOfWorkspace(tx, workspace.id);
         checkDecreasing(interval, limitNano, before);
         const updatedAt = new Date(parts.clock.now());
@@ -116,7 +117,7 @@ function deleteBudget(parts: Parts): Operation<Caller> {
     replies: ok('The budget does not exist any more', schema.DeletedEnvelope),
     async handle(exchange) {
       await changeEverywhere(parts, async (tx, announce) => {
-        const workspace = await existing(tx, exchange.caller.organizationId, referenceOf(exchange), true);
+        const workspace = await existingWorkspace(tx, exchange.caller.organizationId, referenceOf(exchange), true);
         const interval = intervalOf(exchange);
         const budget = ofInterval(await store.budgetsOfWorkspace(tx, workspace.id), interval);
         if (budget === undefined) return;

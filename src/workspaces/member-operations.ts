@@ -4,12 +4,13 @@ import { authorOf, recordChange } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
-import { ok, PageQuery, pageOf } from '../http/contract.ts';
+import { listReply, ok, PageQuery, pageOf } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
 import { impliedMembershipId } from './derived-id.ts';
+import { existingWorkspace } from './lookup.ts';
 import * as store from './members.sql.ts';
-import { existing, type WorkspaceOperationParts } from './operations.ts';
+import type { WorkspaceOperationParts } from './operations.ts';
 import * as schema from './schema.ts';
 import { workspaceResource } from './workspace.ts';
 
@@ -31,12 +32,9 @@ function listMembers(parts: Parts): Operation<Caller> {
     query: PageQuery,
     replies: ok('One page', schema.MemberListEnvelope),
     async handle(exchange) {
-      const workspace = await existing(parts.database, exchange.caller.organizationId, exchange.params['id']!);
+      const workspace = await existingWorkspace(parts.database, exchange.caller.organizationId, exchange.params['id']!);
       const members = await store.listMembers(parts.database, workspace, pageOf(exchange.query));
-      exchange.reply(200, {
-        data: members.map(memberReply),
-        total_count: await store.countMembers(parts.database, workspace),
-      });
+      exchange.reply(200, listReply(members.map(memberReply), await store.countMembers(parts.database, workspace)));
     },
   };
 }
@@ -56,7 +54,7 @@ function addMembers(parts: Parts): Operation<Caller> {
       const { organizationId } = exchange.caller;
       const userIds = userIdsOf(exchange);
       const members = await parts.database.transaction(async (tx) => {
-        const workspace = await existing(tx, organizationId, exchange.params['id']!, true);
+        const workspace = await existingWorkspace(tx, organizationId, exchange.params['id']!, true);
         await checkBelong(tx, organizationId, userIds);
         const now = parts.clock.now();
         const wanted = userIds.map((userId) => ({ id: uuidv7(now), userId }));
@@ -91,7 +89,7 @@ function removeMembers(parts: Parts): Operation<Caller> {
       const { organizationId } = exchange.caller;
       const userIds = userIdsOf(exchange);
       const removed = await parts.database.transaction(async (tx) => {
-        const workspace = await existing(tx, organizationId, exchange.params['id']!, true);
+        const workspace = await existingWorkspace(tx, organizationId, exchange.params['id']!, true);
         if (workspace.isDefault) {
           throw new GatewayError(
             'invalid_request',

@@ -1,6 +1,7 @@
 /** The SQL of memberships in workspaces. */
+import type { Page } from '../http/contract.ts';
 import type { Queryable } from '../storage/database.ts';
-import type { Slice, StoredWorkspace } from './store.ts';
+import type { StoredWorkspace } from './store.ts';
 
 export interface StoredMember {
   /** null for the implied membership in the default workspace. */
@@ -35,7 +36,7 @@ type WorkspaceRef = Pick<StoredWorkspace, 'id' | 'organizationId' | 'isDefault'>
 const selectMembers = ({ isDefault }: WorkspaceRef) => (isDefault ? SELECT_MEMBERS.implied : SELECT_MEMBERS.own);
 
 /** In the order in which they joined. */
-export function listMembers(db: Queryable, workspace: WorkspaceRef, { offset, limit }: Slice): Promise<StoredMember[]> {
+export function listMembers(db: Queryable, workspace: WorkspaceRef, { offset, limit }: Page): Promise<StoredMember[]> {
   const sql = `select * from (${selectMembers(workspace)}) listed order by "createdAt", "userId" offset $3 limit $4`;
   return db.query<StoredMember>(sql, [workspace.organizationId, workspace.id, offset, limit]);
 }

@@ -5,16 +5,17 @@ import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
-import { ok, PageQuery, pageOf } from '../http/contract.ts';
+import { listReply, ok, PageQuery, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { budgetOperations } from './budget-operations.ts';
+import { existingWorkspace } from './lookup.ts';
 import { memberOperations } from './member-operations.ts';
 import { insertMembers, membersOfOrganization } from './members.sql.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
-import { changedSettings, newSettings, readReference, workspaceReply, workspaceResource } from './workspace.ts';
+import { changedSettings, newSettings, workspaceReply, workspaceResource } from './workspace.ts';
 
 export interface WorkspaceOperationParts {
   database: Database;
@@ -60,12 +61,9 @@ function listWorkspaces(parts: WorkspaceOperationParts): Operation<Caller> {
     replies: ok('One page', schema.WorkspaceListEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
-      const slice = pageOf(exchange.query);
-      const workspaces = await store.listWorkspaces(parts.database, organizationId, slice);
-      exchange.reply(200, {
-        data: workspaces.map((workspace) => workspaceReply(workspace, parts.toolName)),
-        total_count: await store.countWorkspaces(parts.database, organizationId),
-      });
+      const workspaces = await store.listWorkspaces(parts.database, organizationId, pageOf(exchange.query));
+      const data = workspaces.map((workspace) => workspaceReply(workspace, parts.toolName));
+      exchange.reply(200, listReply(data, await store.countWorkspaces(parts.database, organizationId)));
     },
   };
 }
@@ -91,7 +89,7 @@ function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
         const createdAt = new Date(parts.clock.now());
         const id = uuidv7(createdAt.getTime());
         await store.insertWorkspace(tx, { id, organizationId, settings, createdAt, createdBy: userId });
-        const made = await existing(tx, organizationId, id);
+        const made = await existingWorkspace(tx, organizationId, id);
         if (userId !== null && (await membersOfOrganization(tx, organizationId, [userId])).has(userId)) {
           await insertMembers(tx, made, [{ id: uuidv7(createdAt.getTime()), userId }], createdAt);
         }
@@ -119,7 +117,7 @@ function getWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     params: schema.WorkspaceParams,
     replies: ok('The workspace', schema.WorkspaceEnvelope),
     async handle(exchange) {
-      const workspace = await existing(parts.database, exchange.caller.organizationId, exchange.params['id']!);
+      const workspace = await existingWorkspace(parts.database, exchange.caller.organizationId, exchange.params['id']!);
       exchange.reply(200, { data: workspaceReply(workspace, parts.toolName) });
     },
   };
@@ -147,11 +145,11 @@ function updateWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
       const workspace = await changeEverywhere(parts, async (tx, announce) => {
         // Always lock the organization before the workspace, so that concurrent changes do not deadlock.
         if (body.slug !== undefined) await store.lockOrganization(tx, organizationId);
-        const before = await existing(tx, organizationId, exchange.params['id']!, true);
+        const before = await existingWorkspace(tx, organizationId, exchange.params['id']!, true);
         const settings = changedSettings(before.settings, body, parts.knowsModel);
         if (settings.slug !== before.settings.slug) await takeSlug(tx, organizationId, settings.slug);
         await store.updateWorkspace(tx, before.id, settings, new Date(parts.clock.now()));
-        const changed = await existing(tx, organizationId, before.id);
+        const changed = await existingWorkspace(tx, organizationId, before.id);
         await recordChange(tx, authorOf(exchange), {
           action: 'workspace.updated',
           ...workspaceResource(changed),
@@ -182,7 +180,7 @@ function deleteWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
       const confirmed = exchange.query['confirm_default_workspace_deletion'] === true;
       await changeEverywhere(parts, async (tx, announce) => {
         await store.lockOrganization(tx, organizationId);
-        const workspace = await existing(tx, organizationId, exchange.params['id']!, true);
+        const workspace = await existingWorkspace(tx, organizationId, exchange.params['id']!, true);
         const now = new Date(parts.clock.now());
         await checkMayEnd(tx, workspace, confirmed, now);
         for (const end of parts.ended) await end(tx, workspace.id);
@@ -225,16 +223,4 @@ async function takeSlug(tx: Queryable, organizationId: string, slug: string): Pr
   if (await store.isSlugTaken(tx, organizationId, slug)) {
     throw invalidField('slug', `is already used by another workspace: ${slug}`);
   }
-}
-
-/** @param hold locks the workspace until the transaction ends */
-export async function existing(
-  db: Queryable,
-  organizationId: string,
-  reference: string,
-  hold = false,
-): Promise<store.StoredWorkspace> {
-  const workspace = await store.findWorkspace(db, organizationId, readReference(reference), hold);
-  if (workspace === undefined) throw new GatewayError('not_found', 'There is no workspace with this id or slug.');
-  return workspace;
 }

@@ -1,7 +1,7 @@
 /** Wire schemas of workspaces, their members and their budgets. */
 import { type Static, Type } from 'typebox';
 import { PROMPT_CACHING_MODES } from '../base/config.ts';
-import { closed, nullable } from '../http/contract.ts';
+import { closed, listOf, nullable } from '../http/contract.ts';
 import { RateLimitsSchema } from '../rate-limits/index.ts';
 import { INTERVALS } from '../spend/index.ts';
 
@@ -106,13 +106,7 @@ const WorkspaceSchema = Type.Object(
 );
 
 export const WorkspaceEnvelope = Type.Object({ data: WorkspaceSchema }, { $id: 'WorkspaceEnvelope' });
-export const WorkspaceListEnvelope = Type.Object(
-  {
-    data: Type.Array(WorkspaceSchema),
-    total_count: Type.Integer({ description: 'Over all pages' }),
-  },
-  { $id: 'WorkspaceList' },
-);
+export const WorkspaceListEnvelope = listOf(WorkspaceSchema);
 
 export const UserIdsSchema = Type.Object(
   { user_ids: Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { minItems: 1, maxItems: 100 }) },
@@ -130,10 +124,7 @@ export const MemberSchema = Type.Object(
   { $id: 'WorkspaceMember' },
 );
 
-export const MemberListEnvelope = Type.Object(
-  { data: Type.Array(MemberSchema), total_count: Type.Integer() },
-  { $id: 'WorkspaceMemberList' },
-);
+export const MemberListEnvelope = listOf(MemberSchema);
 export const AddedMembersEnvelope = Type.Object(
   { added_count: Type.Integer(), data: Type.Array(MemberSchema) },
   { $id: 'AddedWorkspaceMembers' },

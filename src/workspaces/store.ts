@@ -1,5 +1,6 @@
 /** The SQL of workspaces. Callers open the transactions and supply ids and times. */
 import type { PromptCachingMode } from '../base/config.ts';
+import type { Page } from '../http/contract.ts';
 import type { RateLimits } from '../rate-limits/index.ts';
 import type { Interval } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
@@ -43,11 +44,6 @@ export interface NewWorkspace {
   createdBy: string | null;
 }
 
-export interface Slice {
-  offset: number;
-  limit: number;
-}
-
 interface WorkspaceRow extends Omit<WorkspaceSettings, 'ioLoggingKeyNumbers'> {
   id: string;
   organizationId: string;
@@ -75,9 +71,9 @@ const SELECT_WORKSPACES = `
    where w.deleted_at is null and w.organization_id = $1`;
 
 /** Oldest first. */
-export async function listWorkspaces(db: Queryable, organizationId: string, slice: Slice): Promise<StoredWorkspace[]> {
+export async function listWorkspaces(db: Queryable, organizationId: string, page: Page): Promise<StoredWorkspace[]> {
   const sql = `${SELECT_WORKSPACES} order by w.created_at, w.id offset $2 limit $3`;
-  const rows = await db.query<WorkspaceRow>(sql, [organizationId, slice.offset, slice.limit]);
+  const rows = await db.query<WorkspaceRow>(sql, [organizationId, page.offset, page.limit]);
   return rows.map(stored);
 }
 

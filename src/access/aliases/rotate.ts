@@ -3,7 +3,7 @@
  * be used to escape any of them. The previous secret keeps working for a limited time, or until it is deleted.
  */
 import { authorOf, recordChange } from '../../audit/index.ts';
-import { GatewayError } from '../../base/errors.ts';
+import { GatewayError, notFound } from '../../base/errors.ts';
 import { MANAGEMENT } from '../../http/access-rule.ts';
 import type { Operation } from '../../http/operation.ts';
 import { changeEverywhere } from '../../storage/change-everywhere.ts';
@@ -19,6 +19,7 @@ import { insertAlias, predecessor, replaceSecret } from './store.ts';
 
 /** Longest time for which both secrets work: 30 days. */
 const LONGEST_OVERLAP_SECONDS = 2_592_000;
+const NO_KEY = 'inference key with this hash';
 
 export function rotateKey(parts: OperationParts): Operation<Caller> {
   return {
@@ -68,21 +69,17 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
 
 /** Throws GatewayError 404 for an unknown hash, and 409 for a key that is disabled, expired or already rotated. */
 async function rotatable(tx: Queryable, organizationId: string, hash: string, now: Date): Promise<StoredKey> {
-  if (!isHash(hash)) throw notFound();
+  if (!isHash(hash)) throw notFound(NO_KEY);
   await lockKey(tx, organizationId, hash);
   const key = await inferenceKey(tx, organizationId, hash);
   if (key === undefined) {
     const alias = await predecessor(tx, organizationId, hash);
-    if (alias === undefined) throw notFound();
+    if (alias === undefined) throw notFound(NO_KEY);
     throw conflict(`The key was already rotated; its hash is now ${alias.keyHash}.`);
   }
   if (key.disabled) throw conflict('The key is disabled.');
   if (key.caller.expiresAt !== null && key.caller.expiresAt <= now.getTime()) throw conflict('The key has expired.');
   return key;
-}
-
-function notFound(): GatewayError {
-  return new GatewayError('not_found', 'There is no inference key with this hash.');
 }
 
 function conflict(message: string): GatewayError {

@@ -1,7 +1,7 @@
 /** GET /organization/members. */
 import { type Static, Type } from 'typebox';
 import { MANAGEMENT } from '../../http/access-rule.ts';
-import { nullable, ok, PageQuery, pageOf } from '../../http/contract.ts';
+import { listOf, listReply, nullable, ok, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Database } from '../../storage/database.ts';
 import type { Caller } from '../caller.ts';
@@ -18,13 +18,7 @@ const MemberSchema = Type.Object(
   { $id: 'OrganizationMember' },
 );
 
-const MembersEnvelope = Type.Object(
-  {
-    data: Type.Array(MemberSchema),
-    total_count: Type.Integer({ description: 'Over all pages' }),
-  },
-  { $id: 'OrganizationMemberList' },
-);
+const MembersEnvelope = listOf(MemberSchema);
 
 export function memberOperations(parts: { database: Database }): Operation<Caller>[] {
   return [
@@ -45,7 +39,7 @@ export function memberOperations(parts: { database: Database }): Operation<Calle
           listMembers(database, organizationId, offset, limit),
           countMembers(database, organizationId),
         ]);
-        exchange.reply(200, { data: members.map(memberReply), total_count: count });
+        exchange.reply(200, listReply(members.map(memberReply), count));
       },
     },
   ];

@@ -4,14 +4,14 @@ import { authorOf, recordChange } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import { MANAGEMENT } from '../../http/access-rule.ts';
-import { idOf, ok, PageQuery, pageOf } from '../../http/contract.ts';
+import { idOf, listReply, ok, type Page, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { guardrailResource } from '../guardrail.ts';
 import { existingGuardrail, type GuardrailParts } from '../operations.ts';
 import * as schema from '../schema.ts';
-import type { Page, StoredGuardrail } from '../store.ts';
+import type { StoredGuardrail } from '../store.ts';
 import * as store from './store.ts';
 
 const TAG = 'Guardrails';
@@ -51,7 +51,7 @@ const keyPage: Listed = {
       key_name: one.keyName,
       key_label: one.keyLabel,
     }));
-    return { data, total_count: total };
+    return listReply(data, total);
   },
 };
 
@@ -65,7 +65,7 @@ const memberPage: Listed = {
       user_id: one.userId,
       organization_id: one.organizationId,
     }));
-    return { data, total_count: total };
+    return listReply(data, total);
   },
 };
 

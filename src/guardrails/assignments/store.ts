@@ -1,6 +1,7 @@
 /** The SQL of assignments. Callers open the transactions and have checked that the guardrail exists. */
+import type { Page } from '../../http/contract.ts';
 import type { Queryable } from '../../storage/database.ts';
-import { count, type Page } from '../store.ts';
+import { count } from '../store.ts';
 
 export interface KeyAssignment {
   id: string;

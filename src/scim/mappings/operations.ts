@@ -2,10 +2,10 @@
 import { type Caller, hasWorkspace } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
-import { GatewayError } from '../../base/errors.ts';
+import { GatewayError, orNotFound } from '../../base/errors.ts';
 import { isUuid, uuidv7 } from '../../base/ids.ts';
 import { MANAGEMENT } from '../../http/access-rule.ts';
-import { ok, PageQuery, pageOf } from '../../http/contract.ts';
+import { listReply, ok, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Database, Queryable } from '../../storage/database.ts';
 import { countGroups, findGroup, listGroups, type StoredGroup } from '../groups/store.ts';
@@ -47,8 +47,8 @@ function listScimGroups(parts: MappingParts): Operation<Caller> {
       const { organizationId } = exchange.caller;
       const question = { condition: undefined, order: undefined, ...pageOf(exchange.query) };
       const groups = await listGroups(parts.database, organizationId, question);
-      const total_count = await countGroups(parts.database, organizationId, undefined);
-      exchange.reply(200, { data: groups.map(groupReply), total_count });
+      const total = await countGroups(parts.database, organizationId, undefined);
+      exchange.reply(200, listReply(groups.map(groupReply), total));
     },
   };
 }
@@ -65,8 +65,8 @@ function listMappings(parts: MappingParts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const mappings = await store.listMappings(parts.database, organizationId, pageOf(exchange.query));
-      const total_count = await store.countMappings(parts.database, organizationId);
-      exchange.reply(200, { data: mappings.map(mappingReply), total_count });
+      const total = await store.countMappings(parts.database, organizationId);
+      exchange.reply(200, listReply(mappings.map(mappingReply), total));
     },
   };
 }
@@ -204,8 +204,7 @@ export async function endMappings(tx: Queryable, workspaceId: string): Promise<v
 
 async function existing(db: Queryable, organizationId: string, id: string): Promise<store.StoredMapping> {
   const mapping = isUuid(id) ? await store.findMapping(db, organizationId, id) : undefined;
-  if (!mapping) throw missing('There is no group mapping with this id.');
-  return mapping;
+  return orNotFound(mapping, 'group mapping with this id');
 }
 
 function missing(message: string): GatewayError {

@@ -1,4 +1,5 @@
 /** The SQL of group mappings and of the memberships that they grant. Writers hold the organization's lock. */
+import type { Page } from '../../http/contract.ts';
 import type { Queryable } from '../../storage/database.ts';
 
 export type Role = 'admin' | 'member';
@@ -13,18 +14,13 @@ export interface StoredMapping {
   updatedAt: Date;
 }
 
-export interface Slice {
-  offset: number;
-  limit: number;
-}
-
 const SELECT_MAPPINGS = `
   select id, organization_id as "organizationId", scim_group_id as "groupId", workspace_id as "workspaceId", role,
          created_at as "createdAt", updated_at as "updatedAt"
     from scim_group_mappings where organization_id = $1`;
 
 /** Oldest first. */
-export function listMappings(db: Queryable, organizationId: string, { offset, limit }: Slice) {
+export function listMappings(db: Queryable, organizationId: string, { offset, limit }: Page) {
   const sql = `${SELECT_MAPPINGS} order by created_at, id offset $2 limit $3`;
   return db.query<StoredMapping>(sql, [organizationId, offset, limit]);
 }

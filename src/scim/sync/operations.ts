@@ -1,7 +1,7 @@
 /** `/scim/sync-jobs`. */
 import type { Caller } from '../../access/index.ts';
 import { authorOf, recordChange } from '../../audit/index.ts';
-import { GatewayError } from '../../base/errors.ts';
+import { GatewayError, orNotFound } from '../../base/errors.ts';
 import { isUuid, uuidv7 } from '../../base/ids.ts';
 import { MANAGEMENT } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
@@ -70,8 +70,7 @@ function getSyncJob(parts: ProvisioningParts): Operation<Caller> {
     async handle(exchange) {
       const id = exchange.params['id']!;
       const job = isUuid(id) ? await store.findJob(parts.database, exchange.caller.organizationId, id) : undefined;
-      if (!job) throw new GatewayError('not_found', 'There is no sync job with this id.');
-      exchange.reply(200, { data: jobReply(job) });
+      exchange.reply(200, { data: jobReply(orNotFound(job, 'sync job with this id')) });
     },
   };
 }
