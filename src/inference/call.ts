@@ -10,13 +10,14 @@ import type { WholeBody } from '../formats/single/index.ts';
 import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
 import { type Metered, withLosses } from './accounting/meter.ts';
 import { costOf, failureFields, keepSession, observe, responseOf } from './accounting/observe.ts';
-import { type Ending, rowOf, withHits } from './accounting/record.ts';
+import { type Ending, rowOf } from './accounting/record.ts';
 import { settleTokens } from './admission/rate-limits.ts';
 import { AnswerStream } from './answer/answer-stream.ts';
 import { answerError, asGatewayError, faultOf, shuttingDown, unservedStamp } from './answer/error-response.ts';
 import { type Ended, tellEnded } from './answer/listener.ts';
 import { routingMetadata } from './answer/metadata.ts';
 import { headersOf } from './answer/response-headers.ts';
+import type { RequestContext } from './context.ts';
 import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest } from './request.ts';
 import type { Route } from './routing/index.ts';
@@ -30,6 +31,7 @@ import { clientError, type FailedAttempt, failedAt, verdictOf } from './turns/ve
 type Outcome = Pick<Ending, 'status' | 'error' | 'cancelled' | 'metered'>;
 
 export class Call implements AttemptOwner, Interruptible {
+  readonly #context: RequestContext;
   readonly #request: AcceptedRequest;
   readonly #task: Task;
   readonly #route: Route;
@@ -51,13 +53,15 @@ export class Call implements AttemptOwner, Interruptible {
   #lastCost: Metered | null = null;
   #ended: Ended | undefined;
 
-  constructor(request: AcceptedRequest, task: Task, route: Route, parts: InferenceParts) {
+  constructor(context: RequestContext, task: Task, route: Route, parts: InferenceParts) {
+    const { request } = context;
+    this.#context = context;
     this.#request = request;
     this.#task = task;
     this.#route = route;
     this.#parts = parts;
-    this.#stream = new AnswerStream(request, parts);
-    this.#dispatcher = new Dispatcher(request, task, route, parts);
+    this.#stream = new AnswerStream(context, parts);
+    this.#dispatcher = new Dispatcher(context, task, route, parts);
     this.#race = new Hedge({
       clock: parts.clock,
       hedgeAfterMs: request.facts.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
@@ -75,9 +79,9 @@ export class Call implements AttemptOwner, Interruptible {
 
   /** Resolves once the client has its answer or has disconnected, and the row is settled. Rejects if sending threw. */
   async run(): Promise<void> {
-    const { sink, facts } = this.#request;
+    const { sink } = this.#context;
     sink.onClose(() => this.#abandoned());
-    if (facts.stream) {
+    if (this.#request.facts.stream) {
       sink.onDrain(() => this.#current?.attempt.resume());
       this.#stream.keepAlive();
     }
@@ -129,7 +133,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#race.won(attempt);
     if (this.#firstOutputAt === null) {
       this.#firstOutputAt = this.#parts.clock.monotonic();
-      this.#request.debug?.happened('first_token_received');
+      this.#context.debug?.happened('first_token_received');
       this.#current!.recovered();
       // The first text goes out at once, since clients feel the time to first token. Later text is sent once per turn.
       this.#show(attempt);
@@ -154,11 +158,11 @@ export class Call implements AttemptOwner, Interruptible {
   }
 
   attemptCompleted(attempt: Attempt): void {
-    const request = this.#request;
+    const context = this.#context;
     const dispatched = this.#race.of(attempt);
     if (
       attempt.unseenRefusal &&
-      request.facts.fallbackOnRefusal &&
+      this.#request.facts.fallbackOnRefusal &&
       this.#dispatcher.hasOtherModel(dispatched.candidate.rank)
     ) {
       this.attemptFailed(attempt, { kind: 'content_filter', status: 200, message: 'the model refused' }, true);
@@ -174,8 +178,8 @@ export class Call implements AttemptOwner, Interruptible {
     let answer: WholeBody;
     try {
       // A debug stream shows events in order with their times, also for an answer that arrived in one piece.
-      if (request.debug && !whole) {
-        if (attempt.visible && this.#firstOutputAt === null) request.debug.happened('first_token_received', endedAt);
+      if (context.debug && !whole) {
+        if (attempt.visible && this.#firstOutputAt === null) context.debug.happened('first_token_received', endedAt);
         shown = attempt.take();
       }
       answer = whole ? whole.write(dispatched.stamp, closing) : attempt.take() + attempt.writer!.end(closing);
@@ -185,8 +189,8 @@ export class Call implements AttemptOwner, Interruptible {
     }
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt, () => {
       if (whole) {
-        for (const listener of request.listeners ?? []) listener.wrote?.(answer);
-        request.sink.reply(200, headersOf(request), answer);
+        for (const listener of context.listeners ?? []) listener.wrote?.(answer);
+        context.sink.reply(200, headersOf(context), answer);
       } else this.#stream.complete(shown, answer as string, dispatched.stamp, endedAt);
     });
   }
@@ -197,7 +201,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#responses.push(responseOf(dispatched, attempt.status, this.#parts));
     observe(dispatched, 'answered', this.#firstOutputAt, this.#parts, this.#task.answersWhole);
     this.#parts.attempted?.(dispatched.candidate.endpoint, 'answered');
-    this.#request.hits = withHits(this.#request.hits, attempt.hits);
+    this.#context.addHits(attempt.hits);
   }
 
   /** A filter blocked the answer. The upstream has done its work and is paid even so. */
@@ -269,13 +273,13 @@ export class Call implements AttemptOwner, Interruptible {
       undefined,
       () => {
         if (this.#stream.opened) this.#tellInBand(error);
-        else answerError(this.#request, this.#task, error, this.#metadata());
+        else answerError(this.#context, error, this.#metadata());
       },
     );
   }
 
   #tellInBand(error: GatewayError): void {
-    const { sink } = this.#request;
+    const { sink } = this.#context;
     if (sink.closed) return;
     const stamp = this.#current?.stamp ?? unservedStamp(this.#request);
     const metadata = this.#metadata();
@@ -308,7 +312,7 @@ export class Call implements AttemptOwner, Interruptible {
     if (this.#generation === undefined || current === undefined) {
       this.#close();
       if (this.#stream.opened) this.#tellInBand(error);
-      else answerError(this.#request, this.#task, error, undefined);
+      else answerError(this.#context, error, undefined);
       this.#release();
       return;
     }
@@ -346,7 +350,7 @@ export class Call implements AttemptOwner, Interruptible {
     const current = this.#current;
     current?.ended(true);
     const startedAt = current?.startedAt ?? 0;
-    const row = rowOf(this.#request, this.#task.apiType, this.#route, {
+    const row = rowOf(this.#context, this.#task.apiType, this.#route, {
       ...outcome,
       candidate: current?.candidate,
       attempt,
@@ -355,18 +359,18 @@ export class Call implements AttemptOwner, Interruptible {
       generationMs: this.#parts.clock.monotonic() - startedAt,
     });
     this.#ended = { row, said: attempt?.transcript, error: outcome.error };
-    settleTokens(this.#request, row);
+    settleTokens(this.#context, row);
     if (this.#request.facts.thread !== undefined && current && !outcome.error && !outcome.cancelled) {
       this.#parts.threads.keep(row, current.credential.id);
     }
-    this.#request.sink.entered?.(row);
+    this.#context.sink.entered?.(row);
     this.#generation!.settle(row, () => this.#release(faultOf(tell)));
   }
 
   /** The request is over: resolves `run` and notifies the listeners. */
   #release(untold?: unknown): void {
     this.#finished.resolve(untold);
-    const { listeners } = this.#request;
+    const { listeners } = this.#context;
     if (listeners !== undefined && this.#ended !== undefined) tellEnded(listeners, this.#ended, this.#parts.log);
   }
 
@@ -382,7 +386,7 @@ export class Call implements AttemptOwner, Interruptible {
     const hasFailed = attempt !== undefined && attempt === this.#lastFailed;
     return {
       key: this.#parts.metadataKey,
-      value: routingMetadata(this.#request, this.#route, {
+      value: routingMetadata(this.#context, this.#route, {
         candidate: this.#current?.candidate,
         serves: attempt !== undefined && (!hasFailed || attempt.visible),
         attempt: this.#failed.length + (attempt === undefined || hasFailed ? 0 : 1),

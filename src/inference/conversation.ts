@@ -6,16 +6,7 @@
 import type { Pricing } from '../base/config.ts';
 import type { GatewayError } from '../base/errors.ts';
 import { type Endpoint, isNamed } from '../catalog/index.ts';
-import type {
-  AnswerReader,
-  Closing,
-  EncodeTarget,
-  FailureContext,
-  MediumKind,
-  Needs,
-  SpokenFormat,
-  Stamp,
-} from '../formats/conversation/format.ts';
+import type { Closing, EncodeTarget, MediumKind, Needs, SpokenFormat, Stamp } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { MOST_ROUNDS } from '../formats/deferred/index.ts';
 import { spokenFormat } from '../formats/index.ts';
@@ -32,10 +23,11 @@ import {
 } from './admission/cost-bounds.ts';
 import { screenOf } from './admission/guardrails.ts';
 import { Transcript } from './answer/transcript.ts';
+import type { RequestContext } from './context.ts';
 import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
 import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
 import type { InferenceParts } from './parts.ts';
-import type { InferenceRequest } from './request.ts';
+import type { ConversationRequest } from './request.ts';
 import { isOutputFeature, isPricedTier } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
 import { type Encoding, encodingOf } from './tokens/family.ts';
@@ -55,11 +47,10 @@ const MEDIA: readonly MediumKind[] = ['image', 'file', 'audio', 'video'];
 
 export class ConversationTask implements Task {
   readonly apiType = 'completions';
-  readonly format: string;
-  readonly reader: AnswerReader;
   readonly renew: Task['renew'];
   readonly echo: Stamp['echo'];
-  readonly #request: InferenceRequest;
+  readonly #context: RequestContext<ConversationRequest>;
+  readonly #request: ConversationRequest;
   readonly #parts: InferenceParts;
   readonly #translation: Translation;
   readonly promptBytes: number;
@@ -69,7 +60,9 @@ export class ConversationTask implements Task {
   /** The prompt's token count, and the encoding that it was counted with. */
   #counted: { encoding: Encoding; tokens: number } | undefined;
 
-  constructor(request: InferenceRequest, parts: InferenceParts) {
+  constructor(context: RequestContext<ConversationRequest>, parts: InferenceParts) {
+    const { request } = context;
+    this.#context = context;
     this.#request = request;
     this.#parts = parts;
     const { tools } = request.facts.needs ?? {};
@@ -78,8 +71,6 @@ export class ConversationTask implements Task {
     this.#translation = new Translation(request.format, request.document, memory);
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
-    this.format = format.id;
-    this.reader = format;
     this.renew = format.renew;
     this.echo = format.echo && (() => format.echo!(document));
   }
@@ -196,7 +187,7 @@ export class ConversationTask implements Task {
       stream: facts.stream,
       tools: facts.needs?.tools,
       screen: screenOf(this.#request, this.#parts),
-      transcript: this.#request.logged && new Transcript(this.#request.logged),
+      transcript: this.#context.logged && new Transcript(this.#context.logged),
       owner,
       limits: this.#parts.limits,
       framing: endpoint.provider.kind.framing?.(spoken.id),
@@ -218,10 +209,6 @@ export class ConversationTask implements Task {
   #pricingOf(endpoint: Endpoint, model: string): Pricing | undefined {
     if (isNamed(endpoint, model)) return endpoint.pricing ?? undefined;
     return this.#parts.catalog().pricingOfCalled?.(endpoint.provider, model);
-  }
-
-  encodeFailure(error: GatewayError, about: FailureContext): unknown {
-    return this.#request.format.encodeFailure(error, about);
   }
 
   failureEvent(error: GatewayError, stamp: Stamp, closing: Closing): string {
@@ -247,8 +234,8 @@ export class ConversationTask implements Task {
       promptCaching: promptCachingFor(this.#request, endpoint, this.#parts.promptCaching()),
       origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
       user,
-      previousId: this.#request.previousId,
-      comparedId: this.#request.comparedId,
+      previousId: this.#context.previousId,
+      comparedId: this.#context.comparedId,
       betas: betasOf(this.#request.about.headers['anthropic-beta']),
       compileRegex: this.#deferred === undefined ? undefined : (regexCompiler() ?? NO_REGEX),
       dialect: kind.dialect,

@@ -12,7 +12,7 @@ export type { Sink } from './answer/sink.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
-export type { InferenceRequest, RequestAbout, SingleRequest } from './request.ts';
+export type { AcceptedRequest, RequestAbout } from './request.ts';
 export { Credentials, Health, leavesEndpoint, type RoutingPolicy, Sessions } from './routing/index.ts';
 export { Threads } from './routing/threads.ts';
 export { Running } from './running.ts';

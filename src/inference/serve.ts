@@ -1,129 +1,88 @@
 /**
  * One inference request from acceptance to its row: the table of contents. The stages, in order:
  *
- * 1. `admission` counts the request against rate limits and applies the guardrail filters.
- * 2. `routing` ranks the endpoints that may serve it.
- * 3. `cache` serves a repeated request that opted in.
- * 4. `call` tries one endpoint after the other: `dispatch` reserves, journals and sends; the first answer goes out.
- * 5. `accounting` turns its usage into cost and the row.
+ * 1. `admission` counts the request against rate limits, then guardrail filters refuse, redact or flag it.
+ * 2. `answer/log-contents` listens to the answer if its content is logged.
+ * 3. `routing` ranks the endpoints that may serve it.
+ * 4. `cache` replays the answer to an identical request that opted in.
+ * 5. `turns` reserve, send and read; `answer` writes to the client; `accounting` turns usage into cost and the row.
  */
 import type { Caller } from '../access/index.ts';
 import type { Endpoint } from '../catalog/index.ts';
-import type { ServedFormat } from '../formats/conversation/format.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
 import { policyOf } from '../guardrails/index.ts';
-import type { RateLimitHold } from '../rate-limits/index.ts';
-import { metadataOfRefusal, type Reader, withRequestFilters } from './admission/guardrails.ts';
-import { attachRateLimitHold, countRequest } from './admission/rate-limits.ts';
-import { refuseDisabledTools, withDefaultModel } from './admission/workspace-rules.ts';
+import { applyFilters, metadataOfRefusal } from './admission/guardrails.ts';
+import { countRequest } from './admission/rate-limits.ts';
+import { withDefaultModel } from './admission/workspace-rules.ts';
 import { answerError, asGatewayError } from './answer/error-response.ts';
-import { listen } from './answer/log-contents.ts';
+import { logContents } from './answer/log-contents.ts';
+import type { Sink } from './answer/sink.ts';
 import { findCached, wantsCache } from './cache/lookup.ts';
 import { Replay } from './cache/replay.ts';
 import { Call } from './call.ts';
+import { type Admission, RequestContext } from './context.ts';
 import { ConversationTask } from './conversation.ts';
 import type { InferenceParts } from './parts.ts';
-import type { AcceptedRequest, InferenceRequest, SingleRequest } from './request.ts';
+import { type AcceptedRequest, type ConversationRequest, isConversation, type SingleRequest } from './request.ts';
 import { type CallerByok, type Route, route, sessionKey } from './routing/index.ts';
 import { SingleTask } from './single.ts';
 import type { Task } from './task.ts';
 import { Abandoned } from './turns/dispatch.ts';
 
-/** Serves a conversation. Resolves when the row is settled. Never rejects: every error is sent to the client. */
-export function serve(request: InferenceRequest, parts: InferenceParts): Promise<void> {
-  const { format } = request;
-  return behindGuardrails(request, format, readerOf(format), parts, (guarded) => {
-    listen(guarded, format, parts);
-    return run(guarded, new ConversationTask(guarded, parts), parts);
-  });
+/** Serves an accepted request. Resolves when its row is settled. Never rejects: every error is sent to the sink. */
+export function serve(request: AcceptedRequest, sink: Sink, parts: InferenceParts): Promise<void> {
+  return serveInContext(new RequestContext(request, sink, parts.clock), parts);
 }
 
-/** Reads redacted conversations. */
-export function readerOf(format: ServedFormat): Reader {
-  return { texts: format.texts, facts: (document) => format.facts(document.value) };
-}
-
-/** The same for an operation with a single public format: embeddings, rerank, images. */
-export function serveSingle<Request, Answer>(
-  request: SingleRequest<Request, Answer>,
-  parts: InferenceParts,
-): Promise<void> {
-  const { form } = request;
-  return behindGuardrails(request, form, form, parts, (guarded) => {
-    listen(guarded, form, parts);
-    return run(guarded, new SingleTask(guarded, parts), parts);
-  });
-}
-
-/** Applies rate limits and guardrails first: later stages see only admitted, already redacted requests. */
-function behindGuardrails<R extends AcceptedRequest>(
-  request: R,
-  form: Pick<Task, 'encodeFailure'>,
-  reader: Reader,
-  parts: InferenceParts,
-  run: (request: R) => Promise<void>,
-): Promise<void> {
-  const refused = (thrown: unknown): void => refuse(request, form, thrown, parts);
-  const goOn = (hold: RateLimitHold | undefined): Promise<void> => {
-    let admitted: R;
-    try {
-      if (hold !== undefined) attachRateLimitHold(request, hold);
-      admitted = withRequestFilters(request, reader, parts);
-    } catch (thrown) {
-      refused(thrown);
-      return DONE;
-    }
-    const done = run(admitted);
-    // Does nothing if the request's row has settled the hold already.
-    return hold === undefined ? done : done.finally(() => hold.settle(0));
-  };
-  let counted: RateLimitHold | undefined | Promise<RateLimitHold>;
+/** The same for a caller that adds listeners of the answer to the context first. */
+export async function serveInContext(context: RequestContext, parts: InferenceParts): Promise<void> {
   try {
-    counted = countRequest(request.caller, request.startedAt, parts.rateLimits, parts.clock);
-  } catch (thrown) {
-    refused(thrown);
-    return DONE;
-  }
-  return counted instanceof Promise ? counted.then(goOn, refused) : goOn(counted);
-}
-
-const DONE = Promise.resolve();
-
-function refuse(
-  request: AcceptedRequest,
-  form: Pick<Task, 'encodeFailure'>,
-  thrown: unknown,
-  parts: InferenceParts,
-): void {
-  const error = asGatewayError(thrown);
-  if (error.status === 500) parts.log.error('request failed', { generation: request.id, cause: thrown });
-  answerError(request, form, error, metadataOfRefusal(request, thrown, parts.metadataKey));
-}
-
-async function run(request: AcceptedRequest, task: Task, parts: InferenceParts): Promise<void> {
-  try {
-    refuseDisabledTools(request.caller, request.document);
+    const counting = countRequest(context, parts);
+    if (counting !== undefined) await counting;
+    applyFilters(context, parts);
+    logContents(context, parts);
+    const task = taskOf(context, parts);
     const refreshing = parts.refresh?.();
     if (refreshing !== undefined) await refreshing;
-    let route = routeOf(request, task, parts);
-    if (request.facts.comparedId !== undefined) await parts.threads.compare(request);
-    if (request.facts.thread !== undefined) route = await parts.threads.route(route, request);
-    const answer = wantsCache(request, task, parts) ? await findCached(request, task, route, parts) : undefined;
-    const call = answer ? new Replay(request, task, answer, parts) : new Call(request, task, route, parts);
-    const slot = parts.running.add(call);
-    try {
-      await call.run();
-    } finally {
-      parts.running.delete(call, slot);
-    }
+    let route = routeOf(context, task, parts);
+    if (needsThreads(context.request)) route = await parts.threads.route(route, context);
+    const cached = wantsCache(context, task, parts) ? await findCached(context, route, parts) : undefined;
+    await answerWith(cached ? new Replay(context, task, cached, parts) : new Call(context, task, route, parts), parts);
   } catch (thrown) {
-    if (thrown instanceof Abandoned) return;
-    refuse(request, task, thrown, parts);
+    if (!(thrown instanceof Abandoned)) refuse(context, thrown, parts);
+  } finally {
+    // Does nothing if the request's row has settled the hold already.
+    context.rateLimitHold?.settle(0);
   }
+}
+
+function taskOf(context: RequestContext, parts: InferenceParts): Task {
+  return isConversation(context.request)
+    ? new ConversationTask(context as RequestContext<ConversationRequest>, parts)
+    : new SingleTask(context as RequestContext<SingleRequest>, parts);
+}
+
+async function answerWith(call: Call | Replay, { running }: InferenceParts): Promise<void> {
+  const slot = running.add(call);
+  try {
+    await call.run();
+  } finally {
+    running.delete(call, slot);
+  }
+}
+
+function refuse(context: RequestContext, thrown: unknown, parts: InferenceParts): void {
+  const error = asGatewayError(thrown);
+  if (error.status === 500) parts.log.error('request failed', { generation: context.request.id, cause: thrown });
+  answerError(context, error, metadataOfRefusal(context.request, thrown, parts.metadataKey));
+}
+
+function needsThreads({ facts }: AcceptedRequest): boolean {
+  return facts.thread !== undefined || facts.comparedId !== undefined;
 }
 
 /** The endpoints that may serve the request, in order, under all rules of its caller. */
-export function routeOf(request: AcceptedRequest, task: Task, parts: InferenceParts): Route {
+export function routeOf({ request }: Admission, task: Task, parts: InferenceParts): Route {
   const { caller, about, document } = request;
   const facts = withDefaultModel(request.facts, caller, task.apiType);
   const { health, credentials, statistics, sessions, random } = parts;

@@ -6,11 +6,12 @@ import { GatewayError } from '../base/errors.ts';
 import { nanoFromPrice } from '../base/money.ts';
 import { ceilingOf, type Endpoint } from '../catalog/index.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
-import type { Closing, FailureContext, Stamp } from '../formats/conversation/format.ts';
+import type { Closing, Stamp } from '../formats/conversation/format.ts';
 import { addUsage } from '../formats/conversation/usage.ts';
 import type { Adapter, SingleFormId } from '../formats/single/index.ts';
 import type { ApiType } from '../spend/index.ts';
 import { type Metered, metered } from './accounting/meter.ts';
+import type { Admission } from './context.ts';
 import { MediaFetcher } from './media/fetch-media.ts';
 import type { InferenceParts } from './parts.ts';
 import type { SingleRequest } from './request.ts';
@@ -34,25 +35,23 @@ const OUTPUT: Record<SingleFormId, string> = {
   completion: 'text',
 };
 
-export class SingleTask<Request, Answer> implements Task {
+export class SingleTask implements Task {
   readonly apiType: ApiType;
-  readonly format: string;
   readonly renew: Task['renew'];
   readonly answersWhole = true;
   readonly silentStatus: number;
   readonly promptBytes: number;
-  readonly #request: SingleRequest<Request, Answer>;
+  readonly #request: SingleRequest;
   readonly #parts: InferenceParts;
-  #decoded: Request | undefined;
+  #decoded: unknown | undefined;
   /** True once `#decoded` contains the media that the request references by URL. */
   #fetched = false;
 
-  constructor(request: SingleRequest<Request, Answer>, parts: InferenceParts) {
-    this.apiType = API_TYPES[request.form.id];
-    this.format = request.form.id;
-    this.renew = request.form.renew;
-    this.silentStatus = WHOLE_FORMS.has(request.form.id) ? 524 : 504;
-    this.promptBytes = request.form.longest?.(request.document) ?? request.document.bytes.length;
+  constructor({ request }: Admission<SingleRequest>, parts: InferenceParts) {
+    this.apiType = API_TYPES[request.format.id];
+    this.renew = request.format.renew;
+    this.silentStatus = WHOLE_FORMS.has(request.format.id) ? 524 : 504;
+    this.promptBytes = request.format.longest?.(request.document) ?? request.document.bytes.length;
     this.#request = request;
     this.#parts = parts;
   }
@@ -60,7 +59,7 @@ export class SingleTask<Request, Answer> implements Task {
   servedBy(endpoint: Endpoint): boolean {
     if (this.#adapter(endpoint) === undefined) return false;
     const { outputModalities } = endpoint;
-    return outputModalities === null || outputModalities.includes(OUTPUT[this.#request.form.id]);
+    return outputModalities === null || outputModalities.includes(OUTPUT[this.#request.format.id]);
   }
 
   bound(endpoint: Endpoint): CostBound {
@@ -71,7 +70,7 @@ export class SingleTask<Request, Answer> implements Task {
         `${endpoint.modelId} has no price, so its cost cannot be bounded, and this key has a budget`,
       );
     }
-    const most = this.#request.form.most(this.#decode(), { contextLength });
+    const most = this.#request.format.most(this.#decode(), { contextLength });
     const dearest = ceilingOf(pricing);
     const price =
       BigInt(Math.ceil(most.promptTokens)) * dearest.prompt +
@@ -84,7 +83,7 @@ export class SingleTask<Request, Answer> implements Task {
   }
 
   tokens({ contextLength }: Endpoint): TokenBound {
-    const { promptTokens, outputTokens = 0 } = this.#request.form.most(this.#decode(), { contextLength });
+    const { promptTokens, outputTokens = 0 } = this.#request.format.most(this.#decode(), { contextLength });
     return { most: Math.ceil(promptTokens) + Math.ceil(outputTokens), within: () => undefined };
   }
 
@@ -94,7 +93,7 @@ export class SingleTask<Request, Answer> implements Task {
   }
 
   prepare(_endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
-    const { form, document } = this.#request;
+    const { format: form, document } = this.#request;
     if (form.remote === undefined || this.#fetched) return undefined;
     const remote = form.remote(document);
     return remote.size === 0 ? undefined : this.#obtain(remote, signal());
@@ -107,12 +106,12 @@ export class SingleTask<Request, Answer> implements Task {
     const given = [...media].map(
       ([url, { mediaType, bytes }]) => [url, { mediaType, data: bytes.toString('base64') }] as const,
     );
-    this.#decoded = this.#request.form.decode(this.#request.document, new Map(given));
+    this.#decoded = this.#request.format.decode(this.#request.document, new Map(given));
     this.#fetched = true;
   }
 
   attempt(endpoint: Endpoint, { stamp, owner, user }: AttemptAbout): Attempt {
-    const { form, facts } = this.#request;
+    const { format: form, facts } = this.#request;
     const request = this.#decode();
     const adapter = this.#adapter(endpoint)!;
     const course = adapter.start(request, {
@@ -124,7 +123,7 @@ export class SingleTask<Request, Answer> implements Task {
       providerId: endpoint.provider.id,
       baseUrl: endpoint.provider.baseUrl,
     });
-    return new SingleAttempt<Answer>({
+    return new SingleAttempt<unknown>({
       format: form.id,
       course,
       decodeFailure: endpoint.provider.kind.decodeFailure ?? ((status, body) => adapter.decodeFailure(status, body)),
@@ -150,25 +149,21 @@ export class SingleTask<Request, Answer> implements Task {
     const { usage } = attempt;
     if (complete && usage !== undefined) return this.#metered(endpoint, usage, false);
     if (usage === undefined) return this.#metered(endpoint, this.#likely(), true);
-    const share = (attempt as SingleAttempt<Answer>).openShare;
+    const share = (attempt as SingleAttempt<unknown>).openShare;
     return this.#metered(endpoint, share === 0 ? usage : addUsage(usage, scaled(this.#likely(), share))!, true);
   }
 
-  encodeFailure(error: GatewayError, about: FailureContext): unknown {
-    return this.#request.form.encodeFailure(error, about);
-  }
-
   failureEvent(error: GatewayError, _stamp?: Stamp, _closing?: Closing): string {
-    return this.#request.form.events?.failure(error) ?? '';
+    return this.#request.format.events?.failure(error) ?? '';
   }
 
-  #adapter(endpoint: Endpoint): Adapter<Request, Answer> | undefined {
+  #adapter(endpoint: Endpoint): Adapter<unknown, unknown> | undefined {
     // A provider kind has its adapter for a format under the format's id.
-    return (endpoint.provider.kind as Adapters)[this.#request.form.id] as Adapter<Request, Answer> | undefined;
+    return (endpoint.provider.kind as Adapters)[this.#request.format.id] as Adapter<unknown, unknown> | undefined;
   }
 
-  #decode(): Request {
-    this.#decoded ??= this.#request.form.decode(this.#request.document);
+  #decode(): unknown {
+    this.#decoded ??= this.#request.format.decode(this.#request.document);
     return this.#decoded;
   }
 
@@ -176,16 +171,16 @@ export class SingleTask<Request, Answer> implements Task {
     const charged = endpoint.pricing?.image === undefined ? 0 : this.#inputImages();
     const words =
       endpoint.pricing?.outputImages &&
-      this.#request.form.priceWords?.(this.#decode(), this.#adapter(endpoint)!, endpoint.upstreamId);
+      this.#request.format.priceWords?.(this.#decode(), this.#adapter(endpoint)!, endpoint.upstreamId);
     return metered(endpoint, usage, estimated, charged, words);
   }
 
   #inputImages(): number {
-    return this.#request.form.most(this.#decode(), { contextLength: null }).inputImages ?? 0;
+    return this.#request.format.most(this.#decode(), { contextLength: null }).inputImages ?? 0;
   }
 
   #likely(): Usage {
-    return this.#request.form.likely(this.#decode());
+    return this.#request.format.likely(this.#decode());
   }
 }
 

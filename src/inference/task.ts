@@ -8,7 +8,7 @@ import type { Nano, Price } from '../base/money.ts';
 import type { Endpoint } from '../catalog/index.ts';
 import type { Finish, Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
-import type { AnswerReader, Closing, FailureContext, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
+import type { Closing, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
 import type { Renewal } from '../formats/conversation/renewal.ts';
 import type { WholeBody } from '../formats/single/index.ts';
 import type { Hit } from '../guardrails/index.ts';
@@ -20,10 +20,6 @@ import type { ToolCallCounts } from './turns/tool-calls.ts';
 
 export interface Task {
   readonly apiType: ApiType;
-  /** Id of the public format. */
-  readonly format: string;
-  /** Reads answers of the public format. Absent: they are not text. */
-  readonly reader?: AnswerReader;
   /** True for operations whose answers arrive in one piece, without a first token. */
   readonly answersWhole?: boolean;
   /** Error status when every upstream timed out; default 504. */
@@ -62,7 +58,6 @@ export interface Task {
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered;
   /** Members of the request that replies repeat, for formats that do so. */
   readonly echo?: Stamp['echo'];
-  encodeFailure(error: GatewayError, about: FailureContext): unknown;
   /** Rewrites a cached answer for this request. Absent: the operation's answers are not cached. */
   readonly renew?: ((json: string, renewal: Renewal) => string) | undefined;
   /** The text that ends a stream after only comments have been sent. */

@@ -11,8 +11,8 @@ import { type TestContext, test } from 'node:test';
 import { generationId } from '../../src/base/ids.ts';
 import type { CachedAnswer, ResponseCache } from '../../src/cache/index.ts';
 import type { WholeBody } from '../../src/formats/single/index.ts';
-import type { InferenceRequest } from '../../src/inference/index.ts';
-import { serve } from '../../src/inference/index.ts';
+import { RequestContext } from '../../src/inference/context.ts';
+import { serveInContext } from '../../src/inference/serve.ts';
 import type { UpstreamReceiver } from '../../src/providers/index.ts';
 import { type Generation, spendMigrations } from '../../src/spend/index.ts';
 import { until } from '../../src/testing/clock/clock.ts';
@@ -123,12 +123,13 @@ async function setting(t: TestContext, { atOnce = 1, memoryRows = 100 } = {}) {
         asked.ended.push(row);
       },
     };
-    const told = request(asked.id, stream, sink);
+    const told = request(asked.id, stream);
     const caller = { ...told.caller, limitNano: LIMIT_NANO * BigInt(atOnce) };
     const about =
       parts.cached === undefined ? told.about : { ...told.about, cache: { ttlSeconds: 300, refresh: false } };
-    const listened: InferenceRequest = { ...told, caller, about, listeners: [listener] };
-    asked.done = serve(listened, parts).finally(() => {
+    const context = new RequestContext({ ...told, caller, about }, sink, parts.clock);
+    context.addListener(listener);
+    asked.done = serveInContext(context, parts).finally(() => {
       asked.over = true;
     });
     await until(() => begun > before || asked.over, 'an intent waits');

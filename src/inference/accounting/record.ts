@@ -9,12 +9,12 @@ import {
   unansweredRow,
 } from '../../spend/index.ts';
 import { marksOf } from '../admission/guardrails.ts';
-import type { AcceptedRequest } from '../request.ts';
+import type { Admission } from '../context.ts';
 import type { Candidate, Route } from '../routing/index.ts';
 import type { Attempt } from '../task.ts';
 import type { Metered } from './meter.ts';
 
-export function acceptedOf(request: AcceptedRequest, apiType: ApiType): Accepted {
+export function acceptedOf({ request, hits }: Admission, apiType: ApiType): Accepted {
   const { about, facts, caller } = request;
   return {
     id: request.id,
@@ -32,13 +32,8 @@ export function acceptedOf(request: AcceptedRequest, apiType: ApiType): Accepted
     sessionId: facts.sessionId ?? about.sessionId,
     externalUser: facts.user ?? caller.externalUser,
     metadata: facts.metadata ?? null,
-    guardrails: request.hits && marksOf(request.hits),
+    guardrails: hits && marksOf(hits),
   };
-}
-
-/** The filter matches of a request and of its answer. */
-export function withHits(before: AcceptedRequest['hits'], more: Attempt['hits']): AcceptedRequest['hits'] {
-  return more === undefined || more.length === 0 ? before : [...(before ?? []), ...more];
 }
 
 export interface Ending {
@@ -55,9 +50,9 @@ export interface Ending {
   generationMs: number;
 }
 
-export function rowOf(request: AcceptedRequest, apiType: ApiType, route: Route, ending: Ending): Generation {
+export function rowOf(context: Admission, apiType: ApiType, route: Route, ending: Ending): Generation {
   const { attempt, candidate, error, metered } = ending;
-  const accepted = acceptedOf(request, apiType);
+  const accepted = acceptedOf(context, apiType);
   // Listed member by member: starting an object of this size as a copy of another costs several times as much.
   return {
     id: accepted.id,
@@ -111,14 +106,14 @@ const NO_USAGE = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, out
 
 /** The row of a request that the response cache answered. */
 export function cachedRowOf(
-  request: AcceptedRequest,
+  context: Admission,
   apiType: ApiType,
   answer: CachedAnswer,
   { error, cancelled, generationMs }: Pick<Ending, 'error' | 'cancelled' | 'generationMs'>,
 ): Generation {
   const ended = error === null && !cancelled;
   return {
-    ...unansweredRow(acceptedOf(request, apiType), answer.model),
+    ...unansweredRow(acceptedOf(context, apiType), answer.model),
     endpointId: answer.endpointId,
     providerName: answer.providerName,
     status: 200,

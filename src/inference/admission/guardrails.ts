@@ -1,36 +1,26 @@
 /** Applies the guardrails of the caller's key to a request, before any other stage: refuses, redacts or flags it. */
-import type { JsonDocument } from '../../base/json.ts';
-import type { RequestFacts } from '../../formats/conversation/format.ts';
-import type { VisitTexts } from '../../formats/conversation/texts.ts';
 import { BlockedByFilter, type Hit, policyOf } from '../../guardrails/index.ts';
 import type { GuardrailMark } from '../../spend/index.ts';
+import { factsOf } from '../accept.ts';
 import { AnswerScreen } from '../answer/answer-screen.ts';
+import type { Admission } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 
-/** Reads a request: its texts, and the facts of a redacted body. */
-export interface Reader {
-  texts: VisitTexts;
-  facts(document: JsonDocument): RequestFacts;
-}
-
 /**
- * The request as it may proceed; the same object when no filter matches.
+ * Replaces the context's request by a redacted one if a filter matches and redacts.
  * @throws GatewayError 403 for a region that is not allowed and when a filter blocks
  */
-export function withRequestFilters<R extends AcceptedRequest>(
-  request: R,
-  { texts, facts }: Reader,
-  { clock }: Pick<InferenceParts, 'clock'>,
-): R {
+export function applyFilters(context: Admission, { clock }: Pick<InferenceParts, 'clock'>): void {
+  const { request } = context;
   const policy = policyOf(request.caller);
   policy.admit(request.about.region);
   const { filters } = policy.prescription;
-  if (filters === undefined) return request;
-  const { document, hits } = filters.screen(request.document, texts, clock);
-  if (hits.length === 0) return request;
-  const changed = document === request.document ? request.facts : facts(document);
-  return { ...request, document, hits, facts: changed };
+  if (filters === undefined) return;
+  const { document, hits } = filters.screen(request.document, request.format.texts, clock);
+  context.addHits(hits);
+  if (document === request.document) return;
+  context.request = { ...request, document, facts: factsOf(request.format, document) };
 }
 
 /** Creates the filter of one attempt's answer; undefined when no guardrail filters answers. */

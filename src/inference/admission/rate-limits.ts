@@ -15,8 +15,8 @@ import {
   type RateRefusal,
   rateLimitError,
 } from '../../rate-limits/index.ts';
-import { addHeaders } from '../answer/response-headers.ts';
-import type { AcceptedRequest } from '../request.ts';
+import type { Admission } from '../context.ts';
+import type { InferenceParts } from '../parts.ts';
 import type { Task, TokenBound } from '../task.ts';
 
 /** The configured limits of keys and workspaces that set none of their own. */
@@ -49,37 +49,31 @@ function limitsOf(caller: Caller, defaults: RateDefaults): readonly RateLimit[] 
   return limits;
 }
 
-/** Counts a request. Undefined if no limit applies to its caller. Throws or rejects with GatewayError 429 or 503. */
+/**
+ * Counts a request against the limits of its key and workspace. Its response then carries the limit headers. Returns no
+ * promise unless the database is needed. Throws or rejects with GatewayError 429 or 503.
+ */
 export function countRequest(
-  caller: Caller,
-  acceptedAt: number,
-  rateLimits: RateLimiting | undefined,
-  clock: Clock,
-): RateLimitHold | undefined | Promise<RateLimitHold> {
+  context: Admission,
+  { rateLimits, clock }: Pick<InferenceParts, 'rateLimits' | 'clock'>,
+): undefined | Promise<void> {
   if (rateLimits === undefined) return undefined;
+  const { caller, startedAt } = context.request;
   const limits = limitsOf(caller, rateLimits.defaults());
   if (limits.length === 0) return undefined;
-  const checked = (answer: RateLimitHold | RateRefusal): RateLimitHold => {
+  const counted = (answer: RateLimitHold | RateRefusal): void => {
     if ('refused' in answer) throw rateLimitError(answer, clock.now());
-    return answer;
+    context.rateLimitHold = answer;
+    context.addHeaders(answer.headers);
   };
-  const answer = rateLimits.limiter.admit(limits, acceptedAt);
-  return answer instanceof Promise ? answer.then(checked) : checked(answer);
-}
-
-/**
- * Attaches the hold to the request: its tokens count, its response carries the limit headers, and its row settles it.
- */
-export function attachRateLimitHold(request: AcceptedRequest, hold: RateLimitHold): void {
-  request.rateLimitHold = hold;
-  addHeaders(request, hold.headers);
+  const answer = rateLimits.limiter.admit(limits, startedAt);
+  if (answer instanceof Promise) return answer.then(counted);
+  counted(answer);
+  return undefined;
 }
 
 /** Called with the row when it is settled. */
-export function settleTokens(
-  { rateLimitHold }: Pick<AcceptedRequest, 'rateLimitHold'>,
-  row: { usage: Usage | null },
-): void {
+export function settleTokens({ rateLimitHold }: Admission, row: { usage: Usage | null }): void {
   rateLimitHold?.settle(tokensOf(row.usage));
 }
 

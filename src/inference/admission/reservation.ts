@@ -5,8 +5,8 @@
 import type { Nano } from '../../base/money.ts';
 import type { Endpoint } from '../../catalog/index.ts';
 import { type Budget, type Charge, chargeIn, type Refusal, type Reservation, refusalError } from '../../spend/index.ts';
+import type { Admission } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
-import type { AcceptedRequest } from '../request.ts';
 import type { Candidate } from '../routing/index.ts';
 import type { CostBound, Task } from '../task.ts';
 import { budgetsOf } from './cost-bounds.ts';
@@ -15,7 +15,7 @@ import { holdTokens } from './rate-limits.ts';
 const NOTHING: Charge = { creditNano: 0n, byokNano: 0n };
 
 export class RequestReservation {
-  readonly #request: AcceptedRequest;
+  readonly #context: Admission;
   readonly #task: Task;
   readonly #parts: InferenceParts;
   readonly #budgets: readonly Budget[];
@@ -24,11 +24,11 @@ export class RequestReservation {
   #earlier: Charge = NOTHING;
   #earlierTokens = 0;
 
-  constructor(request: AcceptedRequest, task: Task, parts: InferenceParts) {
-    this.#request = request;
+  constructor(context: Admission, task: Task, parts: InferenceParts) {
+    this.#context = context;
     this.#task = task;
     this.#parts = parts;
-    this.#budgets = budgetsOf(request.caller, parts.accountBalanceNano());
+    this.#budgets = budgetsOf(context.request.caller, parts.accountBalanceNano());
   }
 
   /** The argument for `spend.begin`; set once `hold` succeeds. */
@@ -55,7 +55,7 @@ export class RequestReservation {
   /** Keeps the bound of an attempt reserved that failed after the upstream may have worked on it. */
   keep(): void {
     if (this.#reservation) this.#earlier = this.#reservation.held;
-    this.#earlierTokens = this.#request.rateLimitHold?.heldTokens ?? 0;
+    this.#earlierTokens = this.#context.rateLimitHold?.heldTokens ?? 0;
   }
 
   /** Releases a reservation that no generation was begun with. */
@@ -114,7 +114,7 @@ export class RequestReservation {
 
   /** The same for the tokens of rate limits. `cap` is the output cap found so far. */
   #holdTokens(endpoint: Endpoint, cap: number | undefined): undefined | Promise<number | undefined> {
-    const { rateLimitHold: hold } = this.#request;
+    const { rateLimitHold: hold } = this.#context;
     if (hold === undefined || !hold.countsTokens) return undefined;
     return holdTokens(hold, {
       task: this.#task,
@@ -128,7 +128,7 @@ export class RequestReservation {
   /** @returns the refusal, with figures for all that this request holds and asks for together */
   #ask(charge: Charge): undefined | Refusal | Promise<Refusal | undefined> {
     if (this.#reservation === undefined) {
-      const answer = this.#parts.spend.reserve(this.#budgets, charge, this.#request.startedAt);
+      const answer = this.#parts.spend.reserve(this.#budgets, charge, this.#context.request.startedAt);
       return answer instanceof Promise ? answer.then((known) => this.#reserved(known)) : this.#reserved(answer);
     }
     const { held } = this.#reservation;

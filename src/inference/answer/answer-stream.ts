@@ -4,19 +4,19 @@
  */
 import type { Timer } from '../../base/clock.ts';
 import type { Stamp } from '../../formats/conversation/format.ts';
+import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
-import type { AcceptedRequest } from '../request.ts';
 import { headersOf } from './response-headers.ts';
 
 export class AnswerStream {
   /** True once the response head is sent: from then on errors are sent in-band. */
   opened = false;
-  readonly #request: AcceptedRequest;
+  readonly #context: RequestContext;
   readonly #parts: InferenceParts;
   #keepAlive: Timer | undefined;
 
-  constructor(request: AcceptedRequest, parts: InferenceParts) {
-    this.#request = request;
+  constructor(context: RequestContext, parts: InferenceParts) {
+    this.#context = context;
     this.#parts = parts;
   }
 
@@ -25,7 +25,7 @@ export class AnswerStream {
     const { clock, limits, keepAliveComment } = this.#parts;
     const timer = clock.timer(limits.keepAliveCommentMs, () => {
       this.#open();
-      this.#request.sink.write(keepAliveComment);
+      this.#context.sink.write(keepAliveComment);
       timer.refresh();
     });
     this.#keepAlive = timer;
@@ -40,7 +40,7 @@ export class AnswerStream {
   /** @param stamp for the debug trail; returns false when the client reads too slowly */
   write(text: string, stamp: Stamp): boolean {
     if (text === '') return true;
-    const { sink, debug, listeners } = this.#request;
+    const { sink, debug, listeners } = this.#context;
     if (listeners !== undefined) for (const listener of listeners) listener.wrote?.(text);
     if (sink.closed) return true;
     this.#open();
@@ -51,18 +51,18 @@ export class AnswerStream {
   /** Ends a whole answer: the visible text, the debug mark for the upstream's end, then the remaining text. */
   complete(shown: string, rest: string, stamp: Stamp, endedAt: number): void {
     this.write(shown, stamp);
-    this.#request.debug?.happened('upstream_body_ended', endedAt);
+    this.#context.debug?.happened('upstream_body_ended', endedAt);
     this.end(rest, stamp);
   }
 
   end(text: string, stamp: Stamp): void {
     this.write(text, stamp);
-    if (!this.#request.sink.closed) this.#request.sink.end();
+    if (!this.#context.sink.closed) this.#context.sink.end();
   }
 
   #open(): void {
     if (this.opened) return;
     this.opened = true;
-    this.#request.sink.open(headersOf(this.#request));
+    this.#context.sink.open(headersOf(this.#context));
   }
 }

@@ -6,8 +6,9 @@
 import type { Clock } from '../../base/clock.ts';
 import { scrub } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import type { RequestFacts, ServedFormat, Stamp } from '../../formats/conversation/format.ts';
+import type { Stamp } from '../../formats/conversation/format.ts';
 import type { UpstreamReceiver } from '../../providers/index.ts';
+import type { AcceptedRequest } from '../request.ts';
 
 /** Larger bodies are not kept; the event states their size instead. */
 const MAX_SHOWN_BYTES = 1024 * 1024;
@@ -20,13 +21,9 @@ export type DebugMoment =
   | 'upstream_body_ended';
 
 /** Undefined if the client did not ask for it, does not stream, or uses a format without such an event. */
-export function debugTrail(
-  facts: RequestFacts,
-  format: ServedFormat,
-  startedAt: number,
-  clock: Clock,
-): DebugTrail | undefined {
-  if (facts.echoUpstreamBody !== true || !facts.stream || format.debugEvent === undefined) return undefined;
+export function debugTrail({ facts, format, startedAt }: AcceptedRequest, clock: Clock): DebugTrail | undefined {
+  if (facts.echoUpstreamBody !== true || !facts.stream) return undefined;
+  if (!('debugEvent' in format) || format.debugEvent === undefined) return undefined;
   return new DebugTrail((stamp, debug) => format.debugEvent!(stamp, debug), startedAt, clock);
 }
 

@@ -3,8 +3,8 @@
 import { GatewayError } from '../../base/errors.ts';
 import { stringifyJson } from '../../base/json.ts';
 import type { FailureContext, Stamp } from '../../formats/conversation/format.ts';
+import type { RequestContext } from '../context.ts';
 import type { AcceptedRequest } from '../request.ts';
-import type { Task } from '../task.ts';
 import { headersOf } from './response-headers.ts';
 
 /** Clients such as Codex retry a 429 only with a `Retry-After`, which providers do not always send. */
@@ -12,23 +12,19 @@ const BUSY = new Set([429, 503]);
 const BUSY_SECONDS = 2;
 
 /** Sends an error response. Nothing may have been sent to the client yet. */
-export function answerError(
-  request: AcceptedRequest,
-  task: Pick<Task, 'encodeFailure'>,
-  error: GatewayError,
-  metadata: FailureContext['metadata'],
-): void {
-  if (request.sink.closed) return;
-  const body = task.encodeFailure(error, {
+export function answerError(context: RequestContext, error: GatewayError, metadata: FailureContext['metadata']): void {
+  const { request, sink } = context;
+  if (sink.closed) return;
+  const body = request.format.encodeFailure(error, {
     generationId: request.id,
     userId: request.caller.organizationId,
     // An internal error must not expose routing details.
     ...(metadata && error.status !== 500 && { metadata }),
   });
-  const headers = { ...headersOf(request), ...error.details.headers };
+  const headers = { ...headersOf(context), ...error.details.headers };
   const retryAfterSeconds = error.details.retryAfterSeconds ?? (BUSY.has(error.status) ? BUSY_SECONDS : undefined);
   if (retryAfterSeconds !== undefined) headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterSeconds)));
-  request.sink.reply(error.status, headers, stringifyJson(body));
+  sink.reply(error.status, headers, stringifyJson(body));
 }
 
 /** Wraps any thrown value in an error that may be shown to a client. */

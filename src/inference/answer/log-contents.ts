@@ -1,35 +1,32 @@
 /** Decides which requests' inputs and outputs are logged, and builds them for `GET /generation/content`. */
 import { stringifyJson } from '../../base/json.ts';
-import type { ServedFormat } from '../../formats/conversation/format.ts';
 import type { LoggedContent } from '../../formats/conversation/logged-content.ts';
 import type { Transcripts } from '../../transcripts/index.ts';
+import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 import type { AnswerListener, Ended } from './listener.ts';
 import { shortened } from './shorten.ts';
 
-/** A format whose requests can be logged. */
-type Loggable = Pick<ServedFormat, 'loggedContent'>;
-
 /** Sets the request up for content logging if a rule applies. Costs one lookup otherwise. */
-export function listen(request: AcceptedRequest, format: Loggable, { transcripts }: InferenceParts): void {
-  const rule = transcripts?.ruleFor(request.caller);
+export function logContents(context: RequestContext, { transcripts }: InferenceParts): void {
+  const rule = transcripts?.ruleFor(context.request.caller);
   if (rule === undefined) return;
-  const listener = new ContentListener(request, format, transcripts!);
-  request.logged = { maxBytes: rule.maxBytes, take: (units) => listener.take(units) };
-  request.listeners = [...(request.listeners ?? []), listener];
+  const listener = new ContentListener(context.request, rule.maxBytes, transcripts!);
+  context.logged = { maxBytes: rule.maxBytes, take: (units) => listener.take(units) };
+  context.addListener(listener);
 }
 
 class ContentListener implements AnswerListener {
   readonly #request: AcceptedRequest;
-  readonly #format: Loggable;
+  readonly #maxBytes: number;
   readonly #transcripts: Transcripts;
   /** Units taken from the shared buffer of running answers. */
   #taken = 0;
 
-  constructor(request: AcceptedRequest, format: Loggable, transcripts: Transcripts) {
+  constructor(request: AcceptedRequest, maxBytes: number, transcripts: Transcripts) {
     this.#request = request;
-    this.#format = format;
+    this.#maxBytes = maxBytes;
     this.#transcripts = transcripts;
   }
 
@@ -42,7 +39,7 @@ class ContentListener implements AnswerListener {
   ended({ row, said, error }: Ended): void {
     this.#transcripts.memory.give(this.#taken);
     this.#taken = 0;
-    const { document, logged } = this.#request;
+    const { document, format } = this.#request;
     if (!this.#transcripts.hasRoom(document.bytes.length)) return;
     this.#transcripts.keep({
       id: row.id,
@@ -50,7 +47,7 @@ class ContentListener implements AnswerListener {
       keyId: row.keyId,
       workspaceId: row.workspaceId,
       organizationId: row.organizationId,
-      input: inputOf(this.#format.loggedContent(document), logged!.maxBytes),
+      input: inputOf(format.loggedContent(document), this.#maxBytes),
       output: stringifyJson({
         completion: said?.completion || null,
         reasoning: said?.reasoning || null,

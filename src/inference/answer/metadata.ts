@@ -1,7 +1,7 @@
 /** The routing metadata of a response (`svc_metadata`). Pure. */
 
 import { stagesOf } from '../admission/guardrails.ts';
-import type { AcceptedRequest } from '../request.ts';
+import type { Admission } from '../context.ts';
 import type { Candidate, Route } from '../routing/index.ts';
 import type { FailedAttempt } from '../turns/verdict.ts';
 
@@ -17,7 +17,11 @@ export interface RoutingState {
   generationMs: number | null;
 }
 
-export function routingMetadata(request: AcceptedRequest, route: Route, state: RoutingState): Record<string, unknown> {
+export function routingMetadata(
+  { request, hits }: Admission,
+  route: Route,
+  state: RoutingState,
+): Record<string, unknown> {
   const { attempt, failed, generationMs } = state;
   const served = state.serves ? state.candidate : undefined;
   return {
@@ -42,7 +46,7 @@ export function routingMetadata(request: AcceptedRequest, route: Route, state: R
       })),
     }),
     ...(generationMs !== null && { generation_time: Math.round(generationMs) }),
-    ...(request.hits && { pipeline: stagesOf(request.hits) }),
+    ...(hits && { pipeline: stagesOf(hits) }),
     summary: summaryOf(route, served, failed.length),
   };
 }

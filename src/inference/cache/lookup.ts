@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { CachedAnswer } from '../../cache/index.ts';
 import { policyOf } from '../../guardrails/index.ts';
-import { addHeaders } from '../answer/response-headers.ts';
+import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 import type { Route } from '../routing/index.ts';
@@ -17,10 +17,10 @@ import { AnswerGatherer } from './gather.ts';
  * True when the request asks for the cache and both the installation and the operation support it. A `debug` stream
  * never uses the cache, because it shows how the upstream's answer arrives.
  */
-export function wantsCache(request: AcceptedRequest, task: Task, { cached }: InferenceParts): boolean {
+export function wantsCache({ request, debug }: RequestContext, task: Task, { cached }: InferenceParts): boolean {
   return (
     request.about.cache !== undefined &&
-    request.debug === undefined &&
+    debug === undefined &&
     // A cached answer gets a new id, and no upstream could continue a thread from it.
     request.facts.thread === undefined &&
     task.renew !== undefined &&
@@ -33,25 +33,25 @@ export function wantsCache(request: AcceptedRequest, task: Task, { cached }: Inf
  * headers to the response in either case.
  */
 export async function findCached(
-  request: AcceptedRequest,
-  task: Task,
+  context: RequestContext,
   route: Route,
   parts: InferenceParts,
 ): Promise<CachedAnswer | undefined> {
+  const { request } = context;
   const { clock } = parts;
   const { answers, headerPrefix } = parts.cached!;
   const { ttlSeconds, refresh } = request.about.cache!;
-  const key = keyOf(request, task, route);
+  const key = keyOf(request, route);
   const found = refresh ? undefined : await answers.find(key);
   const header = (name: string) => `${headerPrefix}Cache-${name}`;
   if (found === undefined) {
-    addHeaders(request, { [header('Status')]: 'MISS', [header('TTL')]: String(ttlSeconds) });
+    context.addHeaders({ [header('Status')]: 'MISS', [header('TTL')]: String(ttlSeconds) });
     const capped = request.facts.maxOutputTokens !== undefined;
     const gatherer = new AnswerGatherer(answers, { key, ttlMs: ttlSeconds * 1000, capped, now: () => clock.now() });
-    request.listeners = [...(request.listeners ?? []), gatherer];
+    context.addListener(gatherer);
     return undefined;
   }
-  addHeaders(request, {
+  context.addHeaders({
     [header('Status')]: 'HIT',
     [header('Age')]: String(Math.max(0, Math.floor((clock.now() - found.createdAt) / 1000))),
     [header('TTL')]: String(Math.round((found.expiresAt - found.createdAt) / 1000)),
@@ -64,9 +64,9 @@ export async function findCached(
 const TELLING_HEADERS = ['anthropic-version', 'anthropic-beta', 'x-anthropic-beta'] as const;
 
 /** Requests match when the same key sent the same bytes to the same operation, for the same model and region. */
-function keyOf({ caller, about, facts, document }: AcceptedRequest, task: Task, { requested }: Route): Buffer {
+function keyOf({ caller, about, facts, document, format }: AcceptedRequest, { requested }: Route): Buffer {
   const told = TELLING_HEADERS.map((name) => about.headers[name] ?? null);
-  const scope = [1, caller.keyId, requested, task.format, facts.stream, about.region, told];
+  const scope = [1, caller.keyId, requested, format.id, facts.stream, about.region, told];
   const { answerFilters } = policyOf(caller).prescription;
   if (answerFilters !== undefined) scope.push([answerFilters.fingerprint]);
   return createHash('sha256')

@@ -12,8 +12,9 @@ import { answerError, faultOf, shuttingDown } from '../answer/error-response.ts'
 import { type Ended, tellEnded } from '../answer/listener.ts';
 import { headersOf } from '../answer/response-headers.ts';
 import { transcriptOf } from '../answer/transcript.ts';
+import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
-import type { AcceptedRequest } from '../request.ts';
+import { type AcceptedRequest, isConversationFormat } from '../request.ts';
 import type { Interruptible } from '../running.ts';
 import type { Task } from '../task.ts';
 
@@ -22,6 +23,7 @@ const PIECE_LENGTH = 32 * 1024;
 const NOTHING = { creditNano: 0n, byokNano: 0n };
 
 export class Replay implements Interruptible {
+  readonly #context: RequestContext;
   readonly #request: AcceptedRequest;
   readonly #task: Task;
   readonly #answer: CachedAnswer;
@@ -37,7 +39,9 @@ export class Replay implements Interruptible {
   /** Resolves with the reason why the client did not receive the end, which is a bug of the gateway. */
   readonly #finished = Promise.withResolvers<unknown>();
 
-  constructor(request: AcceptedRequest, task: Task, answer: CachedAnswer, parts: InferenceParts) {
+  constructor(context: RequestContext, task: Task, answer: CachedAnswer, parts: InferenceParts) {
+    this.#context = context;
+    const { request } = context;
     this.#request = request;
     this.#task = task;
     this.#answer = answer;
@@ -51,13 +55,13 @@ export class Replay implements Interruptible {
    * Resolves once the client has its answer or has disconnected, and the row is settled. Rejects if journalling failed.
    */
   async run(): Promise<void> {
-    const { sink, facts } = this.#request;
+    const { sink } = this.#context;
     sink.onClose(() => this.#abandoned());
     this.#generation = await this.#begin();
     if (this.#generation === undefined) return;
-    const headers = headersOf(this.#request);
+    const headers = headersOf(this.#context);
     const text = this.#answer.body.toString('utf8');
-    if (facts.stream) {
+    if (this.#request.facts.stream) {
       sink.onDrain(() => this.#flow());
       this.#text = text;
       sink.open(headers);
@@ -79,12 +83,12 @@ export class Replay implements Interruptible {
       throw new Error('a reservation without budgets was refused');
     const served = { model, endpointId, providerName, isByok: false };
     const free = { promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlier: { creditNano: 0n, byokNano: 0n } };
-    const accepted = acceptedOf(this.#request, this.#task.apiType);
+    const accepted = acceptedOf(this.#context, this.#task.apiType);
     return spend.begin(accepted, { ...served, ...free }, reservation, () => !this.#over);
   }
 
   #flow(): void {
-    const { sink } = this.#request;
+    const { sink } = this.#context;
     const renew = (json: string) => this.#task.renew!(json, this.#renewal);
     while (!this.#over) {
       const end = eventEnd(this.#text, this.#at + PIECE_LENGTH);
@@ -110,7 +114,7 @@ export class Replay implements Interruptible {
     const { id, startedAt } = this.#request;
     if (this.#generation === undefined) {
       this.#over = true;
-      answerError(this.#request, this.#task, error, undefined);
+      answerError(this.#context, error, undefined);
       return;
     }
     const stamp = {
@@ -124,7 +128,7 @@ export class Replay implements Interruptible {
   }
 
   #writeEnd(text: string): void {
-    const { sink } = this.#request;
+    const { sink } = this.#context;
     if (sink.closed) return;
     sink.write(text);
     sink.end();
@@ -132,12 +136,13 @@ export class Replay implements Interruptible {
 
   #finish(untold?: unknown): void {
     this.#finished.resolve(untold);
-    const { listeners, logged, facts } = this.#request;
+    const { listeners, logged } = this.#context;
     if (listeners === undefined || this.#ended === undefined) return;
     // The transcript is read from the cached body, and only where content is logged.
     const text = () => this.#answer.body.toString('utf8');
-    const { reader } = this.#task;
-    const said = logged && reader && transcriptOf(reader, text(), facts.stream, logged);
+    const { format, facts } = this.#request;
+    const said =
+      logged && isConversationFormat(format) ? transcriptOf(format, text(), facts.stream, logged) : undefined;
     tellEnded(listeners, { ...this.#ended, said }, this.#parts.log);
   }
 
@@ -145,10 +150,10 @@ export class Replay implements Interruptible {
   #settle(error: GatewayError | null, cancelled: boolean, tell: () => void): void {
     this.#over = true;
     const generationMs = this.#parts.clock.monotonic() - this.#startedAt;
-    const row = cachedRowOf(this.#request, this.#task.apiType, this.#answer, { error, cancelled, generationMs });
+    const row = cachedRowOf(this.#context, this.#task.apiType, this.#answer, { error, cancelled, generationMs });
     this.#ended = { row, error };
-    settleTokens(this.#request, row);
-    this.#request.sink.entered?.(row);
+    settleTokens(this.#context, row);
+    this.#context.sink.entered?.(row);
     this.#generation!.settle(row, () => this.#finish(faultOf(tell)));
   }
 }

@@ -7,6 +7,7 @@ import {
   type CompletionShape,
   CompletionStream,
   chatRequestOf,
+  completion,
   completionOf,
   completionSchema,
   needsNative,
@@ -16,34 +17,22 @@ import { chat, messages } from '../../formats/index.ts';
 import type { WholeBody } from '../../formats/single/index.ts';
 import { policyOf } from '../../guardrails/index.ts';
 import { INFERENCE } from '../../http/access-rule.ts';
-import type { Exchange, Operation } from '../../http/operation.ts';
+import type { Operation } from '../../http/operation.ts';
 import type { Generation } from '../../spend/index.ts';
 import { ANTHROPIC_REQUEST_ID } from '../answer/response-headers.ts';
 import type { Sink } from '../answer/sink.ts';
 import type { InferenceParts } from '../parts.ts';
-import type { InferenceRequest } from '../request.ts';
+import { serve } from '../serve.ts';
+import { acceptExchange } from './accept-exchange.ts';
 import { countTokens } from './count-tokens.ts';
 import { CompletionEvents, INFERENCE_ERRORS, MessagesErrorSchema } from './event-schema.ts';
 import { HttpSink } from './http-sink.ts';
-
-interface Ways {
-  /** Runs a conversation in the chat format to its end, writing to the given sink. */
-  answer(exchange: Exchange<Caller>, document: JsonDocument, sink: Sink): Promise<void>;
-  /** Sends the exchange's body unchanged to services that have the operation. */
-  complete(exchange: Exchange<Caller>): Promise<void>;
-  /** The exchange's body as a checked request in the messages format. */
-  asMessages(exchange: Exchange<Caller>): InferenceRequest;
-}
 
 interface CompanionLimits {
   inferenceBodyBytes: number;
 }
 
-export function companionOperations(
-  parts: InferenceParts,
-  limits: CompanionLimits,
-  { answer, complete, asMessages }: Ways,
-): Operation<Caller>[] {
+export function companionOperations(parts: InferenceParts, limits: CompanionLimits): Operation<Caller>[] {
   return [
     {
       id: 'createCompletion',
@@ -63,10 +52,13 @@ export function companionOperations(
       },
       errors: INFERENCE_ERRORS,
       handle(exchange) {
-        if (goesNative(exchange.document!, exchange.caller!, parts)) return complete(exchange);
+        const sink = new HttpSink(exchange);
+        if (goesNative(exchange.document!, exchange.caller!, parts)) {
+          return serve(acceptExchange(exchange, completion, parts), sink, parts);
+        }
         const { body, shape } = chatRequestOf(exchange.document!.exact);
         const document = readDocument(Buffer.from(stringifyJson(body)));
-        return answer(exchange, document, new CompletionSink(new HttpSink(exchange), shape));
+        return serve(acceptExchange(exchange, chat, parts, document), new CompletionSink(sink, shape), parts);
       },
       encodeError: (error, { caller }) =>
         chat.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
@@ -98,7 +90,7 @@ export function companionOperations(
       errors: INFERENCE_ERRORS,
       errorSchema: MessagesErrorSchema,
       async handle(exchange) {
-        exchange.reply(200, await countTokens(asMessages(exchange), exchange, parts));
+        exchange.reply(200, await countTokens(acceptExchange(exchange, messages, parts), exchange, parts));
       },
       encodeError: (error, { caller }) =>
         messages.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),

@@ -13,17 +13,19 @@ import { messages, spokenFormat } from '../../formats/index.ts';
 import type { Exchange } from '../../http/operation.ts';
 import { deliver, type UpstreamReceiver } from '../../providers/index.ts';
 import { estimateTokens } from '../accounting/meter.ts';
-import { withRequestFilters } from '../admission/guardrails.ts';
+import { applyFilters } from '../admission/guardrails.ts';
 import { countRequest } from '../admission/rate-limits.ts';
+import { RequestContext } from '../context.ts';
 import { ConversationTask } from '../conversation.ts';
 import { remoteMedia } from '../media/remote.ts';
 import type { InferenceParts } from '../parts.ts';
-import type { InferenceRequest } from '../request.ts';
+import type { ConversationRequest } from '../request.ts';
 import { type Candidate, targetOf } from '../routing/index.ts';
-import { readerOf, routeOf } from '../serve.ts';
+import { routeOf } from '../serve.ts';
 import { encodingOf } from '../tokens/family.ts';
 import { requestText } from '../tokens/request-text.ts';
 import { clientError, failedAt } from '../turns/verdict.ts';
+import { HttpSink } from './http-sink.ts';
 
 /** An image of usual size. */
 const IMAGE_TOKENS = 1_600;
@@ -42,18 +44,19 @@ export interface TokenCount {
  * @throws GatewayError 400 for an unknown model, 429 over a request limit, and the provider's own 400 for a bad request
  */
 export async function countTokens(
-  unfiltered: InferenceRequest,
-  exchange: Pick<Exchange<Caller>, 'onClose' | 'response'>,
+  accepted: ConversationRequest,
+  exchange: Exchange<Caller>,
   parts: InferenceParts,
 ): Promise<TokenCount> {
-  const { clock, rateLimits } = parts;
-  const hold = await countRequest(unfiltered.caller, unfiltered.startedAt, rateLimits, clock);
-  for (const [name, value] of Object.entries(hold?.headers ?? {})) exchange.response.setHeader(name, value);
-  const request = withRequestFilters(unfiltered, readerOf(unfiltered.format), parts);
+  const context = new RequestContext(accepted, new HttpSink(exchange), parts.clock);
+  await countRequest(context, parts);
+  for (const [name, value] of Object.entries(context.headers ?? {})) exchange.response.setHeader(name, value);
+  applyFilters(context, parts);
+  const { request } = context;
   const { document } = request;
   await parts.refresh?.();
   // Counting needs the same permissions as the conversation itself.
-  const { candidates } = routeOf(request, new ConversationTask(request, parts), parts);
+  const { candidates } = routeOf(context, new ConversationTask(context, parts), parts);
   for (const candidate of candidates) {
     const { endpoint } = candidate;
     const counting = countingOf(endpoint);
@@ -160,7 +163,7 @@ interface Asking {
 
 function askProvider(
   exchange: Pick<Exchange<Caller>, 'onClose'>,
-  { about }: InferenceRequest,
+  { about }: ConversationRequest,
   { candidate, spoken, counting, body }: Asking,
   parts: InferenceParts,
 ): Promise<number | { failure: UpstreamFailure }> {

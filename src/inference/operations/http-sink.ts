@@ -15,7 +15,11 @@ export class HttpSink implements Sink {
   readonly #exchange: Exchange<unknown>;
   readonly #response: Exchange['response'];
 
-  constructor(exchange: Exchange<unknown>) {
+  readonly #idHeader: string | undefined;
+
+  /** @param idHeader header that repeats the generation's id, for clients that look for a request id there */
+  constructor(exchange: Exchange<unknown>, idHeader?: string) {
+    this.#idHeader = idHeader;
     this.#exchange = exchange;
     this.#response = exchange.response;
   }
@@ -30,7 +34,7 @@ export class HttpSink implements Sink {
     let length = 0;
     for (const piece of pieces) length += Buffer.byteLength(piece);
     this.#response.writeHead(status, {
-      ...headers,
+      ...this.#withId(headers),
       'content-type': 'application/json; charset=utf-8',
       'content-length': length,
     });
@@ -41,7 +45,12 @@ export class HttpSink implements Sink {
 
   open(headers: Record<string, string>): void {
     // The head is sent with the first text, in one packet.
-    this.#response.writeHead(200, { ...headers, ...STREAM_HEADERS });
+    this.#response.writeHead(200, { ...this.#withId(headers), ...STREAM_HEADERS });
+  }
+
+  #withId(headers: Record<string, string>): Record<string, string> {
+    const id = headers['x-generation-id'];
+    return this.#idHeader === undefined || id === undefined ? headers : { ...headers, [this.#idHeader]: id };
   }
 
   write(text: string): boolean {

@@ -12,6 +12,7 @@ import type { Endpoint } from '../../catalog/index.ts';
 import { SPOKEN_FORMATS, spokenFormat } from '../../formats/index.ts';
 import { formatsFor } from '../../providers/index.ts';
 import type { Generation, Spend } from '../../spend/index.ts';
+import type { RequestContext } from '../context.ts';
 import type { AcceptedRequest } from '../request.ts';
 import { byokCredentialId, type Candidate, type Route, sessionKey } from './index.ts';
 
@@ -44,8 +45,19 @@ export class Threads {
     this.#held.set(id, { keyId, endpointId, upstreamId, credentialId, isByok });
   }
 
-  /** The endpoints that may serve a request with a thread; if it continues one, the endpoint that stores it. */
-  async route(route: Route, request: AcceptedRequest): Promise<Route> {
+  /**
+   * The endpoints that may serve a request with a thread; if it continues one, the endpoint that stores it. Adds the
+   * upstream's ids of earlier answers that the request names.
+   */
+  async route(route: Route, context: RequestContext): Promise<Route> {
+    const { request } = context;
+    const { facts } = request;
+    if (facts.comparedId !== undefined) context.comparedId = (await this.#find(facts.comparedId, request))?.upstreamId;
+    return facts.thread === undefined ? route : this.#continued(route, context);
+  }
+
+  async #continued(route: Route, context: RequestContext): Promise<Route> {
+    const { request } = context;
     const { facts, caller } = request;
     const named = sessionKey({
       keyId: caller.keyId,
@@ -62,13 +74,8 @@ export class Threads {
     const held = await this.#find(previousId, request);
     const holder = held && candidates.find((candidate) => isHolder(candidate, held));
     if (held === undefined || holder === undefined) throw notFound(previousId);
-    request.previousId = held.upstreamId;
+    context.previousId = held.upstreamId;
     return { ...route, candidates: [{ ...holder, credentialId: held.credentialId }], session: named };
-  }
-
-  /** Sets the upstream's id of the earlier answer that a request compares its prompt with. */
-  async compare(request: AcceptedRequest): Promise<void> {
-    request.comparedId = (await this.#find(request.facts.comparedId!, request))?.upstreamId;
   }
 
   async #find(id: string, { caller }: AcceptedRequest): Promise<Held | undefined> {

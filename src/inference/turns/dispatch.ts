@@ -11,6 +11,7 @@ import { deliver } from '../../providers/index.ts';
 import type { Charge, OpenGeneration, Attempt as SpendAttempt } from '../../spend/index.ts';
 import { acceptedOf } from '../accounting/record.ts';
 import { RequestReservation } from '../admission/reservation.ts';
+import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 import { type Candidate, type Credential, type Route, type SessionKey, targetOf } from '../routing/index.ts';
@@ -51,6 +52,7 @@ export interface Dispatched {
 export class Abandoned extends Error {}
 
 export class Dispatcher {
+  readonly #context: RequestContext;
   readonly #request: AcceptedRequest;
   readonly #task: Task;
   readonly #candidates: readonly Candidate[];
@@ -70,13 +72,14 @@ export class Dispatcher {
   /** A candidate whose credential failed although its provider has others: tried next. */
   #again: Candidate | undefined;
 
-  constructor(request: AcceptedRequest, task: Task, route: Route, parts: InferenceParts) {
-    this.#request = request;
+  constructor(context: RequestContext, task: Task, route: Route, parts: InferenceParts) {
+    this.#context = context;
+    this.#request = context.request;
     this.#task = task;
     this.#candidates = route.candidates;
     this.#session = route.session;
     this.#parts = parts;
-    this.#holding = new RequestReservation(request, task, parts);
+    this.#holding = new RequestReservation(context, task, parts);
   }
 
   /** Why no candidate is left, unless a failed attempt is the reason. */
@@ -169,7 +172,7 @@ export class Dispatcher {
     let generation = open;
     if (generation === undefined) {
       generation = await this.#parts.spend.begin(
-        acceptedOf(this.#request, this.#task.apiType),
+        acceptedOf(this.#context, this.#task.apiType),
         intent,
         this.#holding.reservation,
         this.#stillWanted,
@@ -180,10 +183,10 @@ export class Dispatcher {
       generation.attempt(intent);
     }
     const credential = this.#parts.credentials.choose(candidate, this.#warmSession(endpoint));
-    return new Ready(this, this.#parts, this.#request, { candidate, attempt, stamp, generation, credential, intent });
+    return new Ready(this, this.#parts, this.#context, { candidate, attempt, stamp, generation, credential, intent });
   }
 
-  readonly #stillWanted = (): boolean => !this.#cancelled && !this.#request.sink.closed;
+  readonly #stillWanted = (): boolean => !this.#cancelled && !this.#context.sink.closed;
 
   get #signal(): AbortSignal {
     this.#stop ??= new AbortController();
@@ -237,20 +240,20 @@ class Ready implements Dispatched {
   readonly generation: OpenGeneration;
   readonly #dispatcher: Dispatcher;
   readonly #parts: InferenceParts;
-  readonly #request: AcceptedRequest;
+  readonly #context: RequestContext;
   readonly credential: Credential;
   readonly #intent: SpendAttempt;
   startedAt = 0;
   #inside = true;
 
-  constructor(dispatcher: Dispatcher, parts: InferenceParts, request: AcceptedRequest, setup: ReadySetup) {
+  constructor(dispatcher: Dispatcher, parts: InferenceParts, context: RequestContext, setup: ReadySetup) {
     this.candidate = setup.candidate;
     this.attempt = setup.attempt;
     this.stamp = setup.stamp;
     this.generation = setup.generation;
     this.#dispatcher = dispatcher;
     this.#parts = parts;
-    this.#request = request;
+    this.#context = context;
     this.credential = setup.credential;
     this.#intent = setup.intent;
   }
@@ -265,14 +268,14 @@ class Ready implements Dispatched {
     const target = {
       ...targetOf(this.candidate, this.credential),
       model: this.candidate.endpoint.upstreamId,
-      clientHeaders: this.#request.about.headers,
+      clientHeaders: this.#context.request.about.headers,
     };
-    const { debug, facts } = this.#request;
+    const { debug, request } = this.#context;
     this.attempt.start((call, receiver) => {
       const heard = debug === undefined ? receiver : debug.watch(call.body, receiver);
       const delivery = { ...target, ...call };
       // With several choices, nothing shows whether another one is still to begin.
-      if (!call.stream || facts.choices > 1) return deliver(delivery, heard, this.#parts);
+      if (!call.stream || request.facts.choices > 1) return deliver(delivery, heard, this.#parts);
       const grace = new Grace(heard, this.attempt, this.#parts.clock, target.provider.timeouts.stall);
       grace.call = deliver(delivery, grace, this.#parts);
       return grace.call;

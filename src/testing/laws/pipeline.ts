@@ -14,10 +14,10 @@ import type { FormatId } from '../../formats/conversation/conversation.ts';
 import { chat, messages, responses } from '../../formats/index.ts';
 import { Concurrency } from '../../inference/admission/concurrency.ts';
 import {
+  type AcceptedRequest,
   Credentials,
   Health,
   type InferenceParts,
-  type InferenceRequest,
   Running,
   Sessions,
   type Sink,
@@ -76,7 +76,7 @@ export async function playThrough(asked: PipelineRequest, played: Played): Promi
   const bodies: string[] = [];
   const parts = partsFor({ ...kind, transport: transportOf(played, bodies) }, spendInto(rows));
   const sink = new MemorySink();
-  await serve(requestOf(asked, sink), parts);
+  await serve(requestOf(asked), sink, parts);
   const [row, ...others] = rows;
   if (row === undefined || others.length > 0) throw new Error(`${rows.length} rows were entered for one request`);
   const { status, headers, text, streamed, ended } = sink;
@@ -88,8 +88,8 @@ export function chatPipeline(transport: Transport, spend: Spend) {
   const kind = kindOf('chat', 'chat');
   return {
     parts: partsFor({ ...kind, transport }, spend),
-    request: (id: string, stream: boolean, sink: Sink): InferenceRequest => ({
-      ...requestOf({ served: 'chat', kind: 'chat', spoken: 'chat', stream }, sink),
+    request: (id: string, stream: boolean): AcceptedRequest => ({
+      ...requestOf({ served: 'chat', kind: 'chat', spoken: 'chat', stream }),
       id,
     }),
   };
@@ -284,7 +284,7 @@ const CALLER: Caller = {
   guardrails: NO_GUARDRAILS,
 };
 
-function requestOf({ served, stream, more, messages: given }: PipelineRequest, sink: Sink): InferenceRequest {
+function requestOf({ served, stream, more, messages: given }: PipelineRequest): AcceptedRequest {
   const format = { chat, messages, responses }[served];
   const [cap, list] = served === 'responses' ? ['max_output_tokens', 'input'] : ['max_tokens', 'messages'];
   const around = JSON.stringify({ model: MODEL, [cap]: 4000, stream, ...more }).slice(0, -1);
@@ -297,7 +297,6 @@ function requestOf({ served, stream, more, messages: given }: PipelineRequest, s
     facts: format.facts(document.value),
     caller: CALLER,
     startedAt: Date.UTC(2026, 0, 1),
-    sink,
     about: {
       requestId: null,
       region: 'global',

@@ -1,0 +1,74 @@
+/**
+ * The one door of the pipeline: makes a request out of a parsed body, whoever sent it. HTTP operations, token counting
+ * and the legacy completions use it, and so does everything that runs without a client's connection.
+ */
+import type { Caller } from '../access/index.ts';
+import { generationId } from '../base/ids.ts';
+import type { JsonDocument } from '../base/json.ts';
+import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
+import { refuseDisabledTools } from './admission/workspace-rules.ts';
+import { type AcceptedRequest, type AnyFormat, isConversationFormat, type RequestAbout } from './request.ts';
+
+/**
+ * @param document valid by the format's schema
+ * @param startedAt wall time in ms; rate limits and budgets count the request at this moment
+ * @throws GatewayError 400 with the field's path for a broken rule of the format, 403 for a tool that the workspace has
+ * disabled
+ */
+export function accept<Format extends AnyFormat>(
+  format: Format,
+  document: JsonDocument,
+  caller: Caller,
+  startedAt: number,
+  about: RequestAbout,
+): AcceptedRequest<Format> {
+  // Comes before the checks that refuse unsupported members, so that the error names the workspace's rule.
+  refuseDisabledTools(caller, document);
+  const facts = checkedFacts(format, document);
+  return { id: generationId(startedAt), format, document, facts, caller, startedAt, about };
+}
+
+/** Reads what a body asks for once more, after a guardrail has changed its texts. */
+export function factsOf(format: AnyFormat, document: JsonDocument): RequestFacts {
+  return isConversationFormat(format) ? format.facts(document.value) : format.facts(document);
+}
+
+function checkedFacts(format: AnyFormat, document: JsonDocument): RequestFacts {
+  if (!isConversationFormat(format)) {
+    format.check(document);
+    return format.facts(document);
+  }
+  check(format, document);
+  return format.facts(factsView(document));
+}
+
+/**
+ * Checks the cheap view first. Its texts are never shorter than the real ones, so only a failure needs the exact body.
+ */
+function check(format: ServedFormat, document: JsonDocument): void {
+  try {
+    format.check(document.structure);
+  } catch {
+    format.check(document.value);
+  }
+}
+
+/** Members whose texts the gateway stores or acts on, so they are decoded exactly if the body has non-ASCII text. */
+const OWN_TEXTS = [
+  'model',
+  'models',
+  'fallbacks',
+  'provider',
+  'user',
+  'safety_identifier',
+  'session_id',
+  'metadata',
+] as const;
+
+/** The cheap view of the body, with exact texts for the members that `facts` reads; messages stay undecoded. */
+function factsView(document: JsonDocument): Record<string, unknown> {
+  if (document.ascii) return document.structure;
+  const view = { ...document.structure };
+  for (const key of OWN_TEXTS) if (key in view) view[key] = document.member(key);
+  return view;
+}

@@ -1,0 +1,63 @@
+/** What the stages of the pipeline find out about a request on its way, beside the request itself. */
+import type { Clock } from '../base/clock.ts';
+import type { Hit } from '../guardrails/index.ts';
+import type { RateLimitHold } from '../rate-limits/index.ts';
+import { type DebugTrail, debugTrail } from './answer/debug.ts';
+import type { AnswerListener } from './answer/listener.ts';
+import type { Sink } from './answer/sink.ts';
+import type { ContentBounds } from './answer/transcript.ts';
+import type { AcceptedRequest } from './request.ts';
+
+/** A request on its way through admission, which needs no place to send an answer to. */
+export class Admission<R extends AcceptedRequest = AcceptedRequest> {
+  /** The request as later stages see it: guardrail filters replace it by a redacted one. */
+  request: R;
+  /** Absent if no rate limit applies to the caller. */
+  rateLimitHold: RateLimitHold | undefined;
+  /** Filter matches of guardrails in the request and in its answer; undefined if there are none. */
+  hits: readonly Hit[] | undefined;
+  #headers: Readonly<Record<string, string>> | undefined;
+
+  constructor(request: R) {
+    this.request = request;
+  }
+
+  /** Adds response headers. Several stages do, in any order; none can remove what another has set. */
+  addHeaders(headers: Readonly<Record<string, string>>): void {
+    this.#headers = this.#headers === undefined ? headers : { ...this.#headers, ...headers };
+  }
+
+  /** Every header added so far; undefined if there are none. */
+  get headers(): Readonly<Record<string, string>> | undefined {
+    return this.#headers;
+  }
+
+  addHits(more: readonly Hit[] | undefined): void {
+    if (more === undefined || more.length === 0) return;
+    this.hits = this.hits === undefined ? more : [...this.hits, ...more];
+  }
+}
+
+export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends Admission<R> {
+  readonly sink: Sink;
+  /** The debug trail of a stream whose client asked for it. */
+  readonly debug: DebugTrail | undefined;
+  /** Set if the content is logged; holds the size limits. */
+  logged: ContentBounds | undefined;
+  /** Listeners of the answer; undefined for most requests. */
+  listeners: readonly AnswerListener[] | undefined;
+  /** The upstream's id of the answer that this thread continues. */
+  previousId: string | undefined;
+  /** The upstream's id of the answer whose prompt is compared with this one. */
+  comparedId: string | undefined;
+
+  constructor(request: R, sink: Sink, clock: Clock) {
+    super(request);
+    this.sink = sink;
+    this.debug = debugTrail(request, clock);
+  }
+
+  addListener(listener: AnswerListener): void {
+    this.listeners = this.listeners === undefined ? [listener] : [...this.listeners, listener];
+  }
+}

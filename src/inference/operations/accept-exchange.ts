@@ -1,0 +1,49 @@
+/** Accepts the request of an HTTP exchange: reads what its headers say besides the body. */
+import type { Caller } from '../../access/index.ts';
+import { invalidField } from '../../base/errors.ts';
+import type { JsonDocument } from '../../base/json.ts';
+import { wireHeader } from '../../base/namespace.ts';
+import type { Exchange } from '../../http/operation.ts';
+import { accept } from '../accept.ts';
+import { regionOf } from '../admission/region.ts';
+import { cacheWishOf } from '../cache/wish.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { AcceptedRequest, AnyFormat, RequestAbout } from '../request.ts';
+import { promptCachingWish } from '../turns/prompt-caching.ts';
+
+/** @param document by default the exchange's body */
+export function acceptExchange<Format extends AnyFormat>(
+  exchange: Exchange<Caller>,
+  format: Format,
+  parts: InferenceParts,
+  document: JsonDocument = exchange.document!,
+): AcceptedRequest<Format> {
+  return accept(format, document, exchange.caller, exchange.startedAt, aboutOf(exchange, parts));
+}
+
+function aboutOf({ headers, host, requestId }: Exchange<Caller>, parts: InferenceParts): RequestAbout {
+  const metadata = wireHeader(headers, 'metadata') ?? wireHeader(headers, 'experimental-metadata');
+  return {
+    requestId,
+    region: regionOf(host, parts.hosts()),
+    userAgent: headers['user-agent'] ?? null,
+    origin: headers['referer'] ?? '',
+    title: wireHeader(headers, 'title') ?? first(headers['x-title']) ?? null,
+    sessionId: sessionIdOf(first(headers['x-session-id'])),
+    metadata: metadata !== undefined && metadata.toLowerCase() === 'enabled',
+    cache: cacheWishOf(headers),
+    promptCaching: promptCachingWish(headers),
+    headers,
+  };
+}
+
+/** Validates the header with the rule of the body's `session_id`. */
+function sessionIdOf(header: string | undefined): string | null {
+  if (header === undefined || header === '') return null;
+  if (header.length > 256) throw invalidField('x-session-id', 'must have at most 256 characters');
+  return header;
+}
+
+function first(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}
