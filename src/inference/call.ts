@@ -2,7 +2,6 @@
  * The attempts of one accepted request: tries one candidate after the other until one answers, and sends that answer to
  * the client. Decides what follows a failure (with `turns/verdict.ts`) and settles the request's row exactly once.
  */
-
 import { GatewayError } from '../base/errors.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing } from '../formats/conversation/format.ts';
@@ -54,9 +53,8 @@ export class Call implements AttemptOwner, Interruptible {
   #ended: Ended | undefined;
 
   constructor(context: RequestContext, task: Task, route: Route, parts: InferenceParts) {
-    const { request } = context;
     this.#context = context;
-    this.#request = request;
+    this.#request = context.request;
     this.#task = task;
     this.#route = route;
     this.#parts = parts;
@@ -64,7 +62,7 @@ export class Call implements AttemptOwner, Interruptible {
     this.#dispatcher = new Dispatcher(context, task, route, parts);
     this.#race = new Hedge({
       clock: parts.clock,
-      hedgeAfterMs: request.facts.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
+      hedgeAfterMs: context.request.facts.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
       another: () => this.#dispatcher.next(this, this.#generation),
       meter: (dispatched) => costOf(dispatched, task, false),
       lost: (loser) => {
@@ -371,7 +369,7 @@ export class Call implements AttemptOwner, Interruptible {
   #release(untold?: unknown): void {
     this.#finished.resolve(untold);
     const { listeners } = this.#context;
-    if (listeners !== undefined && this.#ended !== undefined) tellEnded(listeners, this.#ended, this.#parts.log);
+    if (listeners && this.#ended) tellEnded(listeners, this.#ended, this.#parts.log);
   }
 
   #closing(metered: Metered): Closing {
