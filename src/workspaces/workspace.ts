@@ -4,26 +4,11 @@ import { invalidField } from '../base/errors.ts';
 import { isUuid } from '../base/ids.ts';
 import { toWireName } from '../base/namespace.ts';
 import { shownName } from '../base/storable.ts';
+import { DISABLEABLE } from '../formats/server-tools/index.ts';
 import { readRateLimits } from '../rate-limits/index.ts';
 import { defaultGuardrailId } from './derived-id.ts';
 import type { CreateWorkspaceBody, UpdateWorkspaceBody, WorkspaceReply } from './schema.ts';
 import type { StoredWorkspace, WorkspaceSettings } from './store.ts';
-
-/** Server tools that a workspace can disable. */
-const SERVER_TOOLS = [
-  'svc:advisor',
-  'svc:apply_patch',
-  'svc:bash',
-  'svc:datetime',
-  'svc:fusion',
-  'svc:image_generation',
-  'svc:experimental__search_models',
-  'svc:shell',
-  'svc:subagent',
-  'svc:tool_search',
-  'svc:web_fetch',
-  'svc:web_search',
-] as const;
 
 const DIGITS = /^\d{1,16}$/;
 
@@ -130,8 +115,8 @@ function serverTools(names: readonly string[] | null): string[] | null {
   if (names === null || names.length === 0) return null;
   const tools = names.map((name, index) => {
     const tool = toWireName(name);
-    if ((SERVER_TOOLS as readonly string[]).includes(tool)) return tool;
-    throw invalidField(`disabled_server_tools[${index}]`, `must be one of ${SERVER_TOOLS.join(', ')}`);
+    if (DISABLEABLE.includes(tool)) return tool;
+    throw invalidField(`disabled_server_tools[${index}]`, `must be one of ${DISABLEABLE.join(', ')}`);
   });
   return [...new Set(tools)];
 }

@@ -7,6 +7,7 @@ import { EFFORTS } from '../conversation/effort.ts';
 import { nullable, optional, PromptCacheOptionsSchema, range, word } from '../conversation/loose-schema.ts';
 import { PreferencesSchema } from '../conversation/preferences.ts';
 import { DeferredToolsSchema } from '../deferred/index.ts';
+import { featureMembers } from '../server-tools/index.ts';
 
 const CacheControl = Type.Object(
   {
@@ -154,11 +155,10 @@ export const schema: TSchema = Type.Object(
     metadata: optional(Type.Record(Type.String(), Type.String({ maxLength: 512 }), { maxProperties: 16 })),
     trace: optional(Type.Object({})),
     debug: optional(Type.Object({ echo_upstream_body: optional(Type.Boolean()) })),
-    plugins: optional(Type.Array(Type.Object({ id: Type.String(), enabled: optional(Type.Boolean()) }))),
+    ...featureMembers,
     transforms: optional(Type.Array(Type.String())),
     route: optional(word(['fallback', 'sort'])),
     preset: optional(Type.String()),
-    stop_server_tools_when: optional(Type.Array(Type.Object({ type: Type.String() }), { minItems: 1 })),
     max_tool_calls: optional(Type.Integer({ minimum: 0 })),
   },
   { $id: 'ChatRequest' },

@@ -3,11 +3,11 @@
  * ignored.
  */
 import { invalidField } from '../../base/errors.ts';
-import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { imageFault, imageUrlFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
 import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
+import { type FeatureRules, refuseUnbuilt } from '../server-tools/index.ts';
 import { checkThread, threadOf } from './thread.ts';
 
 /** Block types accepted in a request, including those that vendors return in answers. */
@@ -51,15 +51,15 @@ const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
 /** Results of server tools: each tool has its own type with this suffix. */
 const RESULT_TYPE = /^[a-z0-9_]+_tool_result$/;
 
-/** Prefixes of tools that a gateway would run itself; none is supported. */
-const OWN_TOOLS = [`${WIRE_NAME}:`, `${WIRE_ALIAS}:`];
+const FEATURES: FeatureRules = { unbuilt: ['stop_server_tools_when'] };
 
 const ROLES = ['user', 'assistant', 'system'];
 
 /** Throws GatewayError 400 with the path of the offending field. */
 export function check(body: unknown): void {
   const request = fieldsOf(body);
-  checkFeatures(request);
+  refuseUnbuilt(request, FEATURES);
+  checkPreferences(request['provider']);
   if (isList(request['fallbacks']) && isList(request['models'])) {
     throw invalidField('fallbacks', 'cannot be combined with models');
   }
@@ -90,20 +90,6 @@ export function check(body: unknown): void {
       'must be user: a conversation begins with a user message',
     );
   }
-}
-
-function checkFeatures(request: Fields): void {
-  listOf(request['plugins']).forEach((plugin, index) => {
-    const { id, enabled } = fieldsOf(plugin);
-    if (enabled !== false) throw notBuilt(`plugins[${index}]`, `the plugin ${textOf(id) || 'without an id'}`);
-  });
-  listOf(request['tools']).forEach((tool, index) => {
-    const type = fieldsOf(tool)['type'];
-    if (OWN_TOOLS.some((prefix) => textOf(type).startsWith(prefix)))
-      throw notBuilt(`tools[${index}].type`, `the tool ${textOf(type)}`);
-  });
-  checkPreferences(request['provider']);
-  if (asksFor(request['stop_server_tools_when'])) throw notBuilt('stop_server_tools_when', 'a stop condition');
 }
 
 function checkTools(request: Fields): void {
@@ -186,15 +172,6 @@ function requireText(object: Fields, member: string, path: string): void {
   if (typeof object[member] !== 'string') throw invalidField(`${path}.${member}`, 'must be a string');
 }
 
-/** Whether the value requests anything: it is neither absent nor empty. */
-function asksFor(value: unknown): boolean {
-  return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
-}
-
 function isList(value: unknown): boolean {
   return Array.isArray(value) && value.length > 0;
-}
-
-function notBuilt(path: string, what: string): Error {
-  return invalidField(path, `requests ${what}, which this gateway does not support`);
 }

@@ -6,6 +6,7 @@
 import Type, { type TSchema } from 'typebox';
 import { PreferencesSchema } from '../conversation/preferences.ts';
 import { DeferredToolsSchema } from '../deferred/index.ts';
+import { featureMembers } from '../server-tools/index.ts';
 
 const Words = (...words: string[]) => Type.Unsafe<string>({ type: 'string', enum: words });
 
@@ -99,13 +100,12 @@ export const schema = Type.Object(
     metadata: Type.Optional(Type.Object({ user_id: Type.Optional(Nullable(Type.String())) })),
     models: Type.Optional(Nullable(Type.Array(Type.String()))),
     output_config: Type.Optional(Nullable(OutputConfig)),
-    plugins: Type.Optional(Nullable(Type.Array(Type.Object({ id: Type.String() })))),
+    ...featureMembers,
     provider: Type.Optional(Nullable(PreferencesSchema)),
     route: Type.Optional(Nullable(Words('fallback', 'sort'))),
     safeguards: Type.Optional(Nullable(Type.Array(Type.Object({ type: Type.String() })))),
     service_tier: Type.Optional(Nullable(Type.String())),
     session_id: Type.Optional(Type.String({ maxLength: 256 })),
-    stop_server_tools_when: Type.Optional(Nullable(Type.Array(Type.Object({ type: Type.String() }), { minItems: 1 }))),
     speed: Type.Optional(Nullable(Words('fast', 'standard'))),
     stop_sequences: Type.Optional(Nullable(Type.Array(Type.String()))),
     temperature: Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: 2 }))),

@@ -3,38 +3,38 @@
  * one is refused with the field's name, never silently ignored.
  */
 import { invalidField } from '../../base/errors.ts';
-import { WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { imageUrlFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
+import {
+  checkMetadata,
+  checkModels,
+  checkReasoningObject,
+  checkSchemaName,
+  checkToolName,
+} from '../conversation/request-rules.ts';
 import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
+import { type FeatureRules, refuseUnbuilt, unbuilt } from '../server-tools/index.ts';
 
-const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
-/** Longer than most services accept: formats/conversation/short-names.ts shortens such names on the way out. */
-const TOOL_NAME = /^[a-zA-Z0-9_-]{1,128}$/;
-const LONGEST_METADATA_KEY = 64;
+const FEATURES: FeatureRules = { unbuilt: ['stop_server_tools_when', 'transforms', 'preset'] };
 const ROLES = ['user', 'assistant', 'system', 'developer'];
 
 /** Throws GatewayError 400 with the path of the offending field. */
 export function check(body: unknown): void {
   const request = fieldsOf(body);
   refuseState(request);
-  refuseUnbuilt(request);
+  refuseUnbuilt(request, FEATURES);
+  checkPreferences(request['provider']);
+  if (fieldsOf(request['debug'])['echo_upstream_body'] === true) throw unbuilt('debug.echo_upstream_body');
   checkModels(request);
-  checkReasoning(fieldsOf(request['reasoning']));
+  checkReasoningObject(fieldsOf(request['reasoning']));
   listOf(request['tools']).forEach((tool, index) => void checkTool(fieldsOf(tool), `tools[${index}]`));
   checkToolChoice(request['tool_choice']);
   checkDeferredTools(request);
-  for (const key of Object.keys(fieldsOf(request['metadata']))) {
-    if (key.length > LONGEST_METADATA_KEY) {
-      throw invalidField('metadata', `has a key longer than ${LONGEST_METADATA_KEY} characters`);
-    }
-  }
+  checkMetadata(request);
   const format = fieldsOf(fieldsOf(request['text'])['format']);
   if (format['type'] === 'json_schema') {
-    if (!NAME.test(textOf(format['name']))) {
-      throw invalidField('text.format.name', 'must be 1 to 64 of a-z, A-Z, 0-9, _ and -');
-    }
+    checkSchemaName(format['name'], 'text.format.name');
     if (!isFields(format['schema'])) throw invalidField('text.format.schema', 'is missing');
   }
   checkInput(request);
@@ -55,57 +55,9 @@ function refuseState(request: Fields): void {
   }
 }
 
-function unbuilt(path: string): Error {
-  return invalidField(path, 'requests a feature that this gateway does not support');
-}
-
-function refuseUnbuilt(request: Fields): void {
-  listOf(request['plugins']).forEach((plugin, index) => {
-    const { id, enabled } = fieldsOf(plugin);
-    if (enabled !== false)
-      throw invalidField(
-        `plugins[${index}]`,
-        `requests the plugin ${JSON.stringify(id)}, which this gateway does not support`,
-      );
-  });
-  for (const field of ['stop_server_tools_when', 'transforms', 'preset']) {
-    const value = request[field];
-    if (value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)) throw unbuilt(field);
-  }
-  checkPreferences(request['provider']);
-  if (fieldsOf(request['debug'])['echo_upstream_body'] === true) throw unbuilt('debug.echo_upstream_body');
-}
-
-function checkModels(request: Fields): void {
-  const named: [string, unknown][] = [['model', request['model']]];
-  listOf(request['models']).forEach((model, index) => void named.push([`models[${index}]`, model]));
-  for (const [path, model] of named) {
-    if (textOf(model).includes('@preset/')) throw unbuilt(path);
-    if (typeof model === 'string' && model.trim() === '') throw invalidField(path, 'must not be empty');
-  }
-}
-
-function checkReasoning(reasoning: Fields): void {
-  const effort = reasoning['effort'] ?? undefined;
-  if (typeof reasoning['max_tokens'] === 'number' && effort !== undefined) {
-    throw invalidField('reasoning.max_tokens', 'cannot be combined with an effort');
-  }
-  if (reasoning['enabled'] === false && effort !== undefined && effort !== 'none') {
-    throw invalidField('reasoning.enabled', 'cannot be false when an effort is given');
-  }
-}
-
-/** Tool types that the gateway itself would have to run. */
-function isOwnTool(type: string): boolean {
-  return type.startsWith(`${WIRE_NAME}:`) || type.startsWith(`${WIRE_ALIAS}:`);
-}
-
 function checkTool(tool: Fields, path: string): void {
-  const type = textOf(tool['type']);
-  if (isOwnTool(type)) throw unbuilt(`${path}.type`);
-  if ((type === 'function' || type === 'custom') && !TOOL_NAME.test(textOf(tool['name']))) {
-    throw invalidField(`${path}.name`, 'must be 1 to 128 of a-z, A-Z, 0-9, _ and -');
-  }
+  const { type, name } = tool;
+  if (type === 'function' || type === 'custom') checkToolName(name, `${path}.name`);
 }
 
 /** Without the deferral protocol, `defer_loading` belongs to the vendor and its own tool search. */
@@ -127,7 +79,6 @@ function checkToolChoice(choice: unknown): void {
   }
   const { type, name, tools } = fieldsOf(choice);
   if (typeof type !== 'string' || type === '') throw invalidField('tool_choice.type', 'is missing');
-  if (isOwnTool(type)) throw unbuilt('tool_choice.type');
   if ((type === 'function' || type === 'custom') && textOf(name) === '') {
     throw invalidField('tool_choice.name', 'is missing');
   }

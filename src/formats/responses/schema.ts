@@ -7,6 +7,7 @@ import { EFFORTS } from '../conversation/effort.ts';
 import { optional, PromptCacheOptionsSchema, range, word } from '../conversation/loose-schema.ts';
 import { PreferencesSchema } from '../conversation/preferences.ts';
 import { DeferredToolsSchema } from '../deferred/index.ts';
+import { featureMembers } from '../server-tools/index.ts';
 
 /** All item types in one shape; `check.ts` enforces what each type needs. */
 const Item = Type.Object(
@@ -89,7 +90,6 @@ export const schema: TSchema = Type.Object(
     image_config: optional(Type.Object({})),
     prompt_cache_key: optional(Type.String()),
     prompt_cache_options: optional(PromptCacheOptionsSchema),
-    stop_server_tools_when: optional(Type.Array(Type.Object({ type: Type.String() }), { minItems: 1 })),
     cache_control: optional(Type.Object({ type: word(['ephemeral']), ttl: optional(word(['5m', '1h'])) })),
     user: optional(Type.String({ maxLength: 256 })),
     safety_identifier: optional(Type.String()),
@@ -97,7 +97,7 @@ export const schema: TSchema = Type.Object(
     metadata: optional(Type.Record(Type.String(), Type.String({ maxLength: 512 }), { maxProperties: 16 })),
     trace: optional(Type.Object({})),
     debug: optional(Type.Object({ echo_upstream_body: optional(Type.Boolean()) })),
-    plugins: optional(Type.Array(Type.Object({ id: Type.String(), enabled: optional(Type.Boolean()) }))),
+    ...featureMembers,
     background: optional(Type.Boolean()),
     store: optional(Type.Boolean()),
     route: optional(word(['fallback', 'sort'])),

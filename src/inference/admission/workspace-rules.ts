@@ -2,8 +2,8 @@
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
-import { toWireName } from '../../base/namespace.ts';
 import type { RequestFacts } from '../../formats/conversation/format.ts';
+import { useOf } from '../../formats/server-tools/index.ts';
 import type { ApiType } from '../../spend/index.ts';
 
 /**
@@ -16,41 +16,13 @@ export function withDefaultModel(facts: RequestFacts, { workspace }: Caller, api
   return model === null ? facts : { ...facts, model };
 }
 
-/**
- * Other names of the gateway's tools: vendors' tools that run at the vendor instead of the client, in all their dated
- * versions, and the plugins and request members that enable the same function.
- */
-const OTHER_NAMES: Readonly<Record<string, { tool?: RegExp; plugin?: string; member?: string }>> = {
-  'svc:web_search': { tool: /^web_search(?:_preview)?(?:_\d[\d_]*)?$/, plugin: 'web', member: 'web_search_options' },
-  'svc:web_fetch': { tool: /^web_fetch(?:_\d[\d_]*)?$/, plugin: 'web-fetch' },
-  'svc:image_generation': { tool: /^image_generation$/ },
-  'svc:tool_search': { tool: /^tool_search(?:_tool_[a-z0-9]+)?(?:_\d[\d_]*)?$/ },
-  'svc:fusion': { plugin: 'fusion' },
-};
-
 /** Throws GatewayError 403 for a conversation that names a server tool which its workspace has disabled. */
 export function refuseDisabledTools({ workspace }: Caller, document: JsonDocument): void {
   const { disabledServerTools } = workspace;
   if (disabledServerTools.size === 0) return;
-  const { structure } = document;
-  const named = (list: unknown, member: string, path: (index: number) => string): [string, string][] =>
-    Array.isArray(list)
-      ? list.flatMap((each: unknown, index): [string, string][] => {
-          const value = (each as Record<string, unknown> | null)?.[member];
-          return typeof value === 'string' ? [[value, path(index)]] : [];
-        })
-      : [];
-  const tools = named(structure['tools'], 'type', (index) => `tools[${index}].type`);
-  const plugins = named(structure['plugins'], 'id', (index) => `plugins[${index}].id`);
   for (const disabled of disabledServerTools) {
-    const other = OTHER_NAMES[disabled] ?? {};
-    const [, path] =
-      tools.find(([type]) => toWireName(type) === disabled || other.tool?.test(type)) ??
-      plugins.find(([id]) => id === other.plugin) ??
-      [];
+    const path = useOf(disabled, document.structure);
     if (path !== undefined) throw switchedOff(disabled, path);
-    const { member } = other;
-    if (member !== undefined && (structure[member] ?? null) !== null) throw switchedOff(disabled, member);
   }
 }
 

@@ -1,0 +1,73 @@
+/** Refuses features of the gateway that a request asks for and that are not built. */
+import Type from 'typebox';
+import { type GatewayError, invalidField } from '../../base/errors.ts';
+import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
+import { optional } from '../conversation/loose-schema.ts';
+import { PLUGINS } from './plugin.ts';
+import { SERVER_TOOLS, type ServerTool } from './server-tool.ts';
+
+/** The request members of the gateway's features that are alike in all formats. */
+export const featureMembers = {
+  plugins: optional(Type.Array(Type.Object({ id: Type.String(), enabled: optional(Type.Boolean()) }))),
+  stop_server_tools_when: optional(Type.Array(Type.Object({ type: Type.String() }), { minItems: 1 })),
+};
+
+/** Where formats differ. */
+export interface FeatureRules {
+  /** Whether vendors' types of tools can be short for a server tool. Default: they are the vendor's. */
+  shorthands?: boolean;
+  /** Request members of features that are not built. */
+  unbuilt: readonly string[];
+}
+
+/**
+ * Throws GatewayError 400 with the path of the first feature that is not built. Empty members and disabled plugins
+ * pass.
+ */
+export function refuseUnbuilt(request: Fields, rules: FeatureRules): void {
+  listOf(request['plugins']).forEach((value, index) => {
+    const { id, enabled } = fieldsOf(value);
+    if (enabled === false || PLUGINS.some((plugin) => plugin.id === id && plugin.built)) return;
+    throw notSupported(
+      `plugins[${index}]`,
+      `the plugin ${typeof id === 'string' ? JSON.stringify(id) : 'without an id'}`,
+    );
+  });
+  for (const field of rules.unbuilt) if (asksFor(request[field])) throw unbuilt(field);
+  listOf(request['tools']).forEach((tool, index) => {
+    refuseTool(fieldsOf(tool)['type'], `tools[${index}].type`, rules);
+  });
+  refuseTool(fieldsOf(request['tool_choice'])['type'], 'tool_choice.type', rules);
+}
+
+function refuseTool(type: unknown, path: string, rules: FeatureRules): void {
+  const name = textOf(type);
+  const tool = serverToolOf(name, rules);
+  // Names with the gateway's prefix are never a vendor's.
+  const isOurs = tool !== undefined || toWireName(name).startsWith(`${WIRE_NAME}:`);
+  if (isOurs && tool?.built !== true) throw notSupported(path, `the tool ${name}`);
+}
+
+const BY_NAME = new Map<string, ServerTool>(SERVER_TOOLS.map((tool) => [tool.name, tool]));
+const WITH_SHORTHANDS = SERVER_TOOLS.filter((tool) => tool.shorthands !== undefined);
+
+/** The server tool of a type; undefined for clients' and vendors' tools, and for names that do not exist. */
+function serverToolOf(type: string, { shorthands = false }: Pick<FeatureRules, 'shorthands'>): ServerTool | undefined {
+  const tool = BY_NAME.get(toWireName(type));
+  return tool === undefined && shorthands ? WITH_SHORTHANDS.find((short) => short.shorthands!.test(type)) : tool;
+}
+
+/** Whether the value requests anything: it is neither absent nor empty. */
+function asksFor(value: unknown): boolean {
+  return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
+}
+
+/** The error for a feature that is not built. */
+export function unbuilt(path: string): GatewayError {
+  return invalidField(path, 'requests a feature that this gateway does not support');
+}
+
+function notSupported(path: string, what: string): GatewayError {
+  return invalidField(path, `requests ${what}, which this gateway does not support`);
+}

@@ -1,0 +1,66 @@
+/**
+ * Server tools: tools that the gateway runs for the model. One row each, also for those that are not built yet: they
+ * are refused by name, never ignored, and workspaces can disable them already. The file in `inference/tools/` that
+ * makes one work sets `built` here.
+ */
+export interface ServerTool {
+  /** The wire name; clients may use the alias prefix too (`base/namespace.ts`). */
+  readonly name: `svc:${string}`;
+  readonly built: boolean;
+  /** Whether a workspace can disable it. */
+  readonly canDisable: boolean;
+  /**
+   * Types of vendors' tools for the same purpose, in all their dated versions. They run at the vendor and pass
+   * unchanged, but a workspace that disables the server tool disables them too.
+   */
+  readonly vendorTypes?: RegExp;
+  /**
+   * Those of the vendors' types that are this server tool in a format that takes shorthands (`FeatureRules`): no
+   * upstream of that format runs a tool of such a type, so that it can only be meant for the gateway.
+   */
+  readonly shorthands?: RegExp;
+  /** Id of the plugin that does the same for any model. */
+  readonly plugin?: string;
+  /** A request member that asks a vendor for the same. */
+  readonly member?: string;
+}
+
+export const SERVER_TOOLS: readonly ServerTool[] = [
+  { name: 'svc:advisor', built: false, canDisable: true },
+  { name: 'svc:apply_patch', built: false, canDisable: true },
+  { name: 'svc:bash', built: false, canDisable: true },
+  { name: 'svc:datetime', built: false, canDisable: true },
+  { name: 'svc:files', built: false, canDisable: false },
+  { name: 'svc:fusion', built: false, canDisable: true, plugin: 'fusion' },
+  { name: 'svc:image_generation', built: false, canDisable: true, vendorTypes: /^image_generation$/ },
+  { name: 'svc:experimental__search_models', built: false, canDisable: true },
+  { name: 'svc:shell', built: false, canDisable: true },
+  { name: 'svc:subagent', built: false, canDisable: true },
+  {
+    name: 'svc:tool_search',
+    built: false,
+    canDisable: true,
+    vendorTypes: /^tool_search(?:_tool_[a-z0-9]+)?(?:_\d[\d_]*)?$/,
+  },
+  {
+    name: 'svc:web_fetch',
+    built: false,
+    canDisable: true,
+    vendorTypes: /^web_fetch(?:_\d[\d_]*)?$/,
+    plugin: 'web-fetch',
+  },
+  {
+    name: 'svc:web_search',
+    built: false,
+    canDisable: true,
+    vendorTypes: /^web_search(?:_preview)?(?:_\d[\d_]*)?$/,
+    shorthands: /^web_search(?:_preview)?(?:_\d{4}_\d\d_\d\d)?$/,
+    plugin: 'web',
+    member: 'web_search_options',
+  },
+];
+
+/** Names that a workspace can disable. */
+export const DISABLEABLE: readonly string[] = SERVER_TOOLS.filter(({ canDisable }) => canDisable).map(
+  ({ name }) => name,
+);
