@@ -11,6 +11,11 @@ export interface Credential {
   label: string;
 }
 
+const READERS: Record<NonNullable<ProviderKind['byokDocument']>, (text: string) => Credential> = {
+  'google-account': readAccount,
+  'aws-keys': readAwsKeys,
+  'azure-key': readAzureKey,
+};
 const GOOGLE = 'googleapis.com';
 /** Members that are kept in addition to the secrets; all others are dropped. */
 const ACCOUNT_MEMBERS = ['project_id', 'private_key_id', 'client_id', 'region'] as const;
@@ -26,10 +31,8 @@ export function readCredential(kind: ProviderKind, text: string): Credential {
 function credentialIn(kind: ProviderKind, text: string): Credential {
   const trimmed = text.trim();
   if (trimmed === '') throw invalidField('key', 'must not be blank');
-  if (kind.credentialDocument) return readAccount(trimmed);
-  if (/^[{[]/.test(trimmed)) {
-    if (kind.id === 'bedrock') return readAwsKeys(trimmed);
-    if (kind.id === 'azure') return readAzureKey(trimmed);
+  if (kind.credentialDocument || /^[{[]/.test(trimmed)) {
+    if (kind.byokDocument !== undefined) return READERS[kind.byokDocument](trimmed);
     throw invalidField('key', `must be the plain key that ${kind.name} accepts in a header, not a document`);
   }
   if (!CREDENTIAL.test(trimmed)) throw notForHeader();

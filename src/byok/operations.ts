@@ -107,7 +107,7 @@ function createByokCredential(parts: ByokParts): Operation<Caller> {
           ...{ id, organizationId, workspaceId, provider: body.provider, sealed, createdAt },
           label: credential.label,
           sealedAt: createdAt,
-          sortOrder: await store.nextPlace(tx, organizationId, body.provider),
+          sortOrder: await store.nextSortOrder(tx, organizationId, body.provider),
         });
         const key = await existing(tx, organizationId, id);
         const created = {

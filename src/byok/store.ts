@@ -102,7 +102,7 @@ export async function countByokCredentials(tx: Queryable, organizationId: string
 }
 
 /** The sort order after all that the organization has at this provider. */
-export async function nextPlace(tx: Queryable, organizationId: string, provider: string): Promise<number> {
+export async function nextSortOrder(tx: Queryable, organizationId: string, provider: string): Promise<number> {
   const sql = `select coalesce(max(sort_order) + 1, 0) as next from byok_keys
     where organization_id = $1 and provider = $2`;
   const [row] = await tx.query<{ next: number }>(sql, [organizationId, provider]);

@@ -40,6 +40,7 @@ test('every kind states the facts that the catalog, BYOK and the reference need'
     assert.equal(guide !== undefined, transport === undefined, `${id}: guide`);
     if (guide !== undefined) assert.ok(!guides.has(guide), `${id} has the guide of the kind that it extends`);
     guides.add(guide);
+    assert.equal(kind.byokDocument !== undefined, kind.splitByok !== undefined, `${id}: byokDocument`);
     if (service !== undefined) assert.ok(kind.author, `${id}: author`);
     if (service?.role === 'vendor') assert.ok(service.registryId === null || kind.bareModels, `${id}: bareModels`);
   }

@@ -61,6 +61,8 @@ export interface ProviderKind {
   options?: Readonly<Record<string, OptionFacts>>;
   /** The credential is a JSON document, such as a key file, rather than a header value. */
   credentialDocument?: boolean;
+  /** Which JSON document customers may enter as a BYOK credential, besides or instead of a plain key. */
+  byokDocument?: 'google-account' | 'aws-keys' | 'azure-key';
   /**
    * Splits a stored BYOK credential into what calls carry and the options it implies, such as the project of a key
    * file. Absent: calls carry the whole credential.

@@ -123,11 +123,11 @@ test('every sort is a total order that loses no endpoint, does not depend on the
       fc.array(figures, { minLength: 8, maxLength: 8 }),
       fc.array(fc.constantFrom(0, 1, 2), { minLength: 8, maxLength: 8 }),
       fc.array(fc.constantFrom(0.25, 0.5), { minLength: 8, maxLength: 8 }),
-      (list, wish, known, rests, chances) => {
+      (list, wish, known, cooldowns, chances) => {
         const all = preparedFrom(list);
         const live: Live = {
           figures: (id) => known[Number(id.slice(1, id.indexOf(':')))]!,
-          cooldownMs: ({ index }) => rests[index]!,
+          cooldownMs: ({ index }) => cooldowns[index]!,
           tier: () => 0,
           fraction: (id) => chances[Number(id.slice(1, id.indexOf(':')))]!,
         };
@@ -142,7 +142,7 @@ test('every sort is a total order that loses no endpoint, does not depend on the
           assert.equal(twin === true, seen.has(endpoint.id));
           seen.add(endpoint.id);
         }
-        assert.ok(sorted.every(({ index }, at) => at === 0 || rests[sorted[at - 1]!.index]! <= rests[index]!));
+        assert.ok(sorted.every(({ index }, at) => at === 0 || cooldowns[sorted[at - 1]!.index]! <= cooldowns[index]!));
       },
     ),
     { numRuns: 200 },

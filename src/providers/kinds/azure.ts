@@ -54,6 +54,7 @@ export const azure: ProviderKind = {
       meaning: 'API version. A date selects the deployment API instead of the v1 API.',
     },
   },
+  byokDocument: 'azure-key',
   splitByok: (value) => {
     if (!value.startsWith('{')) return { credential: value, options: {} };
     const { api_key, ...options } = JSON.parse(value) as Record<string, string>;

@@ -53,6 +53,7 @@ export const bedrock: ProviderKind = {
       meaning: 'Profile in the AWS configuration files.',
     },
   },
+  byokDocument: 'aws-keys',
   splitByok: (value) => {
     if (!isKeyDocument(value)) return { credential: value, options: {} };
     const { region, apiKey } = JSON.parse(value) as Record<string, string | undefined>;

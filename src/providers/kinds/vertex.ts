@@ -44,6 +44,7 @@ export const vertex: ProviderKind = {
       'Gemini, Claude and open models; access tokens from a key file or the machine, see [Vertex AI](../guides/google.md#vertex-ai)',
   },
   credentialDocument: true,
+  byokDocument: 'google-account',
   splitByok: (value) => {
     const { project_id: project, region: location } = JSON.parse(value) as Record<string, string | undefined>;
     return { credential: value, options: { ...(project && { project }), ...(location && { location }) } };
