@@ -20,7 +20,7 @@ export interface DeliveryParts {
  * is sent until then, and a failed sign-in calls the receiver's `failed` with `sent` false.
  */
 export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: DeliveryParts): UpstreamCall {
-  const { provider, credential, body, method, contentType } = delivery;
+  const { provider, credential, body, method, contentType, streamed } = delivery;
   const { kind } = provider;
   const path = kind.path?.(delivery) ?? delivery.path;
   const headers = kind.headers(credential);
@@ -37,6 +37,7 @@ export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: D
     body,
     timeouts: delivery.format === 'image' ? patient(provider.timeouts) : provider.timeouts,
     ...(method && { method }),
+    ...(streamed && { streamed }),
   };
   if (provider.signer === undefined) return transport.send(request, receiver);
   let signature: Signature | Promise<Signature>;

@@ -14,7 +14,7 @@ import type { SingleFormId } from '../formats/single/index.ts';
 import type { Signer } from './auth/sign.ts';
 import type { Framing } from './framing/framing.ts';
 import type { LocalDiscovery } from './local-models.ts';
-import type { Timeouts, Transport } from './send/transport.ts';
+import type { StreamedBody, Timeouts, Transport } from './send/transport.ts';
 
 /** Facts about a public service, as the catalog and BYOK need them. */
 export interface Service {
@@ -168,9 +168,11 @@ export interface Delivery {
   path: string;
   body: Buffer | string;
   /** Set for an operation other than the format's main one, so that the kind can choose its path. */
-  operation?: 'countTokens' | 'models';
+  operation?: 'countTokens' | 'models' | 'files';
+  /** Replaces `body`; only for kinds without a signature of it. */
+  streamed?: StreamedBody;
   /** Default POST. */
-  method?: 'GET';
+  method?: 'GET' | 'DELETE';
   /** Content type of the body; default JSON. */
   contentType?: string;
   /** Replaces base URL and path, for a URL from the service itself; the caller has checked its host. */

@@ -8,6 +8,7 @@ import type { Clock } from '../../base/clock.ts';
 import { AnswerParser, type AnswerReader, PIECE_BYTES } from './answer-parser.ts';
 import { type Exchange, isWanted } from './exchange.ts';
 import { openTunnel, type ProxyRoute } from './proxy.ts';
+import type { StreamedBody } from './transport.ts';
 
 /** Read buffer of all sockets. A piece is parsed, or copied if kept, before the next is read. */
 const PIECE = Buffer.allocUnsafeSlow(PIECE_BYTES);
@@ -52,6 +53,8 @@ export class Connection implements AnswerReader {
   /** Whether a byte arrived since the request was written. */
   #answering = false;
   #writtenAt = 0;
+  /** A streamed body is not written to its end. */
+  #bodyOpen = false;
 
   constructor(origin: ConnectionOwner) {
     this.#origin = origin;
@@ -113,7 +116,7 @@ export class Connection implements AnswerReader {
   answerEnd(reusable: boolean): void {
     const call = this.#call;
     this.#call = undefined;
-    const unsent = this.#socket.writableLength > 0;
+    const unsent = this.#bodyOpen || this.#socket.writableLength > 0;
     if (reusable && !unsent && !this.#gone && this.#keepAliveMs > 0) this.#keep();
     else this.#leave();
     call?.answerEnd();
@@ -144,11 +147,19 @@ export class Connection implements AnswerReader {
   }
 
   #write(call: Exchange): void {
-    const { head, body } = call.sending();
+    const { head, body, streamed } = call.sending();
     this.#parser.expect();
     this.#answering = false;
     if (this.#reused) this.#writtenAt = this.#origin.clock.monotonic();
     const socket = this.#socket;
+    if (streamed !== undefined) {
+      socket.write(head, 'latin1');
+      this.#bodyOpen = true;
+      this.#writeBody(call, streamed).catch((error: Error) => {
+        if (this.#call === call) this.#lost(error);
+      });
+      return;
+    }
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
     if (length > COPIED_BODY_BYTES) {
       socket.cork();
@@ -163,6 +174,31 @@ export class Connection implements AnswerReader {
     if (typeof body === 'string') message.write(body, head.length);
     else body.copy(message, head.length);
     socket.write(message);
+  }
+
+  async #writeBody(call: Exchange, { bytes, chunks }: StreamedBody): Promise<void> {
+    let left = bytes;
+    for await (const chunk of chunks) {
+      left -= chunk.length;
+      if (left < 0) break;
+      if (!this.#socket.write(chunk)) await this.#drained();
+      // The upstream has answered or gone, or the call was aborted.
+      if (this.#call !== call || !this.isOpen) return;
+    }
+    if (left !== 0) throw new Error('the body has another length than announced');
+    this.#bodyOpen = false;
+  }
+
+  #drained(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const done = () => {
+      this.#socket.off('drain', done);
+      this.#socket.off('close', done);
+      resolve();
+    };
+    this.#socket.on('drain', done);
+    this.#socket.on('close', done);
+    return promise;
   }
 
   /** Whether the call is paused. Data without a pending response is read regardless. */

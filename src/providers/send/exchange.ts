@@ -6,7 +6,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { failure, networkFailure } from './network-failure.ts';
-import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from './transport.ts';
+import type { StreamedBody, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './transport.ts';
 import { readEncoding, type UnpackedReceiver, Unpacker } from './unpack.ts';
 
 /** Response headers that the gateway uses. All others are dropped, because they may repeat our credential. */
@@ -40,6 +40,7 @@ export interface ExchangeConnection {
 export interface RequestMessage {
   head: string;
   body: Buffer | string;
+  streamed: StreamedBody | undefined;
 }
 
 /**
@@ -135,7 +136,8 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   /** The bytes for the connection to write. */
   sending(): RequestMessage {
     this.sent = true;
-    return { head: this.#head, body: this.#request.method === 'GET' ? '' : this.#request.body };
+    const { method, body, streamed } = this.#request;
+    return { head: this.#head, body: method === undefined ? body : '', streamed };
   }
 
   /**
@@ -143,7 +145,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
    * new connection as if it had not been sent.
    */
   again(): boolean {
-    if (this.#done || this.#repeated) return false;
+    if (this.#done || this.#repeated || this.#request.streamed !== undefined) return false;
     this.#repeated = true;
     this.sent = false;
     this.connection = undefined;
@@ -310,7 +312,7 @@ const NO_PATH = /[^\x21-\x7e\x80-\xff]/;
  * line or the request.
  */
 function requestHead(request: UpstreamRequest, host: string, path: string): string | undefined {
-  const { method = 'POST', headers, body } = request;
+  const { method = 'POST', headers, body, streamed } = request;
   if (NO_PATH.test(path)) return undefined;
   let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\naccept-encoding: identity\r\n`;
   let typed = false;
@@ -321,7 +323,8 @@ function requestHead(request: UpstreamRequest, host: string, path: string): stri
     head += `${name}: ${value}\r\n`;
   }
   if (!typed) head += 'content-type: application/json\r\n';
-  return method === 'GET' ? `${head}\r\n` : `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n`;
+  if (method !== 'POST') return `${head}\r\n`;
+  return `${head}content-length: ${streamed === undefined ? Buffer.byteLength(body) : streamed.bytes}\r\n\r\n`;
 }
 
 /** Response headers to parse, lower case: those that are passed on, and those that the transport reads. */

@@ -14,6 +14,7 @@ import { Origin } from './origin.ts';
 import type { Transport, TransportOptions, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './transport.ts';
 
 export type {
+  StreamedBody,
   Timeouts,
   Transport,
   TransportOptions,

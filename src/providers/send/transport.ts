@@ -14,13 +14,22 @@ export interface Timeouts {
   total: number;
 }
 
+/** A body of known length whose content arrives while it is sent. It cannot be sent twice. */
+export interface StreamedBody {
+  readonly bytes: number;
+  /** Read as fast as the upstream takes it, and ended early if the exchange ends. */
+  readonly chunks: AsyncIterable<Buffer>;
+}
+
 export interface UpstreamRequest {
   /** Absolute URL. */
   url: string;
-  /** Default POST; a GET has no body. */
-  method?: 'GET';
+  /** Default POST; the others have no body. */
+  method?: 'GET' | 'DELETE';
   headers: Record<string, string>;
   body: Buffer | string;
+  /** Replaces `body` where that is too large for memory. */
+  streamed?: StreamedBody;
   timeouts: Timeouts;
 }
 
