@@ -143,7 +143,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     authenticate: (headers) => access.authenticate(headers),
     permit: access.permit,
     userId: (caller) => caller.organizationId,
-    unbuilt: UNBUILT,
+    unsupported: UNBUILT,
     observe: (exchange) => observability.finished(exchange),
     clock,
     log,

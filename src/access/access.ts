@@ -67,9 +67,9 @@ export function createAccess(parts: AccessParts): Access {
         ? []
         : await Promise.all([termsOf?.([...ids]), guardrailsOf?.(inference.map(({ caller }) => caller))]);
     return keys.map((key) => {
-      const prescribed = key.caller.kind === 'inference' ? terms?.get(key.caller.workspaceId) : undefined;
+      const workspaceTerms = key.caller.kind === 'inference' ? terms?.get(key.caller.workspaceId) : undefined;
       const guardrails = guarded?.get(key.caller.keyId) ?? NO_GUARDRAILS;
-      return { ...key, caller: Object.freeze({ ...key.caller, workspace: prescribed ?? NO_TERMS, guardrails }) };
+      return { ...key, caller: Object.freeze({ ...key.caller, workspace: workspaceTerms ?? NO_TERMS, guardrails }) };
     });
   };
   const authenticator = new Authenticator({ changes, clock, load, accessTokens });

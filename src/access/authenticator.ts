@@ -83,13 +83,13 @@ export class Authenticator {
   readonly #unknown = new Set<string>();
   /** Tokens of the next query, and of the running one. */
   readonly #waiting = new Map<string, Lookup>();
-  #asked: ReadonlyMap<string, Lookup> = new Map();
+  #running: ReadonlyMap<string, Lookup> = new Map();
   readonly #presented = Buffer.alloc(64);
   readonly #freshness: Freshness;
   readonly #clock: Clock;
   readonly #load: (hashes: string[]) => Promise<KeyState[]>;
   readonly #accessTokens: AccessTokens | undefined;
-  #asking = false;
+  #querying = false;
   /** Keys that changed during the running query. */
   readonly #changed = new Set<string>();
   /** True if some cached key is cached under an alias. */
@@ -100,10 +100,10 @@ export class Authenticator {
     this.#clock = clock;
     this.#load = load;
     this.#accessTokens = accessTokens;
-    changes.subscribe(KEYS_TOPIC, (hash) => (hash === null ? this.#distrustAll() : this.#forgetKey(hash)));
+    changes.subscribe(KEYS_TOPIC, (hash) => (hash === null ? this.#markAllStale() : this.#forgetKey(hash)));
     const forgets = (topic: string, concerns: (caller: Caller, id: string) => boolean): void => {
       changes.subscribe(topic, (id) => {
-        if (id === null) this.#distrustAll();
+        if (id === null) this.#markAllStale();
         else this.#forgetWhere((caller) => concerns(caller, id));
       });
     };
@@ -115,10 +115,10 @@ export class Authenticator {
   /** See `Access.authenticate`. */
   authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller> {
     const token = presentedToken(headers);
-    const standsFor = mayBeJwt(token) ? this.#accessTokens?.keyHashOf(token) : undefined;
-    if (standsFor === undefined) return this.#callerOfSecret(token);
-    if (typeof standsFor === 'string') return this.callerOfKey(standsFor);
-    return standsFor.then((hash) => (hash === undefined ? this.#callerOfSecret(token) : this.callerOfKey(hash)));
+    const keyHash = mayBeJwt(token) ? this.#accessTokens?.keyHashOf(token) : undefined;
+    if (keyHash === undefined) return this.#callerOfSecret(token);
+    if (typeof keyHash === 'string') return this.callerOfKey(keyHash);
+    return keyHash.then((hash) => (hash === undefined ? this.#callerOfSecret(token) : this.callerOfKey(hash)));
   }
 
   /** See `Access.callerOfKey`. */
@@ -143,7 +143,7 @@ export class Authenticator {
     }
     // An unknown key is still looked up: the database may be back before anything else notices.
     if (entry !== undefined && this.#inGrace(entry) && !this.#freshness.mayRead()) return entry;
-    return this.#ask(hash, entry);
+    return this.#query(hash, entry);
   }
 
   #find(hash: string): Entry | undefined {
@@ -179,16 +179,16 @@ export class Authenticator {
     return Math.max(readAt, this.#freshness.provenAt);
   }
 
-  async #ask(hash: string, entry: Entry | undefined): Promise<KeyState> {
+  async #query(hash: string, entry: Entry | undefined): Promise<KeyState> {
     let state: KeyState | undefined;
     try {
       state = await this.#lookUp(hash, entry !== undefined);
     } catch (error) {
-      if (error instanceof TooManyLookups) throw cannotTell(error);
+      if (error instanceof TooManyLookups) throw keyUnchecked(error);
       // Look again: a change that arrived in the meantime has removed the entry.
       const known = this.#find(hash);
       if (known !== undefined && this.#inGrace(known)) return known;
-      throw cannotTell(error);
+      throw keyUnchecked(error);
     }
     if (state === undefined) throw unauthorized('The API key is not known.');
     return state;
@@ -199,33 +199,33 @@ export class Authenticator {
    * be older than the request.
    */
   #lookUp(hash: string, known: boolean): Promise<KeyState | undefined> {
-    const pending = this.#waiting.get(hash) ?? (this.#freshness.current ? this.#asked.get(hash) : undefined);
+    const pending = this.#waiting.get(hash) ?? (this.#freshness.current ? this.#running.get(hash) : undefined);
     if (pending !== undefined) return pending.promise;
-    if (!known && this.#waiting.size + this.#asked.size >= MAX_LOOKUPS) return Promise.reject(new TooManyLookups());
+    if (!known && this.#waiting.size + this.#running.size >= MAX_LOOKUPS) return Promise.reject(new TooManyLookups());
     const { promise, resolve, reject } = Promise.withResolvers<KeyState | undefined>();
     this.#waiting.set(hash, { promise, settle: resolve, fail: reject, outdated: false });
-    if (!this.#asking) void this.#askForWaiting();
+    if (!this.#querying) void this.#runQueries();
     return promise;
   }
 
-  async #askForWaiting(): Promise<void> {
-    this.#asking = true;
+  async #runQueries(): Promise<void> {
+    this.#querying = true;
     while (this.#waiting.size > 0) {
-      this.#asked = new Map(this.#waiting);
+      this.#running = new Map(this.#waiting);
       this.#waiting.clear();
       this.#changed.clear();
       const readAt = this.#clock.monotonic();
       try {
-        const states = await this.#inTime(this.#load([...this.#asked.keys()]));
+        const states = await this.#inTime(this.#load([...this.#running.keys()]));
         this.#freshness.read(true);
         const found = new Map(states.map((state) => [presentedHashOf(state), state]));
-        for (const [hash, lookup] of this.#asked) this.#answer(hash, lookup, found.get(hash), readAt);
+        for (const [hash, lookup] of this.#running) this.#answer(hash, lookup, found.get(hash), readAt);
       } catch (error) {
-        for (const lookup of this.#asked.values()) lookup.fail(error);
+        for (const lookup of this.#running.values()) lookup.fail(error);
       }
-      this.#asked = new Map();
+      this.#running = new Map();
     }
-    this.#asking = false;
+    this.#querying = false;
   }
 
   async #inTime<T>(query: Promise<T>): Promise<T> {
@@ -244,7 +244,7 @@ export class Authenticator {
   #answer(hash: string, lookup: Lookup, state: KeyState | undefined, readAt: number): void {
     // Changes name the key, not its aliases.
     if (lookup.outdated || (state && this.#changed.has(state.caller.keyHash))) {
-      this.#askAgain(hash, lookup);
+      this.#requeue(hash, lookup);
       return;
     }
     if (state === undefined) this.#rememberUnknown(hash);
@@ -252,7 +252,7 @@ export class Authenticator {
     lookup.settle(state);
   }
 
-  #askAgain(hash: string, lookup: Lookup): void {
+  #requeue(hash: string, lookup: Lookup): void {
     lookup.outdated = false;
     const next = this.#waiting.get(hash);
     if (next === undefined) this.#waiting.set(hash, lookup);
@@ -261,23 +261,23 @@ export class Authenticator {
 
   #remember(state: KeyState, readAt: number): void {
     const hash = presentedHashOf(state);
-    makeRoom(this.#known, MAX_KNOWN_KEYS);
+    evictOldest(this.#known, MAX_KNOWN_KEYS);
     this.#known.set(indexOf(hash), { ...state, digest: Buffer.from(hash, 'latin1'), readAt, staleSince: null });
     if (hash !== state.caller.keyHash) this.#remembersAlias = true;
   }
 
   #rememberUnknown(hash: string): void {
     this.#known.delete(indexOf(hash));
-    makeRoom(this.#unknown, MAX_UNKNOWN_KEYS);
+    evictOldest(this.#unknown, MAX_UNKNOWN_KEYS);
     this.#unknown.add(hash);
   }
 
   #forgetKey(hash: string): void {
     this.#known.delete(indexOf(hash));
     this.#unknown.delete(hash);
-    const lookup = this.#asked.get(hash);
+    const lookup = this.#running.get(hash);
     if (lookup !== undefined) lookup.outdated = true;
-    if (this.#asking) this.#changed.add(hash);
+    if (this.#querying) this.#changed.add(hash);
     if (!this.#remembersAlias) return;
     for (const [index, { caller }] of this.#known) if (caller.keyHash === hash) this.#known.delete(index);
   }
@@ -291,14 +291,14 @@ export class Authenticator {
    * Changes may have been missed. Known keys stay usable for the grace period, and are looked up again as soon as
    * possible.
    */
-  #distrustAll(): void {
+  #markAllStale(): void {
     for (const entry of this.#known.values()) entry.staleSince ??= this.#rightUntil(entry);
     this.#unknown.clear();
     this.#outdateLookups();
   }
 
   #outdateLookups(): void {
-    for (const lookup of this.#asked.values()) lookup.outdated = true;
+    for (const lookup of this.#running.values()) lookup.outdated = true;
   }
 }
 
@@ -318,7 +318,7 @@ function indexOf(hash: string): string {
   return hash.slice(0, INDEX_DIGITS);
 }
 
-function makeRoom(
+function evictOldest(
   entries: { size: number; keys(): IterableIterator<string>; delete(key: string): boolean },
   max: number,
 ): void {
@@ -328,6 +328,6 @@ function makeRoom(
 }
 
 /** 503: whether the key is valid is unknown; a 401 would make clients discard valid keys. */
-function cannotTell(cause: unknown): GatewayError {
+function keyUnchecked(cause: unknown): GatewayError {
   return unavailable('The API key cannot be checked at the moment. Try again.', cause);
 }

@@ -67,8 +67,8 @@ export async function bootstrap(
     const now = createdAt.getTime();
     for (const { kind, token } of keys) {
       const settings = newKeySettings({ name: `First ${kind} key` }, now);
-      const place = { workspaceId: kind === 'inference' ? workspaceId : null, creatorUserId: userId };
-      await insertKey(tx, operatorAuthor(organizationId, now), { kind, token, settings, ...place }, now);
+      const owner = { workspaceId: kind === 'inference' ? workspaceId : null, creatorUserId: userId };
+      await insertKey(tx, operatorAuthor(organizationId, now), { kind, token, settings, ...owner }, now);
     }
     // No announcement: no process serves before this is committed.
     show(keys);

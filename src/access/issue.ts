@@ -76,8 +76,8 @@ export async function insertKey(
 ): Promise<store.StoredKey> {
   const hash = hashToken(token);
   const identity = { id: uuidv7(now), hash, kind, label: maskToken(token) };
-  const place = { organizationId: author.organizationId, workspaceId, creatorUserId };
-  await store.insertKey(tx, { ...settings, ...identity, ...place, createdAt: new Date(now) });
+  const owner = { organizationId: author.organizationId, workspaceId, creatorUserId };
+  await store.insertKey(tx, { ...settings, ...identity, ...owner, createdAt: new Date(now) });
   const [key] = await store.keysByHash(tx, [hash]);
   await recordChange(tx, author, { action: 'key.created', ...keyResource(key!), after: keyState(key!) });
   return key!;

@@ -157,7 +157,7 @@ function updateKey(parts: OperationParts): Operation<Caller> {
         const states = { before: keyState(before), after: keyState(key) };
         await recordChange(tx, authorOf(exchange), { action: 'key.updated', ...keyResource(key), ...states });
         await announce(KEYS_TOPIC, hash);
-        return { key, isNewLimit: terms.limitNano !== null && countsAnew(before.caller, terms) };
+        return { key, isNewLimit: terms.limitNano !== null && resetsUsage(before.caller, terms) };
       });
       // Leases do not cover spend from before the new limit.
       if (isNewLimit) await parts.spendEntered();
@@ -170,7 +170,7 @@ function updateKey(parts: OperationParts): Operation<Caller> {
 type LimitTerms = Pick<Caller, 'limitNano' | 'limitReset' | 'includeByokInLimit'>;
 
 /** True if the change starts a new window, or makes other spend count. */
-function countsAnew(before: LimitTerms, after: LimitTerms): boolean {
+function resetsUsage(before: LimitTerms, after: LimitTerms): boolean {
   const { limitNano, limitReset, includeByokInLimit } = before;
   return limitNano === null || limitReset !== after.limitReset || includeByokInLimit !== after.includeByokInLimit;
 }

@@ -99,7 +99,7 @@ export async function presentedKeys(db: Queryable, hashes: readonly string[]): P
         select own.hash from key_aliases a join api_keys own on own.id = a.key_id where a.hash = any($1)))`,
     [hashes],
   );
-  const asked = new Set(hashes);
+  const presented = new Set(hashes);
   return rows.flatMap(({ aliases, ...row }) => {
     const key = storedKey(row);
     const own = { ...key, presentedHash: row.keyHash, aliasExpiresAt: null };
@@ -108,7 +108,7 @@ export async function presentedKeys(db: Queryable, hashes: readonly string[]): P
       presentedHash: hash,
       aliasExpiresAt: expiresAt === null ? null : Date.parse(expiresAt),
     }));
-    return asked.has(row.keyHash) ? [...others, own] : others;
+    return presented.has(row.keyHash) ? [...others, own] : others;
   });
 }
 

@@ -10,9 +10,9 @@ import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { Database } from '../storage/database.ts';
 import { METRICS, meta } from './names.ts';
-import { type Filter, type Question, readQuestion } from './question.ts';
+import { type AnalyticsQuery, type Filter, readQuery } from './query.ts';
 import * as schema from './schema.ts';
-import { type AskedRow, ask } from './store.ts';
+import { type AnalyticsRow, selectRows } from './store.ts';
 
 export interface AnalyticsParts {
   database: Database;
@@ -56,7 +56,7 @@ function queryAnalytics(parts: AnalyticsParts, line: SerialQueue): Operation<Cal
     summary: 'Query totals and rates of requests by time and dimensions; buckets are in UTC, empty ones are omitted',
     tag: TAG,
     access: MANAGEMENT,
-    body: { schema: schema.QuestionSchema },
+    body: { schema: schema.QuerySchema },
     errors: [408],
     replies: {
       ...ok('Rows', schema.AnswerEnvelope),
@@ -64,19 +64,19 @@ function queryAnalytics(parts: AnalyticsParts, line: SerialQueue): Operation<Cal
     },
     async handle(exchange) {
       const { organizationId } = exchange.caller;
-      const asked = readQuestion(exchange.body as schema.QuestionBody, parts.clock.now());
+      const parsed = readQuery(exchange.body as schema.QueryBody, parts.clock.now());
       const slugs = slugsOf(parts.catalog());
-      const { filters, warnings } = await resolved(parts, organizationId, asked.filters);
-      const question = { ...asked, filters };
+      const { filters, warnings } = await resolved(parts, organizationId, parsed.filters);
+      const query = { ...parsed, filters };
       const { rows, elapsedMs } = await line.run(async () => {
         await parts.entered();
         const startedAt = parts.clock.monotonic();
-        const rows = await answered(parts, organizationId, question, slugs);
+        const rows = await answered(parts, organizationId, query, slugs);
         return { rows, elapsedMs: parts.clock.monotonic() - startedAt };
       });
       exchange.reply(200, {
         data: {
-          data: rows.map((row) => rowReply(question, row)),
+          data: rows.map((row) => rowReply(query, row)),
           metadata: {
             query_time_ms: elapsedMs,
             row_count: rows.length,
@@ -92,11 +92,11 @@ function queryAnalytics(parts: AnalyticsParts, line: SerialQueue): Operation<Cal
 async function answered(
   { database, timeoutMs = TIMEOUT_MS }: AnalyticsParts,
   organizationId: string,
-  question: Question,
+  query: AnalyticsQuery,
   slugs: ReadonlyMap<string, string>,
-): Promise<AskedRow[]> {
+): Promise<AnalyticsRow[]> {
   try {
-    return await database.transaction((tx) => ask(tx, organizationId, question, slugs, timeoutMs));
+    return await database.transaction((tx) => selectRows(tx, organizationId, query, slugs, timeoutMs));
   } catch (error) {
     if ((error as { code?: unknown }).code !== QUERY_CANCELED) throw error;
     throw new GatewayError(
@@ -152,11 +152,11 @@ function permaslug(catalog: Pick<Catalog, 'find'>, name: string): string {
   return model?.facts?.canonical_slug ?? model?.id ?? name;
 }
 
-function rowReply(question: Question, row: AskedRow): Record<string, unknown> {
+function rowReply(query: AnalyticsQuery, row: AnalyticsRow): Record<string, unknown> {
   const reply: Record<string, unknown> = {};
   if (row.date !== undefined) reply['date'] = row.date.toISOString();
-  for (const [at, name] of question.dimensions.entries()) reply[name] = row[`d${at}`] ?? null;
-  for (const [at, name] of question.metrics.entries()) {
+  for (const [at, name] of query.dimensions.entries()) reply[name] = row[`d${at}`] ?? null;
+  for (const [at, name] of query.metrics.entries()) {
     const value = row[`m${at}`];
     if (METRICS[name].format === 'currency') reply[name] = usdFromNano(BigInt(value as bigint));
     else reply[name] = value === null ? null : Number(value);

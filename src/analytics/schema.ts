@@ -22,7 +22,7 @@ const FilterSchema = Type.Object(
   closed,
 );
 
-export const QuestionSchema = Type.Object(
+export const QuerySchema = Type.Object(
   {
     metrics: Type.Array(Name, { minItems: 1, maxItems: 30 }),
     dimensions: Type.Optional(Type.Array(Name, { maxItems: 6 })),
@@ -85,5 +85,5 @@ export const AnswerEnvelope = Type.Object(
   { $id: 'AnalyticsAnswer' },
 );
 
-export type QuestionBody = Static<typeof QuestionSchema>;
+export type QueryBody = Static<typeof QuerySchema>;
 export type FilterBody = Static<typeof FilterSchema>;

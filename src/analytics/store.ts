@@ -4,7 +4,7 @@
  */
 import type { Queryable } from '../storage/database.ts';
 import type { DimensionName, GranularityName, MetricName, OperatorName } from './names.ts';
-import type { Filter, Question } from './question.ts';
+import type { AnalyticsQuery, Filter } from './query.ts';
 
 const PROMPT = 'g.input_tokens + g.cache_read_tokens + g.cache_write_5m_tokens + g.cache_write_1h_tokens';
 const sum = (what: string) => `coalesce(sum(${what}), 0)::bigint`;
@@ -131,14 +131,14 @@ const DAYS: Source = {
   within: `g.day >= ${dayOf('$2')} and g.day < ${dayOf('$3')}`,
 };
 
-function sourceOf({ from, until, granularity, dimensions, filters, metrics }: Question): Source {
+function sourceOf({ from, until, granularity, dimensions, filters, metrics }: AnalyticsQuery): Source {
   const wholeDays = from.getTime() % DAY_MS === 0 && until.getTime() % DAY_MS === 0;
   const known = [...dimensions, ...filters.map(({ field }) => field)].every((name) => DAY_DIMENSIONS.has(name));
   const summed = metrics.every((name) => DAY_METRIC_SQL[name] !== undefined);
   return wholeDays && known && summed && granularity !== 'minute' && granularity !== 'hour' ? DAYS : ROWS;
 }
 
-export interface AskedRow {
+export interface AnalyticsRow {
   /** Total number of rows. */
   total: bigint;
   date?: Date;
@@ -150,29 +150,29 @@ export interface AskedRow {
  * Fails with SQLSTATE 57014 after `timeoutMs`; the server has stopped by then. Call it in a transaction.
  * @param slugs permaslugs by model id, where they differ
  */
-export async function ask(
+export async function selectRows(
   tx: Queryable,
   organizationId: string,
-  question: Question,
+  query: AnalyticsQuery,
   slugs: ReadonlyMap<string, string>,
   timeoutMs: number,
-): Promise<AskedRow[]> {
+): Promise<AnalyticsRow[]> {
   await tx.query('set transaction read only');
   await tx.query(`select set_config('statement_timeout', $1, true)`, [`${Math.ceil(timeoutMs)}ms`]);
-  const parameters: unknown[] = [organizationId, question.from, question.until];
-  const statement = statementOf(question, slugs, parameters);
-  return tx.query<AskedRow>(statement, parameters);
+  const parameters: unknown[] = [organizationId, query.from, query.until];
+  const statement = statementOf(query, slugs, parameters);
+  return tx.query<AnalyticsRow>(statement, parameters);
 }
 
-function statementOf(question: Question, slugs: ReadonlyMap<string, string>, parameters: unknown[]): string {
-  const { dimensions, metrics, granularity, limit, groupLimit } = question;
-  const source = sourceOf(question);
-  const used = new Set([...dimensions, ...question.filters.map(({ field }) => field)]);
+function statementOf(query: AnalyticsQuery, slugs: ReadonlyMap<string, string>, parameters: unknown[]): string {
+  const { dimensions, metrics, granularity, limit, groupLimit } = query;
+  const source = sourceOf(query);
+  const used = new Set([...dimensions, ...query.filters.map(({ field }) => field)]);
   const joins = [
     ...(used.has('model') ? [slugJoin(slugs, parameters)] : []),
     ...(used.has('api_key_id') || used.has('user') ? ['left join api_keys k on k.id::text = g.key_id'] : []),
   ];
-  const filters = question.filters.map((filter) => ` and ${conditionOf(filter, parameters)}`);
+  const filters = query.filters.map((filter) => ` and ${conditionOf(filter, parameters)}`);
   const columns = [
     ...(granularity === undefined ? [] : [`${BUCKET_SQL[granularity]} as date`]),
     ...dimensions.map((name, at) => `${DIMENSION_SQL[name].value} as v${at}`),
@@ -182,7 +182,7 @@ function statementOf(question: Question, slugs: ReadonlyMap<string, string>, par
   ];
   const keys = (granularity === undefined ? 0 : 1) + 2 * dimensions.length;
   const groups = Array.from({ length: keys }, (_, at) => at + 1).join(', ');
-  const order = orderOf(question);
+  const order = orderOf(query);
   const partition = dimensions.length > 0 ? `partition by ${dimensions.map((_, at) => `v${at}`).join(', ')} ` : '';
   return `with grouped as (
       select ${columns.join(', ')} from ${source.from} g ${joins.join(' ')}
@@ -206,7 +206,7 @@ function slugJoin(slugs: ReadonlyMap<string, string>, parameters: unknown[]): st
 }
 
 /** The requested order first, then time and dimensions, so that repeated queries return the same order. */
-function orderOf({ orderBy, dimensions, metrics, granularity }: Question): string {
+function orderOf({ orderBy, dimensions, metrics, granularity }: AnalyticsQuery): string {
   const date = granularity === undefined ? [] : ['date'];
   const ranks = [...date, ...dimensions.flatMap((name, at) => [inOrder(name, `d${at}`), inOrder(name, `v${at}`)])];
   const direction = orderBy.descending ? 'desc' : 'asc';
@@ -215,7 +215,7 @@ function orderOf({ orderBy, dimensions, metrics, granularity }: Question): strin
 }
 
 function firstRank(
-  field: Question['orderBy']['field'],
+  field: AnalyticsQuery['orderBy']['field'],
   dimensions: readonly DimensionName[],
   metrics: readonly MetricName[],
 ): string {

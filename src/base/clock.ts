@@ -36,11 +36,11 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
 /** Waits for `work`, at most `delayMs`; a later result is ignored. Rejects if `work` does. */
 export async function waitAtMost(clock: Clock, delayMs: number, work: Promise<unknown>): Promise<void> {
   let timer: Timer | undefined;
-  const late = new Promise<void>((resolve) => {
+  const timeout = new Promise<void>((resolve) => {
     timer = clock.timer(delayMs, resolve);
   });
   try {
-    await Promise.race([work, late]);
+    await Promise.race([work, timeout]);
   } finally {
     timer?.cancel();
   }

@@ -75,13 +75,13 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
   const problems: Problem[] = [];
   const environment = new Environment(inputs, problems);
   const yaml = readYaml(inputs, environment, problems);
-  const place = bootstrapConfigOf(environment, inputs.cwd);
+  const bootstrap = bootstrapConfigOf(environment, inputs.cwd);
   const config: Config = {
     file: yaml.file,
     host: environment.text('GATEHOUSE_HOST'),
     port: environment.port(),
     tls: tls(environment),
-    ...place,
+    ...bootstrap,
     workers: environment.workers(),
     namespace: environment.namespace(),
     requestLogShare: environment.requestLogShare(),
@@ -93,7 +93,7 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
     },
     unknownVariables: unknownVariables(Object.keys(inputs.env), kinds),
     outgoing: readOutgoing(environment),
-    sealing: environment.sealing(place.dataDir),
+    sealing: environment.sealing(bootstrap.dataDir),
     ...readBody(yaml.field, kinds, environment),
   };
   if (problems.length > 0) throw new ConfigError(problems.toSorted(inOrder));

@@ -14,7 +14,7 @@ export interface LeasePart {
   readonly window: { blocked: boolean };
 }
 
-export interface Waiter<Part> {
+export interface WaitingRequest<Part> {
   readonly parts: readonly Part[];
   /** Monotonic time of arrival in ms. */
   readonly since: number;
@@ -27,7 +27,7 @@ export interface LeaseRules<Part, Refusal> {
   /** Maximum queue length; more requests are refused. */
   readonly maxWaiting: number;
   /** Delay until the next turn if nothing is returned meanwhile. */
-  readonly restMs: number;
+  readonly retryMs: number;
   /** Whether the lease of the window covers the part. */
   covers(part: Part): boolean;
   /** The refusal of a request that the leases do not cover; undefined if waiting may help. */
@@ -39,7 +39,7 @@ export interface LeaseRules<Part, Refusal> {
   turn(): Promise<boolean>;
 }
 
-interface Waiting<Part, Refusal> extends Waiter<Part> {
+interface Waiting<Part, Refusal> extends WaitingRequest<Part> {
   take(): void;
   refuse(refusal: Refusal): void;
   fail(error: unknown): void;
@@ -63,7 +63,7 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
    * Calls `take` once all of `parts` are covered and resolves with its result, or resolves with the refusal. Rejects with
    * GatewayError 429 when the queue is full.
    */
-  wait<T>(parts: readonly Part[], take: () => T, place: 'first' | 'last' = 'last'): Promise<T | Refusal> {
+  wait<T>(parts: readonly Part[], take: () => T, position: 'first' | 'last' = 'last'): Promise<T | Refusal> {
     if (this.#waiting.length >= this.#rules.maxWaiting) return Promise.reject(this.#full());
     return new Promise((resolve, reject) => {
       const waiting = {
@@ -73,7 +73,7 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
         refuse: resolve,
         fail: reject,
       };
-      if (place === 'first') this.#waiting.unshift(waiting);
+      if (position === 'first') this.#waiting.unshift(waiting);
       else this.#waiting.push(waiting);
       for (const part of parts) if (!this.#rules.covers(part)) part.window.blocked = true;
       if (this.#running) this.signal();
@@ -118,7 +118,7 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
   }
 
   /** Refuses requests that waited long enough and for which `refusalOf` has a refusal, so that later ones get their turn. */
-  giveUp(refusalOf: (waiter: Waiter<Part>) => Refusal | undefined): void {
+  refuseWaiting(refusalOf: (waiter: WaitingRequest<Part>) => Refusal | undefined): void {
     const waiting = this.#waiting.filter((each) => {
       const refusal = refusalOf(each);
       if (refusal === undefined) return true;
@@ -148,8 +148,8 @@ export class LeaseQueue<Part extends LeasePart, Refusal> {
     while (this.#waiting.length > 0) {
       this.#signalled = false;
       this.serve();
-      const again = await this.#rules.turn();
-      if (this.#waiting.length > 0 && !again && !this.#signalled) await this.#pause.wait(this.#rules.restMs);
+      const retryNow = await this.#rules.turn();
+      if (this.#waiting.length > 0 && !retryNow && !this.#signalled) await this.#pause.wait(this.#rules.retryMs);
     }
     this.#running = false;
   }

@@ -1,19 +1,19 @@
 /** A bound shared by many users: what one takes is unavailable to others until it is returned. */
 export class MemoryBudget {
-  #left: number;
+  #free: number;
 
   constructor(size: number) {
-    this.#left = size;
+    this.#free = size;
   }
 
   /** Returns false and takes nothing if there is not enough left. */
   take(size: number): boolean {
-    if (size > this.#left) return false;
-    this.#left -= size;
+    if (size > this.#free) return false;
+    this.#free -= size;
     return true;
   }
 
-  give(size: number): void {
-    this.#left += size;
+  release(size: number): void {
+    this.#free += size;
   }
 }

@@ -32,7 +32,7 @@ export function releaseMemory(clock: Clock, use: Use, collect: () => void = coll
   clock.timer(AFTER_START_MS, () => {
     // A process already in use grows anyway, and has compiled code that would be dropped.
     if (use.quiet) collect();
-    leaveItToUs();
+    disableMemoryReducer();
     let known = 0;
     let quietChecks = 0;
     const check = clock.timer(CHECK_MS, () => {
@@ -48,7 +48,7 @@ export function releaseMemory(clock: Clock, use: Use, collect: () => void = coll
   });
 }
 
-function leaveItToUs(): void {
+function disableMemoryReducer(): void {
   setFlagsFromString('--memory-reducer-gc-count=0');
   setFlagsFromString('--heap-growing-percent=200');
   // The compile cache written at exit is used only under the same flags.

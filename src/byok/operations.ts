@@ -68,8 +68,8 @@ function listByokCredentials(parts: ByokParts): Operation<Caller> {
       const { organizationId } = exchange.caller;
       const query = exchange.query as schema.ListByokCredentialsQuery;
       const workspaceId = await chosenWorkspace(database, organizationId, query.workspace_id?.toLowerCase());
-      const question = { organizationId, workspaceId, provider: query.provider, ...pageOf(query) };
-      const { keys, total } = await store.listByokCredentials(database, question);
+      const listQuery = { organizationId, workspaceId, provider: query.provider, ...pageOf(query) };
+      const { keys, total } = await store.listByokCredentials(database, listQuery);
       exchange.reply(200, listReply(keys.map(byokCredentialReply), total));
     },
   };

@@ -8,10 +8,10 @@ import { MemoryBudget } from '../base/memory-budget.ts';
 import type { JobKind } from '../jobs/index.ts';
 import type { Database } from '../storage/database.ts';
 import type { CachedAnswer } from './answer.ts';
-import { findAnswers, keepAnswer, makeRoom } from './store.ts';
+import { findAnswers, keepAnswer, removeOldest } from './store.ts';
 
 /** The longest wait of a request for a lookup; after it the request counts as a miss. */
-const PATIENCE_MS = 1_000;
+const LOOKUP_TIMEOUT_MS = 1_000;
 /** The most keys of one statement, and the most requests that wait for one. */
 const KEYS_AT_ONCE = 16;
 const MOST_WAITING = 1_000;
@@ -64,7 +64,7 @@ export function createResponseCache(options: CacheOptions): ResponseCache {
 interface Waiting {
   key: Buffer;
   /** The request has stopped waiting. */
-  late: boolean;
+  timedOut: boolean;
   resolve(answer: CachedAnswer | undefined): void;
 }
 
@@ -75,7 +75,7 @@ class DatabaseCache implements ResponseCache {
   dropped = 0;
   readonly #options: CacheOptions;
   readonly #waiting: Waiting[] = [];
-  #asking = false;
+  #querying = false;
   /** By key in hexadecimal, in the order in which they are written. */
   readonly #unwritten = new Map<string, CachedAnswer>();
   #unwrittenBytes = 0;
@@ -97,41 +97,41 @@ class DatabaseCache implements ResponseCache {
     if (own !== undefined && own.expiresAt > clock.now()) return Promise.resolve(own);
     if (this.#closed || this.#waiting.length >= MOST_WAITING) return Promise.resolve(undefined);
     return new Promise((resolve) => {
-      const patience = clock.timer(PATIENCE_MS, () => {
-        waiting.late = true;
+      const timer = clock.timer(LOOKUP_TIMEOUT_MS, () => {
+        waiting.timedOut = true;
         resolve(undefined);
       });
       const waiting: Waiting = {
         key,
-        late: false,
+        timedOut: false,
         resolve(answer) {
-          patience.cancel();
+          timer.cancel();
           resolve(answer);
         },
       };
       this.#waiting.push(waiting);
-      if (!this.#asking) void this.#ask();
+      if (!this.#querying) void this.#query();
     });
   }
 
-  async #ask(): Promise<void> {
-    this.#asking = true;
+  async #query(): Promise<void> {
+    this.#querying = true;
     while (this.#waiting.length > 0) {
-      const asked = this.#waiting.splice(0, KEYS_AT_ONCE).filter(({ late }) => !late);
-      if (asked.length === 0) continue;
+      const batch = this.#waiting.splice(0, KEYS_AT_ONCE).filter(({ timedOut }) => !timedOut);
+      if (batch.length === 0) continue;
       const found = new Map<string, CachedAnswer>();
       try {
         const { database, clock } = this.#options;
-        const keys = asked.map(({ key }) => key);
+        const keys = batch.map(({ key }) => key);
         for (const answer of await findAnswers(database, keys, clock.now()))
           found.set(answer.key.toString('hex'), answer);
         this.#failing = false;
       } catch (cause) {
         this.#failed('response cache lookup failed', cause);
       }
-      for (const { key, resolve } of asked) resolve(found.get(key.toString('hex')));
+      for (const { key, resolve } of batch) resolve(found.get(key.toString('hex')));
     }
-    this.#asking = false;
+    this.#querying = false;
   }
 
   keep(answer: CachedAnswer): void {
@@ -185,7 +185,7 @@ class DatabaseCache implements ResponseCache {
     const { database, clock, mostBytes } = this.#options;
     this.#writtenBytes = 0;
     try {
-      await makeRoom(database, clock.now(), mostBytes);
+      await removeOldest(database, clock.now(), mostBytes);
     } catch (cause) {
       this.#failed('response cache cleanup failed', cause);
     }

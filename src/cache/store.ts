@@ -72,7 +72,7 @@ export async function keepAnswer(database: Database, answer: CachedAnswer): Prom
 /**
  * Removes expired answers, then the oldest above `mostBytes` in total. Does nothing while another process cleans up.
  */
-export async function makeRoom(database: Database, nowMs: number, mostBytes: number): Promise<void> {
+export async function removeOldest(database: Database, nowMs: number, mostBytes: number): Promise<void> {
   for (;;) {
     const removed = await database.transaction(async (tx) => {
       const [lock] = await tx.query<{ held: boolean }>('select pg_try_advisory_xact_lock($1) as held', [ROOM_LOCK]);

@@ -14,7 +14,7 @@ export {
 } from './catalog.ts';
 export type { Facts, ModelFacts } from './facts.ts';
 export { catalogOperations } from './operations.ts';
-export { type Bill, type Ceiling, ceilingOf, costsNothing, type PricingOf, priceOf } from './pricing.ts';
+export { type Ceiling, type CostBreakdown, ceilingOf, costsNothing, type PricingOf, priceOf } from './pricing.ts';
 export { CATALOG_HELP, type CatalogCommandParts, loadFacts, runCatalogCommand } from './refresh/index.ts';
 export {
   createStatistics,

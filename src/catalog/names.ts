@@ -8,7 +8,7 @@ import { nearest } from '../base/nearest.ts';
 import type { Provider, ProviderKind } from '../providers/index.ts';
 import type { Endpoint, LatestModel, Model, RoutingVariant } from './catalog.ts';
 import type { Facts, ModelFacts } from './facts.ts';
-import { nakedEndpoint, prefixed, RESOURCE } from './offerings.ts';
+import { prefixed, RESOURCE, unlistedEndpoint } from './offerings.ts';
 import { costsNothing } from './pricing.ts';
 
 /** Suffixes that select routing or a kind of endpoint; never part of an upstream's name. */
@@ -50,7 +50,7 @@ export class Names {
 
   find(name: string): Model | undefined {
     if (name.length > LONGEST_NAME) return undefined;
-    const found = this.#whole(name) ?? this.#withVariant(name) ?? this.#vendorsOwn(name);
+    const found = this.#whole(name) ?? this.#withVariant(name) ?? this.#byVendorPattern(name);
     if (found !== undefined || !name.startsWith(RESOURCE)) return found;
     return this.find(name.slice(RESOURCE.length));
   }
@@ -81,7 +81,7 @@ export class Names {
     const variant = VARIANT.exec(name)?.[1];
     if (variant === undefined) return undefined;
     const base = name.slice(0, -variant.length - 1);
-    const model = this.#whole(base) ?? this.#vendorsOwn(base);
+    const model = this.#whole(base) ?? this.#byVendorPattern(base);
     if (model === undefined) return undefined;
     if (variant === 'free') return this.#freeOf(model);
     // `extended` and `thinking` are separate models where they exist, and `online` would require a search.
@@ -100,7 +100,7 @@ export class Names {
     return free;
   }
 
-  #vendorsOwn(name: string): Model | undefined {
+  #byVendorPattern(name: string): Model | undefined {
     if (name.includes('/')) return undefined;
     const vendor = this.#vendors.find(({ bareModels }) => bareModels!.test(name));
     return vendor && this.#whole(`${vendor.author}/${name}`);
@@ -118,8 +118,8 @@ export class Names {
     if (facts === undefined) return;
     const author = facts.id.slice(0, facts.id.indexOf('/'));
     const slug = facts.id.slice(author.length + 1);
-    const elsewhere = facts.offers.map(({ upstream_id }) => upstream_id);
-    for (const name of [facts.id, slug, facts.canonical_slug, ...facts.aliases, ...elsewhere]) {
+    const upstreamIds = facts.offers.map(({ upstream_id }) => upstream_id);
+    for (const name of [facts.id, slug, facts.canonical_slug, ...facts.aliases, ...upstreamIds]) {
       this.#enter(author, name, model);
     }
     for (const name of facts.dated) this.#enter(author, name, pinned(model, name, facts));
@@ -157,7 +157,7 @@ export function openEndpoints(open: readonly Provider[], id: string): Endpoint[]
   const author = id.slice(0, slash);
   return open
     .filter(({ kind }) => kind.author === author)
-    .map((provider) => nakedEndpoint(provider, id, id.slice(slash + 1)));
+    .map((provider) => unlistedEndpoint(provider, id, id.slice(slash + 1)));
 }
 
 /** The model with its vendor's endpoints requesting exactly this version, unless the yaml sets the upstream name. */

@@ -65,7 +65,7 @@ function openOfferings(settings: ProviderSettings, provider: Provider, index: Fa
     const facts = index.of(id);
     // The facts already map other names of an offered model, mostly dated ones.
     if (offerings.has(facts?.id ?? id)) continue;
-    const endpoint = facts === null ? nakedEndpoint(provider, id, name) : knownEndpoint(facts, provider, name);
+    const endpoint = facts === null ? unlistedEndpoint(provider, id, name) : knownEndpoint(facts, provider, name);
     offerings.set(endpoint.modelId, { facts, name: null, endpoint });
   }
   return [...offerings.values()];
@@ -134,7 +134,7 @@ function endpointFrom(facts: ModelFacts, offer: Offer, settings: ProviderSetting
 /** An endpoint with the facts that hold at every provider. */
 function knownEndpoint(facts: ModelFacts, provider: Provider, upstreamId: string): Endpoint {
   return Object.freeze({
-    ...nakedEndpoint(provider, facts.id, upstreamId),
+    ...unlistedEndpoint(provider, facts.id, upstreamId),
     contextLength: facts.context_length,
     maxCompletionTokens: facts.max_completion_tokens,
     inputModalities: facts.input_modalities,
@@ -145,7 +145,7 @@ function knownEndpoint(facts: ModelFacts, provider: Provider, upstreamId: string
 }
 
 /** An endpoint of which only the name is known. */
-export function nakedEndpoint(provider: Provider, id: string, upstreamId: string): Endpoint {
+export function unlistedEndpoint(provider: Provider, id: string, upstreamId: string): Endpoint {
   return Object.freeze({
     id: `${provider.id}:${id}`,
     provider,

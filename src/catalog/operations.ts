@@ -157,8 +157,8 @@ function listModels<C>(parts: CatalogOperationParts<C>): Operation<C> {
       const query = exchange.query as ListModelsQuery;
       const days = POPULARITY_DAYS[query.sort ?? ''];
       const popularity = days === undefined ? undefined : await parts.popularity?.(exchange.caller, days);
-      const asked: ListModelsQuery = query.use_rss ? { sort: 'newest', ...query } : query;
-      const rows = rowsOf(parts, exchange, parts.catalog(), asked, popularity);
+      const effective: ListModelsQuery = query.use_rss ? { sort: 'newest', ...query } : query;
+      const rows = rowsOf(parts, exchange, parts.catalog(), effective, popularity);
       if (query.use_rss) replyFeed(exchange, rows);
       else if (isAnthropic(exchange.headers)) exchange.reply(200, pageForAnthropic(rows, query));
       else exchange.reply(200, page(rows, query, '/api/v1/models'));
@@ -233,7 +233,7 @@ function namedIn({ params }: Pick<Exchange, 'params'>): string {
 }
 
 /** Safe for any key, because every key can list all models. */
-function meantModel(catalog: Catalog, name: string): string {
+function suggestedModel(catalog: Catalog, name: string): string {
   const near = catalog.near(name);
   return near === undefined ? '' : `; did you mean ${near}?`;
 }
@@ -242,7 +242,7 @@ function meantModel(catalog: Catalog, name: string): string {
 function rowOf(catalog: Catalog, name: string): Row {
   const model = catalog.find(name);
   if (model === undefined || model.endpoints.length === 0)
-    throw new GatewayError('not_found', `there is no such model${meantModel(catalog, name)}`);
+    throw new GatewayError('not_found', `there is no such model${suggestedModel(catalog, name)}`);
   const latest = model.latest
     ? catalog.latest.find(({ id, target }) => target.id === model.id && name.endsWith(id))
     : undefined;

@@ -78,12 +78,12 @@ export function pageForAnthropic(rows: readonly Row[], query: ListModelsQuery) {
   const active = lifecycle === undefined || lifecycle.length === 0 || lifecycle.includes('active');
   const all = active ? rows : [];
   const backwards = before_id !== undefined;
-  const end = before_id === undefined ? all.length : placeOf(all, before_id, 'before_id');
+  const end = before_id === undefined ? all.length : indexOfId(all, before_id, 'before_id');
   const start = backwards
     ? Math.max(0, end - limit)
     : after_id === undefined
       ? 0
-      : placeOf(all, after_id, 'after_id') + 1;
+      : indexOfId(all, after_id, 'after_id') + 1;
   const shown = all.slice(start, backwards ? end : start + limit);
   return {
     data: shown.map(({ id, model }) => viewForAnthropic(id, model)),
@@ -93,10 +93,10 @@ export function pageForAnthropic(rows: readonly Row[], query: ListModelsQuery) {
   };
 }
 
-function placeOf(rows: readonly Row[], id: string, field: string): number {
-  const place = rows.findIndex((row) => row.id === id);
-  if (place < 0) throw invalidField(field, 'is not the id of a listed model');
-  return place;
+function indexOfId(rows: readonly Row[], id: string, field: string): number {
+  const index = rows.findIndex((row) => row.id === id);
+  if (index < 0) throw invalidField(field, 'is not the id of a listed model');
+  return index;
 }
 
 export function viewForOpenAi(row: Row) {

@@ -9,7 +9,7 @@ import type { Usage } from '../formats/conversation/conversation.ts';
 import { callsOf } from '../formats/conversation/usage.ts';
 
 /** The three parts add up to the total, to the nano-dollar. */
-export interface Bill {
+export interface CostBreakdown {
   promptNano: Nano;
   completionNano: Nano;
   /** Charges per request, image and search. */
@@ -33,10 +33,10 @@ export function priceOf(
   inputImages = 0,
   words: readonly string[] = [],
   pricingOf: PricingOf = unknownPricing,
-): Bill {
+): CostBreakdown {
   const exact = exactPriceOf(chargedFor(usage), pricesFor(usage, pricing), inputImages);
   if (usage.calls !== undefined) Object.assign(exact, exactPriceOfCalls(usage, pricing, pricingOf));
-  exact.completion += picturesPriceOf(usage, pricing.outputImages, words);
+  exact.completion += imagesPriceOf(usage, pricing.outputImages, words);
   // Rounding running sums instead of parts keeps parts and total consistent without rounding twice.
   const promptNano = nanoFromPrice(exact.prompt);
   const answeredNano = nanoFromPrice(exact.prompt + exact.completion);
@@ -80,23 +80,23 @@ export interface Ceiling {
 
 export function ceilingOf(pricing: Pricing): Ceiling {
   const all: Prices[] = [pricing, ...(pricing.overrides ?? []).map(({ prices }) => prices)];
-  const dearest = (...names: (keyof Prices)[]) => {
+  const highest = (...names: (keyof Prices)[]) => {
     let most = 0n;
     for (const prices of all) for (const name of names) if ((prices[name] ?? 0n) > most) most = prices[name]!;
     return most;
   };
   return {
-    prompt: dearest('prompt', 'inputCacheRead', 'inputCacheWrite', 'inputCacheWrite1h', 'audio', 'imageToken'),
-    completion: dearest('completion', 'internalReasoning', 'audioOutput', 'imageOutput'),
-    request: dearest('request'),
-    image: dearest('image'),
-    webSearch: dearest('webSearch'),
-    outputImage: dearestOf(pricing.outputImages, 'image'),
-    outputMegapixel: dearestOf(pricing.outputImages, 'megapixel'),
+    prompt: highest('prompt', 'inputCacheRead', 'inputCacheWrite', 'inputCacheWrite1h', 'audio', 'imageToken'),
+    completion: highest('completion', 'internalReasoning', 'audioOutput', 'imageOutput'),
+    request: highest('request'),
+    image: highest('image'),
+    webSearch: highest('webSearch'),
+    outputImage: highestOf(pricing.outputImages, 'image'),
+    outputMegapixel: highestOf(pricing.outputImages, 'megapixel'),
   };
 }
 
-function dearestOf(prices: readonly ImagePrice[] | undefined, per: ImagePrice['per']): Price {
+function highestOf(prices: readonly ImagePrice[] | undefined, per: ImagePrice['per']): Price {
   return (prices ?? []).reduce((most, each) => (each.per === per && each.price > most ? each.price : most), 0n);
 }
 
@@ -109,7 +109,7 @@ export function costsNothing(pricing: Pricing | null): boolean {
  * Cost of output images charged per image or by area. The most specific variant that matches the request applies. If
  * none matches, the highest price does, because the reservation assumes no more.
  */
-function picturesPriceOf(usage: Usage, prices: readonly ImagePrice[] | undefined, words: readonly string[]): bigint {
+function imagesPriceOf(usage: Usage, prices: readonly ImagePrice[] | undefined, words: readonly string[]): bigint {
   if (prices === undefined || prices.length === 0) return 0n;
   const fitting = prices.filter(({ variant }) => variant.every((word) => words.includes(word)));
   const candidates = fitting.length > 0 ? fitting : prices;

@@ -129,16 +129,16 @@ class CheckedEgress implements Egress {
     }
     return new Promise((resolve, reject) => {
       const go = () => {
-        signal.removeEventListener('abort', leave);
+        signal.removeEventListener('abort', abort);
         resolve();
       };
-      const leave = () => {
+      const abort = () => {
         this.#waiting.splice(this.#waiting.indexOf(go), 1);
         reject(signal.reason);
       };
       this.#waiting.push(go);
-      signal.addEventListener('abort', leave, { once: true });
-      if (signal.aborted) leave();
+      signal.addEventListener('abort', abort, { once: true });
+      if (signal.aborted) abort();
     });
   }
 

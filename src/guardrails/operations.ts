@@ -175,7 +175,7 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
           after: guardrailReply(guardrail),
         });
         await announce(...announced(guardrail));
-        return { guardrail, isNewLimit: countsAnew(before, guardrail) };
+        return { guardrail, isNewLimit: resetsUsage(before, guardrail) };
       });
       // Leases cover neither spend from before the new limit, nor earlier BYOK spend.
       if (isNewLimit) await parts.spendEntered();
@@ -185,7 +185,7 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
 }
 
 /** True if the change starts a new window, or makes other spend count. */
-function countsAnew(before: GuardrailSettings, after: GuardrailSettings): boolean {
+function resetsUsage(before: GuardrailSettings, after: GuardrailSettings): boolean {
   if (after.limitNano === null) return false;
   if (before.limitNano === null) return true;
   return before.resetInterval !== after.resetInterval || before.includeByok !== after.includeByok;

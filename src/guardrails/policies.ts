@@ -4,7 +4,7 @@ import type { Budget } from '../spend/index.ts';
 import type { Database } from '../storage/database.ts';
 import { AnswerFilters } from './filters/answer-filters.ts';
 import { Filters } from './filters/filters.ts';
-import { Policy, type Prescription, prescriptionOf } from './policy.ts';
+import { type CompiledRules, compileRules, Policy } from './policy.ts';
 import { type AppliedGuardrail, guardrailsOfKeys } from './store.ts';
 
 /** Maximum number of cached sets of guardrails; the least recently used is dropped first. */
@@ -12,10 +12,10 @@ const KEPT = 1_000;
 
 /** Used by `access` when it reads keys. */
 export function guardrailsReader(database: Database): GuardrailsOf {
-  const compiled = new Map<string, Promise<Prescription>>();
+  const compiled = new Map<string, Promise<CompiledRules>>();
 
-  function prescription(applied: readonly AppliedGuardrail[]): Promise<Prescription> {
-    const id = applied.map(({ way, guardrail }) => `${way} ${guardrail.id} ${guardrail.revision}`).join('\n');
+  function compiledRules(applied: readonly AppliedGuardrail[]): Promise<CompiledRules> {
+    const id = applied.map(({ via, guardrail }) => `${via} ${guardrail.id} ${guardrail.revision}`).join('\n');
     let found = compiled.get(id);
     if (found === undefined) {
       found = compile(applied);
@@ -37,15 +37,15 @@ export function guardrailsReader(database: Database): GuardrailsOf {
       const applied = byKey.get(key.keyId);
       if (applied === undefined) continue;
       const ids = Object.freeze(applied.map(({ guardrail }) => guardrail.id));
-      policies.set(key.keyId, new Policy(ids, await prescription(applied), budgetsOf(key, applied)));
+      policies.set(key.keyId, new Policy(ids, await compiledRules(applied), budgetsOf(key, applied)));
     }
     return policies;
   };
 }
 
-async function compile(applied: readonly AppliedGuardrail[]): Promise<Prescription> {
-  const all = applied.map(({ way, guardrail }) => ({ guardrailId: guardrail.id, way, rules: guardrail.rules }));
-  return prescriptionOf(
+async function compile(applied: readonly AppliedGuardrail[]): Promise<CompiledRules> {
+  const all = applied.map(({ via, guardrail }) => ({ guardrailId: guardrail.id, via, rules: guardrail.rules }));
+  return compileRules(
     applied.map(({ guardrail }) => guardrail.rules),
     await Filters.of(all),
     await AnswerFilters.of(all),
@@ -61,10 +61,10 @@ function budgetsOf(
   applied: readonly AppliedGuardrail[],
 ): readonly Budget[] {
   return Object.freeze(
-    applied.flatMap(({ way, guardrail: { id, limitNano, resetInterval, includeByok } }): Budget[] => {
+    applied.flatMap(({ via, guardrail: { id, limitNano, resetInterval, includeByok } }): Budget[] => {
       if (limitNano === null || resetInterval === null) return [];
       const limit = { scope: 'guardrail', interval: resetInterval, limitNano, includeByok } as const;
-      if (way !== 'member' || userId === null) return [{ ...limit, scopeId: `${id}:${keyId}`, spentBy: { keyId } }];
+      if (via !== 'member' || userId === null) return [{ ...limit, scopeId: `${id}:${keyId}`, spentBy: { keyId } }];
       return [{ ...limit, scopeId: `${id}:${userId}`, spentBy: { organizationId, userId } }];
     }),
   );

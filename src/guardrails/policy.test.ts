@@ -9,7 +9,7 @@ import type { Catalog, Endpoint } from '../catalog/index.ts';
 import { chat } from '../formats/index.ts';
 import { BUILTINS } from './filters/builtins.ts';
 import { Filters, type FiltersOf } from './filters/filters.ts';
-import { OPEN_POLICY, Policy, prescriptionOf } from './policy.ts';
+import { compileRules, OPEN_POLICY, Policy } from './policy.ts';
 import { NO_RULES, type Rules } from './settings.ts';
 import { VENDORS } from './vendors.ts';
 
@@ -71,13 +71,13 @@ const rules: fc.Arbitrary<Rules> = fc.record({
 });
 
 function policyFor(all: readonly Rules[]): Policy {
-  return new Policy([], prescriptionOf(all, undefined), []);
+  return new Policy([], compileRules(all, undefined), []);
 }
 
 /** Same check as routing. */
 function allows(policy: Policy, endpoint: Endpoint, zdr: boolean): boolean {
   const { dataPolicy, modelId } = endpoint;
-  if (!policy.prescription.rules.every((rule) => rule.keeps(endpoint, catalog))) return false;
+  if (!policy.compiled.rules.every((rule) => rule.keeps(endpoint, catalog))) return false;
   if (!zdr && !policy.wantsZdr(modelId)) return true;
   return dataPolicy.zdr && (!dataPolicy.retainsForSafety || policy.allowsSafetyRetention(modelId));
 }
@@ -135,7 +135,7 @@ const sentence = fc
 /** The text that is sent; null if it is blocked. */
 async function sentBy(guardrails: readonly Rules[], content: string): Promise<string | null> {
   const filters = await Filters.of(
-    guardrails.map((each, index): FiltersOf => ({ guardrailId: String(index), way: 'api-key', rules: each })),
+    guardrails.map((each, index): FiltersOf => ({ guardrailId: String(index), via: 'api-key', rules: each })),
   );
   const document = readDocument(Buffer.from(JSON.stringify({ messages: [{ role: 'user', content }] })));
   try {
@@ -163,7 +163,7 @@ test('a further guardrail never sends a blocked text, nor a redacted match', asy
 test('a text with slow filters, built-in ones too, is refused before all of it was searched', async () => {
   const name = Object.keys(BUILTINS)[0]!;
   const rules: Rules = { ...NO_RULES, builtins: [{ slug: name as never, action: 'flag' }] };
-  const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules }]);
+  const filters = await Filters.of([{ guardrailId: '1', via: 'api-key', rules }]);
   // Each call of this clock takes a tenth of a second.
   let looks = 0;
   const slow = { ...systemClock, monotonic: () => 100 * looks++ };
@@ -183,7 +183,7 @@ test('a text with slow filters, built-in ones too, is refused before all of it w
 
 test('a pattern that is slow between its matches is refused as well', async () => {
   const rules: Rules = { ...NO_RULES, patterns: [{ pattern: 'x[^y]*y|x', action: 'flag', label: null }] };
-  const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules }]);
+  const filters = await Filters.of([{ guardrailId: '1', via: 'api-key', rules }]);
   let looks = 0;
   const slow = { ...systemClock, monotonic: () => 100 * looks++ };
   const screen = (length: number) => {

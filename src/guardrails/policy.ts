@@ -22,7 +22,7 @@ export interface EndpointRule {
 }
 
 /** Guardrail rules that do not depend on the key. Shared by all keys with the same guardrails. */
-export interface Prescription {
+export interface CompiledRules {
   /** Regional roots that requests may use; null for any, empty for none. */
   readonly regions: ReadonlySet<DataRegion> | null;
   readonly rules: readonly EndpointRule[];
@@ -37,19 +37,19 @@ export interface Prescription {
 
 export class Policy implements GuardrailTerms {
   readonly ids: readonly string[];
-  readonly prescription: Prescription;
+  readonly compiled: CompiledRules;
   readonly budgets: readonly Budget[];
 
-  constructor(ids: readonly string[], prescription: Prescription, budgets: readonly Budget[]) {
+  constructor(ids: readonly string[], compiled: CompiledRules, budgets: readonly Budget[]) {
     this.ids = ids;
-    this.prescription = prescription;
+    this.compiled = compiled;
     this.budgets = budgets;
     Object.freeze(this);
   }
 
   /** @throws GatewayError 403 when requests may not use this regional root */
   admit(region: DataRegion): void {
-    const { regions } = this.prescription;
+    const { regions } = this.compiled;
     if (regions === null || regions.has(region)) return;
     const allowed = [...regions].join(', ');
     throw new GatewayError(
@@ -62,28 +62,28 @@ export class Policy implements GuardrailTerms {
   }
 
   wantsZdr(modelId: string): boolean {
-    const { zdr } = this.prescription;
+    const { zdr } = this.compiled;
     return zdr.size > 0 && zdr.has(vendorOf(modelId));
   }
 
   allowsSafetyRetention(modelId: string): boolean {
-    const { strictZdr } = this.prescription;
+    const { strictZdr } = this.compiled;
     return strictZdr.size === 0 || !strictZdr.has(vendorOf(modelId));
   }
 }
 
 /** For a key without guardrails. */
-export const OPEN_POLICY = new Policy([], prescriptionOf([], undefined), []);
+export const OPEN_POLICY = new Policy([], compileRules([], undefined), []);
 
 export function policyOf({ guardrails }: Pick<Caller, 'guardrails'>): Policy {
   return guardrails instanceof Policy ? guardrails : OPEN_POLICY;
 }
 
-export function prescriptionOf(
+export function compileRules(
   all: readonly Rules[],
   filters: Filters | undefined,
   answerFilters?: AnswerFilters,
-): Prescription {
+): CompiledRules {
   const zdr = new Set<Vendor>();
   const strictZdr = new Set<Vendor>();
   for (const rules of all) {

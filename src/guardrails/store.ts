@@ -139,21 +139,21 @@ export async function workspacesOf(db: Queryable, organizationId: string): Promi
 // What applies to keys.
 
 /** How a guardrail applies to a key. */
-export type Way = 'workspace' | 'member' | 'api-key';
+export type AssignedVia = 'workspace' | 'member' | 'api-key';
 
 export interface AppliedGuardrail {
   keyId: string;
-  way: Way;
+  via: AssignedVia;
   guardrail: StoredGuardrail;
 }
 
 /** The guardrails of keys, of their creators and of their workspaces, in one query. */
 export async function guardrailsOfKeys(db: Queryable, keyIds: readonly string[]): Promise<AppliedGuardrail[]> {
-  const rows = await db.query<GuardrailRow & { keyId: string; way: Way }>(
-    `select k.id as "keyId", a.way, ${COLUMNS}
+  const rows = await db.query<GuardrailRow & { keyId: string; via: AssignedVia }>(
+    `select k.id as "keyId", a.via, ${COLUMNS}
        from api_keys k
        cross join lateral (
-         select 'workspace' as way, 1 as place, d.id from guardrails d where d.is_default and d.workspace_id = k.workspace_id
+         select 'workspace' as via, 1 as position, d.id from guardrails d where d.is_default and d.workspace_id = k.workspace_id
          union all
          select 'member', 2, m.guardrail_id from guardrail_members m
           where m.organization_id = k.organization_id and m.user_id = k.creator_user_id
@@ -162,10 +162,10 @@ export async function guardrailsOfKeys(db: Queryable, keyIds: readonly string[])
        ) a
        join guardrails g on g.id = a.id
       where k.id = any($1)
-      order by a.place`,
+      order by a.position`,
     [keyIds],
   );
-  return rows.map(({ keyId, way, ...row }) => ({ keyId, way, guardrail: stored(row) }));
+  return rows.map(({ keyId, via, ...row }) => ({ keyId, via, guardrail: stored(row) }));
 }
 
 function stored({ settings, ...row }: GuardrailRow): StoredGuardrail {

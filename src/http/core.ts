@@ -21,7 +21,7 @@ export interface Core<C> {
   readonly userId: (caller: C) => string | null | undefined;
   readonly observe: ((exchange: FinishedExchange<C>) => void) | undefined;
   /** Paths of unsupported resources. Their clients expect 404 errors without the gateway's metadata. */
-  readonly unbuilt: RegExp;
+  readonly unsupported: RegExp;
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: Readonly<HttpLimits>;
@@ -81,7 +81,7 @@ export class Connection implements HasTimeout {
 
   /** @returns the slot, for `ended` */
   begun(exchange: OpenExchange): number {
-    this.#leaveIdle();
+    this.#removeFromIdle();
     return this.open.add(exchange);
   }
 
@@ -110,7 +110,7 @@ export class Connection implements HasTimeout {
     this.#linger?.stop();
     for (const exchange of this.open) exchange.finished();
     this.#closed = true;
-    this.#leaveIdle();
+    this.#removeFromIdle();
   }
 
   checkTimeout(): void {
@@ -118,7 +118,7 @@ export class Connection implements HasTimeout {
     if (this.#idleSweeps > this.#core.idleSweeps) this.#socket.destroy();
   }
 
-  #leaveIdle(): void {
+  #removeFromIdle(): void {
     if (this.#slot !== -1) this.#core.idle.delete(this, this.#slot);
     this.#slot = -1;
   }

@@ -19,9 +19,9 @@ export function allowOrigin(headers: IncomingHttpHeaders, answer: Record<string,
 /** The response headers for a preflight; undefined when the OPTIONS request is not a preflight. */
 export function preflightHeaders(headers: IncomingHttpHeaders): Record<string, string> | undefined {
   if (headers.origin === undefined || headers['access-control-request-method'] === undefined) return undefined;
-  const asked = headers['access-control-request-headers'];
+  const requested = headers['access-control-request-headers'];
   // Listed by name, since `*` does not cover Authorization.
-  const allowed = asked !== undefined && HEADER_LIST.test(asked) ? asked : 'Authorization, Content-Type';
+  const allowed = requested !== undefined && HEADER_LIST.test(requested) ? requested : 'Authorization, Content-Type';
   return {
     'Access-Control-Allow-Methods': METHODS,
     'Access-Control-Allow-Headers': allowed,

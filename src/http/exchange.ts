@@ -16,7 +16,7 @@ import type { GatewayRequest, GatewayResponse } from './message.ts';
 import type { Exchange, FinishedExchange, Operation, UploadRule } from './operation.ts';
 import { pathOf, shownPath } from './router.ts';
 import { checkSingleHeaders } from './single-headers.ts';
-import { clientLeft, Upload } from './upload.ts';
+import { clientDisconnected, Upload } from './upload.ts';
 import { checksOf } from './validate.ts';
 
 const SANE_REQUEST_ID = /^[\w.:-]{1,128}$/;
@@ -39,8 +39,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   readonly #connection: Connection;
   readonly #request: GatewayRequest;
   readonly #beganAt: number;
-  readonly #connectionSeat: number;
-  #owingSeat = -1;
+  readonly #connectionSlot: number;
+  #bodySlot = -1;
   #operation: Operation<C> | undefined = undefined;
   /** The path matches the operation, or another operation of the same path. */
   #matches = false;
@@ -49,7 +49,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   #expected: number | undefined = undefined;
   #search = '';
   #maxBytes = 0;
-  #owingSince = 0;
+  #bodySince = 0;
   #linger: Linger | undefined = undefined;
   #closeListeners: (() => void)[] | undefined = undefined;
   #over = false;
@@ -65,7 +65,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     const given = request.headers['x-request-id'];
     this.requestId = typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : uuidv7(this.startedAt);
     request.exchange = this;
-    this.#connectionSeat = connection.begun(this);
+    this.#connectionSlot = connection.begun(this);
     core.exchanges += 1;
     response.on('close', onResponseClose);
   }
@@ -216,14 +216,14 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   finished(): void {
     if (this.#over) return;
     this.#over = true;
-    this.#connection.ended(this, this.#connectionSeat);
+    this.#connection.ended(this, this.#connectionSlot);
     this.#core.exchanges -= 1;
     this.#core.bodyBytes -= this.#body?.length ?? 0;
-    if (!this.response.writableFinished) this.#tellClosed();
-    this.upload?.stop(clientLeft());
+    if (!this.response.writableFinished) this.#notifyClosed();
+    this.upload?.stop(clientDisconnected());
     this.#closeListeners = undefined;
-    this.#core.receiving.delete(this, this.#owingSeat);
-    this.#tellObserver();
+    this.#core.receiving.delete(this, this.#bodySlot);
+    this.#notifyObserver();
     if (this.#core.draining && this.#connection.open.size === 0) this.#request.socket.destroySoon();
   }
 
@@ -239,7 +239,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     if (this.#phase !== 'body') return;
     const { limits } = this.#core;
     const grantedMs = ((this.#body?.length ?? 0) * 1000) / limits.bodyBytesPerSecond;
-    if (nowMs - this.#owingSince <= limits.bodyMs + grantedMs) return;
+    if (nowMs - this.#bodySince <= limits.bodyMs + grantedMs) return;
     this.response.shouldKeepAlive = false;
     this.fail(slowBody());
   }
@@ -261,7 +261,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     }
     const match = this.#core.router.find(path);
     if (!match) {
-      const bare = this.#core.unbuilt.test(path);
+      const bare = this.#core.unsupported.test(path);
       const hint = bare ? '' : this.#core.router.hint(path);
       throw new GatewayError('not_found', `there is no resource at ${shownPath(path)}${hint}`, { bare });
     }
@@ -316,8 +316,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
       this.#body = new BodyBuffer(this.#expected);
       this.#phase = 'body';
       if (this.headers.expect !== undefined) this.response.writeContinue();
-      this.#owingSince = this.#core.clock.monotonic();
-      this.#owingSeat = this.#core.receiving.add(this);
+      this.#bodySince = this.#core.clock.monotonic();
+      this.#bodySlot = this.#core.receiving.add(this);
       this.#request.readInto(this);
     }
   }
@@ -337,16 +337,16 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   #discardRest(): void {
     const wasReading = this.#phase === 'body';
     this.#phase = 'discarding';
-    this.upload?.stop(clientLeft());
+    this.upload?.stop(clientDisconnected());
     if (this.#request.complete || !announcesBody(this.headers)) return;
-    this.#core.receiving.delete(this, this.#owingSeat);
+    this.#core.receiving.delete(this, this.#bodySlot);
     this.#linger = this.#connection.lingers();
     if (!wasReading) this.#request.readInto(this);
   }
 
   #bodyComplete(): void {
     this.#phase = 'handling';
-    this.#core.receiving.delete(this, this.#owingSeat);
+    this.#core.receiving.delete(this, this.#bodySlot);
     try {
       const operation = this.#operation!;
       const bytes = this.#body!.take();
@@ -372,7 +372,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     return own ?? encodeEnvelope(error, this.caller === undefined ? undefined : this.#core.userId(this.caller));
   }
 
-  #tellObserver(): void {
+  #notifyObserver(): void {
     try {
       this.#core.observe?.(this);
     } catch (error) {
@@ -380,7 +380,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     }
   }
 
-  #tellClosed(): void {
+  #notifyClosed(): void {
     this.closed = true;
     const listeners = this.#closeListeners;
     this.#closeListeners = undefined;

@@ -135,8 +135,8 @@ class Explainer {
     const tag = typeof value === 'object' && value !== null ? this.#tagOf(fitting) : undefined;
     if (tag === undefined) return deepest(refusals.filter((_, index) => fitting.includes(branches[index]!)));
     const given = (value as Record<string, unknown>)[tag];
-    const meant = fitting.filter((branch) => constants(branch.properties?.[tag]).includes(given));
-    if (meant.length > 0) return deepest(refusals.filter((_, index) => meant.includes(branches[index]!)));
+    const suggested = fitting.filter((branch) => constants(branch.properties?.[tag]).includes(given));
+    if (suggested.length > 0) return deepest(refusals.filter((_, index) => suggested.includes(branches[index]!)));
     const step = path + keyStep(tag, path === '');
     if (given === undefined) return refusal(step, depth + 1, 'is required');
     return wrongValue(step, depth + 1, [...new Set(fitting.flatMap((branch) => constants(branch.properties?.[tag])))]);

@@ -24,7 +24,7 @@ export class Linger implements HasTimeout {
     this.#receivedAt = this.#beganAt;
     this.#slot = core.receiving.add(this);
     // Node calls it after a response with `Connection: close`.
-    socket.destroySoon = endOurSide;
+    socket.destroySoon = endWriteSide;
   }
 
   received(bytes: number): void {
@@ -55,6 +55,6 @@ export class Linger implements HasTimeout {
   }
 }
 
-function endOurSide(this: Socket): void {
+function endWriteSide(this: Socket): void {
   if (this.writable) this.end();
 }

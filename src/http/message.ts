@@ -130,9 +130,9 @@ export class GatewayResponse extends ServerResponse<GatewayRequest> {
     // Node would cork the socket until the next tick.
     socket?.cork();
     this.chunkedEncoding = false;
-    const goesOn = this.write(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
+    const flushed = this.write(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
     this.chunkedEncoding = true;
     socket?.uncork();
-    return goesOn;
+    return flushed;
   }
 }

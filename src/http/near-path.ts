@@ -27,16 +27,16 @@ export function pathHint(path: string, known: KnownPaths): string {
   if (start === -1) return '';
   const rest = `/${segments.slice(start).join('/')}`;
   const { prefix } = known;
-  const meant = known.patternOf(prefix + rest) ?? known.patternOf(rest);
-  if (meant !== undefined) return `; did you mean ${meant}?${baseUrlHint(meant, prefix)}`;
+  const suggested = known.patternOf(prefix + rest) ?? known.patternOf(rest);
+  if (suggested !== undefined) return `; did you mean ${suggested}?${baseUrlHint(suggested, prefix)}`;
   const near = nearest(prefix + rest, known.exact) ?? nearest(rest, known.exact);
   return near === undefined ? '' : `; did you mean ${near}?`;
 }
 
 /** OpenAI and Anthropic clients need different base URLs: the usual reason for a doubled or missing prefix. */
-function baseUrlHint(meant: string, prefix: string): string {
-  if (!meant.startsWith(`${prefix}/`)) return '';
-  return meant.startsWith(`${prefix}/messages`)
+function baseUrlHint(suggested: string, prefix: string): string {
+  if (!suggested.startsWith(`${prefix}/`)) return '';
+  return suggested.startsWith(`${prefix}/messages`)
     ? ' The base URL of Anthropic clients ends with /api.'
     : ` The base URL of OpenAI clients ends with ${prefix}.`;
 }

@@ -153,18 +153,19 @@ class Document<C> {
 
   #reply(
     { description, schema, contentType, events, texts = [], headers = {} }: OperationReply,
-    usual: string,
+    defaultType: string,
   ): unknown {
     const content: Record<string, unknown> = {};
-    if (schema || contentType) content[contentType ?? usual] = schema ? { schema: this.components.use(schema) } : TEXT;
+    if (schema || contentType)
+      content[contentType ?? defaultType] = schema ? { schema: this.components.use(schema) } : TEXT;
     if (events) {
-      const carried = `The data of each event is a ${this.components.nameOf(events.schema)}. ${events.description}`;
-      content['text/event-stream'] = { schema: { type: 'string', description: carried } };
+      const description = `The data of each event is a ${this.components.nameOf(events.schema)}. ${events.description}`;
+      content['text/event-stream'] = { schema: { type: 'string', description: description } };
     }
     for (const type of texts) content[type] = TEXT;
-    const own = Object.entries(headers).map(([name, said]) => [
+    const own = Object.entries(headers).map(([name, text]) => [
       name,
-      { description: said, schema: { type: 'string' } },
+      { description: text, schema: { type: 'string' } },
     ]);
     return {
       description,

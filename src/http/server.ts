@@ -36,7 +36,7 @@ export interface HttpServerOptions<C> {
   /** Called once for each finished exchange. */
   observe?: (exchange: FinishedExchange<C>) => void;
   /** First segments below `/api/v1` of unsupported resources: a 404 there has no metadata. */
-  unbuilt?: readonly string[];
+  unsupported?: readonly string[];
   clock: Clock;
   log: Log;
   limits?: Partial<HttpLimits>;
@@ -88,7 +88,7 @@ class OperationServer<C> implements HttpServer {
       permit: options.permit ?? (() => {}),
       userId: options.userId ?? (() => undefined),
       observe: options.observe,
-      unbuilt: pathsBelow(options.unbuilt ?? []),
+      unsupported: pathsBelow(options.unsupported ?? []),
       clock: options.clock,
       log: options.log,
       limits,

@@ -116,6 +116,6 @@ export class Upload implements AsyncIterable<Buffer>, HasTimeout {
 }
 
 /** The error for a handler that still reads after its client has disconnected. */
-export function clientLeft(): GatewayError {
+export function clientDisconnected(): GatewayError {
   return new GatewayError('invalid_request', 'the client disconnected before its body was complete');
 }

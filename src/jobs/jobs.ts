@@ -93,7 +93,7 @@ function policyOf({ runs, everyMs }: JobKind): 'stately' | 'singleton' | 'standa
 class BossJobs implements Jobs {
   readonly #options: JobsOptions;
   readonly #kinds = new Map<string, JobKind>();
-  readonly #leaving = new AbortController();
+  readonly #closing = new AbortController();
   readonly #timers: Timer[] = [];
   readonly #running = new Set<Promise<void>>();
   #workers = new Map<string, string>();
@@ -125,7 +125,7 @@ class BossJobs implements Jobs {
   }
 
   async close(): Promise<void> {
-    this.#leaving.abort();
+    this.#closing.abort();
     for (const timer of this.#timers) timer.cancel();
     const boss = await this.#boss?.catch(() => undefined);
     await boss?.stop({ graceful: true, timeout: CLOSE_MS });
@@ -152,10 +152,10 @@ class BossJobs implements Jobs {
 
   /** One attempt to start at a time; a failed one is made again by whoever asks next, and by a timer. */
   #open(): Promise<PgBoss> {
-    if (this.#leaving.signal.aborted) return Promise.reject(new Error('the job runner is closed'));
+    if (this.#closing.signal.aborted) return Promise.reject(new Error('the job runner is closed'));
     this.#boss ??= this.#startBoss().catch((error: unknown) => {
       this.#boss = undefined;
-      if (!this.#leaving.signal.aborted) {
+      if (!this.#closing.signal.aborted) {
         this.#options.log.warn('the job runner cannot start yet', { error });
         this.#timers.push(this.#options.clock.timer(START_AGAIN_MS, () => void this.#open().catch(() => {})));
       }
@@ -168,7 +168,7 @@ class BossJobs implements Jobs {
     const { database, log } = this.#options;
     const boss = await openBoss(database);
     boss.on('error', (error) => {
-      if (database.up && !this.#leaving.signal.aborted) log.warn('the job runner reported an error', { error });
+      if (database.up && !this.#closing.signal.aborted) log.warn('the job runner reported an error', { error });
     });
     await boss.start();
     this.#started = boss;
@@ -206,12 +206,12 @@ class BossJobs implements Jobs {
   }
 
   async #run(kind: JobKind, { data, retryCount, signal }: StoredJob<object>): Promise<void> {
-    const run = kind.run({ data, attempt: retryCount + 1, signal: AbortSignal.any([signal, this.#leaving.signal]) });
+    const run = kind.run({ data, attempt: retryCount + 1, signal: AbortSignal.any([signal, this.#closing.signal]) });
     this.#running.add(run);
     try {
       await run;
     } catch (error) {
-      if (!this.#leaving.signal.aborted) this.#options.log.warn('a job failed', { job: kind.name, error });
+      if (!this.#closing.signal.aborted) this.#options.log.warn('a job failed', { job: kind.name, error });
       throw error;
     } finally {
       this.#running.delete(run);

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { countBlobs } from '../blobs/index.ts';
-import { placeOf, Sealing, SealingError } from '../sealing/index.ts';
+import { describeSource, Sealing, SealingError } from '../sealing/index.ts';
 import { forgetEveryProcess } from '../spend/index.ts';
 import { backup } from '../storage/archive/backup.ts';
 import { restore } from '../storage/archive/restore.ts';
@@ -28,12 +28,12 @@ export async function backupCommand(args: readonly string[], parts: CommandParts
   }));
   parts.out.print(`${rows} rows written to ${file}`);
   if (sealed !== 'nothing') {
-    const place = sealed instanceof SealingError ? placeOf(parts.config.sealing.current) : sealed.place;
-    parts.out.print(`the key that decrypts its credentials is not in it: keep ${place} in another place`);
+    const source = sealed instanceof SealingError ? describeSource(parts.config.sealing.current) : sealed.source;
+    parts.out.print(`the key that decrypts its credentials is not in it: keep ${source} in another place`);
   }
   for (const { backend, count } of blobs) {
-    const place = backend === 'disk' ? `copy ${path.join(parts.config.dataDir, 'blobs')}` : 'it is in the S3 bucket';
-    parts.out.print(`the content of ${count} files is not in it: ${place}`);
+    const advice = backend === 'disk' ? `copy ${path.join(parts.config.dataDir, 'blobs')}` : 'it is in the S3 bucket';
+    parts.out.print(`the content of ${count} files is not in it: ${advice}`);
   }
   return 0;
 }
@@ -47,7 +47,7 @@ export async function restoreCommand(args: readonly string[], parts: CommandPart
     await database.transaction(forgetEveryProcess).finally(() => database.close());
     return { line: `${rows} rows restored into ${describeTarget(target)}`, sealed: await holdsSealed(parts, target) };
   };
-  const { line, sealed } = await withInstallation(parts, restored, { alone: true });
+  const { line, sealed } = await withInstallation(parts, restored, { exclusive: true });
   parts.out.print(line);
   if (sealed instanceof SealingError) {
     parts.out.print(
@@ -61,7 +61,7 @@ export async function restoreCommand(args: readonly string[], parts: CommandPart
 async function holdsSealed(
   { clock, log, config }: CommandParts,
   target: Target,
-): Promise<'nothing' | { place: string } | SealingError> {
+): Promise<'nothing' | { source: string } | SealingError> {
   const database = await openDatabase({ target, clock, log, poolSize: 1 });
   try {
     return (await new Sealing({ database, clock, settings: config.sealing }).check()) ?? 'nothing';

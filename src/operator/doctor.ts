@@ -24,8 +24,8 @@ export async function doctorCommand(
   parts: Omit<CommandParts, 'config'>,
   config: () => CommandParts['config'],
 ): Promise<number> {
-  const strange = args.find((arg) => arg !== '--json' && arg !== '--offline');
-  if (strange !== undefined) throw new UsageError(`unknown: ${strange}`);
+  const unknown = args.find((arg) => arg !== '--json' && arg !== '--offline');
+  if (unknown !== undefined) throw new UsageError(`unknown: ${unknown}`);
   const findings = await examine(parts, config, args.includes('--offline'));
   if (args.includes('--json')) parts.out.print(JSON.stringify({ findings }, null, 2));
   else for (const finding of findings) print(finding, parts.out.print);
@@ -66,13 +66,13 @@ async function examineInstallation(parts: CommandParts): Promise<Finding[]> {
   if (databaseUrl === null && !existsSync(path.join(socketFolderOf(dataDir), 'PG_VERSION'))) {
     return [note('database', 'does not exist yet: the first start creates it'), await examineAddress(parts.config)];
   }
-  const look = async (installation: Installation) => {
+  const examineOpen = async (installation: Installation) => {
     const { running } = installation;
     const address = running ? ok('network', 'a gateway runs on this data folder') : await examineAddress(parts.config);
     return [address, ...(await examineDatabase(parts, installation))];
   };
   try {
-    return await withInstallation(parts, look);
+    return await withInstallation(parts, examineOpen);
   } catch (error) {
     return [fault('database', (error as Error).message)];
   }

@@ -23,17 +23,17 @@ const RUNNING_ANSWERS_MS = 2_000;
 
 /**
  * Runs `work` with a reachable database server and restores the previous state.
- * @param alone refuse when a gateway runs on the data folder
+ * @param exclusive refuse when a gateway runs on the data folder
  */
 export async function withInstallation<T>(
   { config, clock, log }: Pick<CommandParts, 'config' | 'clock' | 'log'>,
   work: (installation: Installation) => Promise<T>,
-  { alone = false }: { alone?: boolean } = {},
+  { exclusive = false }: { exclusive?: boolean } = {},
 ): Promise<T> {
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
   const lock = await lockDataFolder(config.dataDir, clock).catch((error: Error) => error);
   if (lock instanceof Error) {
-    if (alone) throw lock;
+    if (exclusive) throw lock;
     return work({ target: targetOf(config), running: true });
   }
   try {

@@ -1,13 +1,13 @@
 /** `gatehouse sealing`: the keys that encrypt stored credentials, and their rotation. */
 import { sleep } from '../base/clock.ts';
 import {
-  placeOf,
+  defaultFile,
+  describeSource,
   previousFile,
   rotateInstallationKey,
   SEALING_TOPIC,
   Sealing,
   sweep,
-  usualFile,
 } from '../sealing/index.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import { type CommandParts, UsageError } from './command.ts';
@@ -47,27 +47,30 @@ function sealingOf({ config, clock }: CommandParts, { database }: OpenedDatabase
 
 async function show(parts: CommandParts, opened: OpenedDatabase): Promise<number> {
   const key = await sealingOf(parts, opened).check();
-  parts.out.print(key === undefined ? 'nothing is encrypted yet' : `encrypted with ${key.place} (the ${key.role} key)`);
+  parts.out.print(
+    key === undefined ? 'nothing is encrypted yet' : `encrypted with ${key.source} (the ${key.role} key)`,
+  );
   return 0;
 }
 
 async function rotateKey(parts: CommandParts, { database }: OpenedDatabase): Promise<number> {
   const { sealing: settings } = parts.config;
-  const place = placeOf(settings.current);
+  const source = describeSource(settings.current);
   const rotated = await rotateInstallationKey({ database, settings });
   parts.out.print(
     {
       nothing: 'nothing is encrypted yet: there is no key to rotate',
-      already: `everything is already encrypted with ${place}`,
-      rotated: `everything is encrypted with the new key, ${place}`,
-      'carried on': `the interrupted rotation is complete: everything is encrypted with the new key, ${place}`,
+      already: `everything is already encrypted with ${source}`,
+      rotated: `everything is encrypted with the new key, ${source}`,
+      'carried on': `the interrupted rotation is complete: everything is encrypted with the new key, ${source}`,
     }[rotated],
   );
   if (rotated === 'nothing') return 0;
-  const usual = usualFile(settings.current);
-  const previous = settings.previous === null ? usual && previousFile(usual) : placeOf(settings.previous);
+  const defaultPath = defaultFile(settings.current);
+  const previous =
+    settings.previous === null ? defaultPath && previousFile(defaultPath) : describeSource(settings.previous);
   if (previous !== undefined) parts.out.print(`older backups need the previous key: ${previous}`);
-  parts.out.print('keep a copy of the new key in another place');
+  parts.out.print('keep a copy of the new key elsewhere');
   return 0;
 }
 

@@ -6,17 +6,17 @@
 import type { Clock } from '../base/clock.ts';
 import { LeaseQueue } from '../base/lease-queue.ts';
 import type { RateRefusal } from './limits.ts';
-import type { RateAnswer, RateWish } from './store.ts';
+import type { RateGrant, RateRequest } from './store.ts';
 import type { RateWindow } from './window.ts';
 
 /** Asks the database; may reject. */
-export type AskRates = (wishes: readonly RateWish[]) => Promise<RateAnswer[]>;
+export type RequestRates = (requests: readonly RateRequest[]) => Promise<RateGrant[]>;
 
 /** Requests that may wait at one time; further ones are refused with a retryable error. */
 const MAX_WAITING = 10_000;
 /** Time for processes to answer a recall. A silent process counts as dead, or as needing all it holds. */
-export const PATIENCE_MS = 500;
-const LOOK_AGAIN_MS = 50;
+export const RECALL_TIMEOUT_MS = 500;
+const RETRY_MS = 50;
 /** How long "no tokens left" is trusted: reserved tokens may be returned at any time. */
 const TOKENS_EMPTY_MS = 250;
 const SPARE_PARTS = 16;
@@ -31,19 +31,19 @@ interface Part {
 type Wanted = readonly [window: RateWindow, parts: readonly Part[]];
 
 export class LeaseWaitQueue {
-  readonly #ask: AskRates;
+  readonly #request: RequestRates;
   readonly #clock: Clock;
-  readonly #patienceMs: number;
+  readonly #recallTimeoutMs: number;
   readonly #queue: LeaseQueue<Part, RateRefusal>;
 
-  constructor(ask: AskRates, clock: Clock, patienceMs: number) {
-    this.#ask = ask;
+  constructor(request: RequestRates, clock: Clock, recallTimeoutMs: number) {
+    this.#request = request;
     this.#clock = clock;
-    this.#patienceMs = patienceMs;
+    this.#recallTimeoutMs = recallTimeoutMs;
     this.#queue = new LeaseQueue(clock, {
       wanted: 'a rate limit',
       maxWaiting: MAX_WAITING,
-      restMs: LOOK_AGAIN_MS,
+      retryMs: RETRY_MS,
       covers: ({ window, amount }) => window.covers(amount),
       refusalOf: (parts) => refusalOf(parts, clock.monotonic()),
       turn: () => this.#turn(),
@@ -74,46 +74,46 @@ export class LeaseWaitQueue {
 
   async #turn(): Promise<boolean> {
     const now = this.#clock.monotonic();
-    const due = [...this.#queue.wanted].filter(([window]) => window.askAt <= now);
-    if (due.length > 0) await this.#askFor(due);
+    const due = [...this.#queue.wanted].filter(([window]) => window.retryAt <= now);
+    if (due.length > 0) await this.#requestFor(due);
     return due.length > 0;
   }
 
-  async #askFor(due: readonly Wanted[]): Promise<void> {
-    const wishes = due.map((wanted) => this.#wish(wanted));
-    let answers: RateAnswer[];
+  async #requestFor(due: readonly Wanted[]): Promise<void> {
+    const requests = due.map((wanted) => this.#rateRequest(wanted));
+    let grants: RateGrant[];
     try {
-      answers = await this.#ask(wishes);
+      grants = await this.#request(requests);
     } catch (error) {
       // The failed return and any grant are lost until the window ends, so the limit is never exceeded.
       this.#queue.fail(error);
       return;
     }
     const now = this.#clock.monotonic();
-    for (const [index, [window]] of due.entries()) this.#answered(window, answers[index]!, now);
+    for (const [index, [window]] of due.entries()) this.#granted(window, grants[index]!, now);
   }
 
-  #answered(window: RateWindow, answer: RateAnswer, now: number): void {
-    window.lease += answer.granted;
-    window.free = answer.free;
+  #granted(window: RateWindow, grant: RateGrant, now: number): void {
+    window.lease += grant.granted;
+    window.free = grant.free;
     window.stale = false;
-    if (answer.granted > 0) {
+    if (grant.granted > 0) {
       window.recalledAt = undefined;
-      window.askAt = 0;
-    } else if (answer.outstanding === 0) {
+      window.retryAt = 0;
+    } else if (grant.outstanding === 0) {
       window.recalledAt = undefined;
-      window.askAt = 0;
+      window.retryAt = 0;
       // Requests stay counted, so a used-up window stays used up, unless a process that exits returns its lease.
       window.emptyUntil = window.limit.unit === 'requests' ? Number.POSITIVE_INFINITY : now + TOKENS_EMPTY_MS;
     } else {
       window.recalledAt ??= now;
-      window.askAt = now + LOOK_AGAIN_MS;
+      window.retryAt = now + RETRY_MS;
     }
   }
 
-  #wish([window, parts]: Wanted): RateWish {
+  #rateRequest([window, parts]: Wanted): RateRequest {
     const now = this.#clock.monotonic();
-    const wish: RateWish = {
+    const request: RateRequest = {
       id: window.id,
       endsAt: new Date(window.end),
       limit: window.limit.amount,
@@ -122,14 +122,14 @@ export class LeaseWaitQueue {
       want: 0,
       spareParts: window.contestedUntil > now ? 0 : SPARE_PARTS,
       recall: window.recalledAt === undefined,
-      presume: window.recalledAt !== undefined && now - window.recalledAt >= this.#patienceMs,
+      presume: window.recalledAt !== undefined && now - window.recalledAt >= this.#recallTimeoutMs,
     };
     for (const { amount } of parts) {
       // A part that the lease covers waits for another window.
-      if (wish.need > 0) wish.want += amount;
-      else wish.need = Math.max(0, amount - window.idle);
+      if (request.need > 0) request.want += amount;
+      else request.need = Math.max(0, amount - window.idle);
     }
-    return wish;
+    return request;
   }
 }
 

@@ -4,10 +4,10 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
-import { LeaseWaitQueue, PATIENCE_MS } from './lease-wait-queue.ts';
+import { LeaseWaitQueue, RECALL_TIMEOUT_MS } from './lease-wait-queue.ts';
 import { type RateLimit, type RateRefusal, windowId } from './limits.ts';
 import { RateLimitHold } from './rate-limit-hold.ts';
-import { askRates, type RateAnswer, type RateWish, removeEnded, returnRates } from './store.ts';
+import { type RateGrant, type RateRequest, removeEnded, requestRates, returnRates } from './store.ts';
 import { RateWindow, RateWindows } from './window.ts';
 
 export interface LimiterOptions {
@@ -16,7 +16,7 @@ export interface LimiterOptions {
   clock: Clock;
   log: Log;
   /** Overridden in tests. */
-  patienceMs?: number;
+  recallTimeoutMs?: number;
 }
 
 const RECALL = 'rates.recall';
@@ -38,18 +38,18 @@ export class Limiter {
   readonly #queue: LeaseWaitQueue;
   /** Windows whose idle lease is being returned, including those that answer a recall with nothing to return. */
   readonly #returning = new Set<RateWindow>();
-  #giving: Promise<void> | undefined;
+  #returnRun: Promise<void> | undefined;
   readonly #sweeper: Timer;
   #removeAt = 0;
   #closed = false;
 
   constructor(options: LimiterOptions) {
-    const { changes, clock, patienceMs = PATIENCE_MS } = options;
+    const { changes, clock, recallTimeoutMs = RECALL_TIMEOUT_MS } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#queue = new LeaseWaitQueue((wishes) => this.#ask(wishes), clock, patienceMs);
-    changes.subscribe(RECALL, (id) => this.#heard(id, (window) => this.#recalled(window)));
-    changes.subscribe(RETURN, (id) => this.#heard(id, (window) => this.#returned(window)));
+    this.#queue = new LeaseWaitQueue((requests) => this.#request(requests), clock, recallTimeoutMs);
+    changes.subscribe(RECALL, (id) => this.#received(id, (window) => this.#recalled(window)));
+    changes.subscribe(RETURN, (id) => this.#received(id, (window) => this.#returned(window)));
     this.#sweeper = clock.timer(SWEEP_MS, () => void this.#sweep());
   }
 
@@ -103,7 +103,7 @@ export class Limiter {
       window.taken += amount;
       if (amount >= 0) continue;
       if (window.blocked) this.#queue.signal();
-      else if (window.contestedUntil > now) this.#giveBack(window);
+      else if (window.contestedUntil > now) this.#returnIdle(window);
     }
   }
 
@@ -113,8 +113,8 @@ export class Limiter {
     this.#sweeper.cancel();
     const now = this.#clock.now();
     for (const window of this.#windows.values()) if (window.end > now && window.idle > 0) this.#returning.add(window);
-    if (this.#returning.size > 0) this.#giveAll();
-    await this.#giving;
+    if (this.#returning.size > 0) this.#startReturn();
+    await this.#returnRun;
   }
 
   #windowsOf(limits: readonly RateLimit[], timeMs: number): RateWindows {
@@ -139,26 +139,26 @@ export class Limiter {
     return window;
   }
 
-  async #ask(wishes: readonly RateWish[]): Promise<RateAnswer[]> {
+  async #request(requests: readonly RateRequest[]): Promise<RateGrant[]> {
     // A closed process has returned its leases. It must not take more, because nothing would return them.
     if (this.#closed) throw closing();
     return this.#options.database.transaction(async (tx) => {
-      const { answers, recalled } = await askRates(tx, this.#processId, wishes);
-      const waiting = recalled.filter((id) => answers.some((answer) => answer.id === id && answer.outstanding > 0));
-      const told = [
+      const { grants, recalled } = await requestRates(tx, this.#processId, requests);
+      const waiting = recalled.filter((id) => grants.some((grant) => grant.id === id && grant.outstanding > 0));
+      const announcements = [
         [RECALL, waiting],
-        [RETURN, wishes.filter(({ back }) => back > 0).map(({ id }) => id)],
+        [RETURN, requests.filter(({ back }) => back > 0).map(({ id }) => id)],
       ] as const;
-      for (const [topic, ids] of told) if (ids.length > 0) await this.#tell(tx, topic, ids);
-      return answers;
+      for (const [topic, ids] of announcements) if (ids.length > 0) await this.#announce(tx, topic, ids);
+      return grants;
     });
   }
 
-  async #tell(tx: Queryable, topic: string, ids: readonly string[]): Promise<void> {
+  async #announce(tx: Queryable, topic: string, ids: readonly string[]): Promise<void> {
     await this.#options.changes.announce(tx, topic, ...ids.map((id) => `${this.#processId} ${id}`));
   }
 
-  #heard(id: string | null, handle: (window: RateWindow) => void): void {
+  #received(id: string | null, handle: (window: RateWindow) => void): void {
     // After a lost connection the requests that waited have given up already.
     if (id === null || id.startsWith(this.#processId)) return;
     const window = this.#windows.get(id.slice(this.#processId.length + 1));
@@ -167,27 +167,27 @@ export class Limiter {
 
   #recalled(window: RateWindow): void {
     window.contestedUntil = this.#clock.monotonic() + CONTESTED_MS;
-    this.#giveBack(window);
+    this.#returnIdle(window);
   }
 
   #returned(window: RateWindow): void {
     window.emptyUntil = 0;
-    window.askAt = 0;
+    window.retryAt = 0;
     if (window.blocked) this.#queue.signal();
   }
 
-  #giveBack(window: RateWindow): void {
+  #returnIdle(window: RateWindow): void {
     this.#returning.add(window);
-    if (!this.#closed) this.#giveAll();
+    if (!this.#closed) this.#startReturn();
   }
 
-  #giveAll(): void {
-    this.#giving ??= this.#give().finally(() => {
-      this.#giving = undefined;
+  #startReturn(): void {
+    this.#returnRun ??= this.#returnAll().finally(() => {
+      this.#returnRun = undefined;
     });
   }
 
-  async #give(): Promise<void> {
+  async #returnAll(): Promise<void> {
     while (this.#returning.size > 0) {
       // Wait one microtask, so that everything settled in this turn is returned together.
       await Promise.resolve();
@@ -197,7 +197,7 @@ export class Limiter {
       try {
         await this.#options.database.transaction(async (tx) => {
           await returnRates(tx, this.#processId, returns);
-          await this.#tell(
+          await this.#announce(
             tx,
             RETURN,
             returns.map(({ id }) => id),
@@ -216,7 +216,7 @@ export class Limiter {
     for (const [id, window] of this.#windows) {
       if (window.blocked) continue;
       if (window.end <= now) this.#windows.delete(id);
-      else if (window.idle > 0 && window.usedAt + SWEEP_MS < monotonic) this.#giveBack(window);
+      else if (window.idle > 0 && window.usedAt + SWEEP_MS < monotonic) this.#returnIdle(window);
     }
     if (this.#windows.size > 0 && monotonic >= this.#removeAt) {
       this.#removeAt = monotonic + REMOVE_EVERY_MS;

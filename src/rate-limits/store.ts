@@ -2,7 +2,7 @@
 import type { Queryable } from '../storage/database.ts';
 
 /** A process's request for a part of one window. */
-export interface RateWish {
+export interface RateRequest {
   id: string;
   endsAt: Date;
   limit: number;
@@ -20,7 +20,7 @@ export interface RateWish {
   presume: boolean;
 }
 
-export interface RateAnswer {
+export interface RateGrant {
   id: string;
   granted: number;
   /** Left unleased after the grant. */
@@ -36,40 +36,40 @@ interface WindowRow {
 }
 
 /** Moves leases of one process. A grant never takes the total above the limit. */
-export async function askRates(
+export async function requestRates(
   tx: Queryable,
   processId: string,
-  wishes: readonly RateWish[],
-): Promise<{ answers: RateAnswer[]; recalled: string[] }> {
-  const rows = await lockWindows(tx, wishes);
+  requests: readonly RateRequest[],
+): Promise<{ grants: RateGrant[]; recalled: string[] }> {
+  const rows = await lockWindows(tx, requests);
   const recalled: string[] = [];
-  const answers = wishes.map((wish) => {
-    const row = rows.get(wish.id)!;
-    const before = Math.max(0, Number(row.granted) - wish.back);
-    const granted = grantOf(wish, wish.limit - before);
+  const grants = requests.map((request) => {
+    const row = rows.get(request.id)!;
+    const before = Math.max(0, Number(row.granted) - request.back);
+    const granted = grantOf(request, request.limit - before);
     row.granted = BigInt(before + granted);
-    const refused = wish.need > 0 && granted === 0;
-    if (refused && wish.recall) {
+    const refused = request.need > 0 && granted === 0;
+    if (refused && request.recall) {
       row.recalled += 1;
-      recalled.push(wish.id);
+      recalled.push(request.id);
     }
-    return { id: wish.id, granted, free: Math.max(0, wish.limit - before - granted), outstanding: 0 };
+    return { id: request.id, granted, free: Math.max(0, request.limit - before - granted), outstanding: 0 };
   });
   await updateWindows(tx, [...rows.values()]);
-  const granted = answers.filter((answer) => answer.granted > 0).map(({ id }) => id);
+  const granted = grants.filter((grant) => grant.granted > 0).map(({ id }) => id);
   if (granted.length > 0) await keepLeases(tx, processId, granted);
-  const presumed = wishes.filter(({ presume }) => presume).map(({ id }) => id);
+  const presumed = requests.filter(({ presume }) => presume).map(({ id }) => id);
   if (presumed.length > 0) await forgetSilent(tx, processId, presumed);
-  const refused = answers.filter(({ granted }, index) => granted === 0 && wishes[index]!.need > 0);
+  const refused = grants.filter(({ granted }, index) => granted === 0 && requests[index]!.need > 0);
   if (refused.length > 0) {
     const waiting = await countSilent(
       tx,
       processId,
       refused.map(({ id }) => id),
     );
-    for (const answer of refused) answer.outstanding = waiting.get(answer.id) ?? 0;
+    for (const grant of refused) grant.outstanding = waiting.get(grant.id) ?? 0;
   }
-  return { answers, recalled };
+  return { grants: grants, recalled };
 }
 
 /** Returns leases, and thereby answers every recall so far. Windows that no longer exist are ignored. */
@@ -97,20 +97,20 @@ export async function removeEnded(db: Queryable, endedBefore: Date): Promise<voi
   await db.query('delete from rate_windows where ends_at < $1', [endedBefore]);
 }
 
-function grantOf(wish: RateWish, free: number): number {
-  const spare = free - wish.need;
-  if (wish.need === 0 || spare < 0) return 0;
-  const share = wish.spareParts === 0 ? 0 : Math.floor(spare / wish.spareParts);
-  return wish.need + Math.min(spare, Math.max(share, wish.want));
+function grantOf(request: RateRequest, free: number): number {
+  const spare = free - request.need;
+  if (request.need === 0 || spare < 0) return 0;
+  const share = request.spareParts === 0 ? 0 : Math.floor(spare / request.spareParts);
+  return request.need + Math.min(spare, Math.max(share, request.want));
 }
 
-async function lockWindows(tx: Queryable, wishes: readonly RateWish[]): Promise<Map<string, WindowRow>> {
-  const ids = wishes.map(({ id }) => id);
+async function lockWindows(tx: Queryable, requests: readonly RateRequest[]): Promise<Map<string, WindowRow>> {
+  const ids = requests.map(({ id }) => id);
   await tx.query(
     `insert into rate_windows (id, ends_at)
      select id, ends_at from unnest($1::text[], $2::timestamptz[]) as asked(id, ends_at) order by id collate "C"
      on conflict (id) do nothing`,
-    [ids, wishes.map(({ endsAt }) => endsAt)],
+    [ids, requests.map(({ endsAt }) => endsAt)],
   );
   const rows = await tx.query<WindowRow>(
     'select id, granted, recalled from rate_windows where id = any($1) order by id collate "C" for update',

@@ -25,7 +25,7 @@ export class RateWindow {
   contestedUntil = 0;
   /** Until then no process has anything to return: refuse what does not fit into the remainder without asking. */
   emptyUntil = 0;
-  askAt = 0;
+  retryAt = 0;
   /** When other processes were asked to return what they do not need; undefined if no recall is pending. */
   recalledAt: number | undefined;
   usedAt = 0;
@@ -48,7 +48,7 @@ export class RateWindow {
     this.limit = limit;
     this.free = Math.max(0, this.free + change);
     this.emptyUntil = 0;
-    this.askAt = 0;
+    this.retryAt = 0;
     if (change < 0) this.stale = true;
   }
 

@@ -5,7 +5,7 @@
 import type { Caller } from '../access/index.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
-import type { Question } from './filter.sql.ts';
+import type { ListQuery } from './filter.sql.ts';
 import type { ResourceType } from './protocol/attributes.ts';
 import type { Condition } from './protocol/condition.ts';
 import { notFound } from './protocol/fault.ts';
@@ -22,9 +22,9 @@ export interface Kept<Stored extends protocol.Versioned> {
   find(db: Queryable, organizationId: string, id: string): Promise<Stored | undefined>;
   count(db: Queryable, organizationId: string, condition: Condition | undefined): Promise<number>;
   /** May return fewer than `limit` resources if more would make the page too large. */
-  list(db: Queryable, organizationId: string, question: Question, projection: Projection): Promise<readonly Stored[]>;
+  list(db: Queryable, organizationId: string, question: ListQuery, projection: Projection): Promise<readonly Stored[]>;
   /** The wire representation; `root` is the client's URL of `/scim/v2`. */
-  tell(db: Queryable, stored: readonly Stored[], projection: Projection, root: string): Promise<Attributes[]>;
+  announce(db: Queryable, stored: readonly Stored[], projection: Projection, root: string): Promise<Attributes[]>;
 }
 
 export class Endpoint<Stored extends protocol.Versioned> {
@@ -48,7 +48,7 @@ export class Endpoint<Stored extends protocol.Versioned> {
         const total = await kept.count(database, organizationId, condition);
         const question = { condition, order, offset: startIndex - 1, limit: count };
         const found = count === 0 ? [] : await kept.list(database, organizationId, question, projection);
-        return { total, resources: await kept.tell(database, found, projection, protocol.rootUrl(exchange)) };
+        return { total, resources: await kept.announce(database, found, projection, protocol.rootUrl(exchange)) };
       },
     });
   }
@@ -90,10 +90,10 @@ export class Endpoint<Stored extends protocol.Versioned> {
   }
 
   async reply(exchange: Exchange<Caller>, status: 200 | 201, stored: Stored): Promise<void> {
-    const { type, idOf, tell } = this.#kept;
+    const { type, idOf, announce } = this.#kept;
     const root = protocol.rootUrl(exchange);
     const projection = protocol.projectionOf(type, exchange.query);
-    const [resource] = await tell(this.#parts.database, [stored], projection, root);
+    const [resource] = await announce(this.#parts.database, [stored], projection, root);
     protocol.replyResource(exchange, status, resource!, protocol.metaOf(type, idOf(stored), stored, root));
   }
 

@@ -2,7 +2,7 @@
  * SCIM filters and sort orders as SQL, and pages of results. Text from requests only reaches the server as parameters.
  */
 import type { Queryable } from '../storage/database.ts';
-import type { Attribute, Place } from './protocol/attributes.ts';
+import type { Attribute, AttributePath } from './protocol/attributes.ts';
 import type { Comparison, Condition, Test } from './protocol/condition.ts';
 import { refusal } from './protocol/fault.ts';
 
@@ -27,9 +27,9 @@ export interface Table {
   readonly columns: Columns;
 }
 
-export interface Question {
+export interface ListQuery {
   condition: Condition | undefined;
-  order: { by: Place; descending: boolean } | undefined;
+  order: { by: AttributePath; descending: boolean } | undefined;
   offset: number;
   limit: number;
 }
@@ -39,7 +39,7 @@ export function listRows<Row extends object>(
   db: Queryable,
   table: Table,
   organizationId: string,
-  { condition, order, offset, limit }: Question,
+  { condition, order, offset, limit }: ListQuery,
 ): Promise<Row[]> {
   const { parameters, where } = chosen(table, organizationId, condition);
   const by = order ? `${orderSql(order.by, table.columns)} ${order.descending ? 'desc' : 'asc'} nulls last, ` : '';
@@ -80,56 +80,58 @@ function conditionSql(condition: Condition, columns: Columns, parameters: unknow
     case 'not':
       return `not (${conditionSql(condition.part, columns, parameters)})`;
     case 'item': {
-      const { from, where, item } = listOf(condition.place, columns);
+      const { from, where, item } = listOf(condition.attributePath, columns);
       return `exists (select 1 from ${from} where ${where} and ${conditionSql(condition.part, item, parameters)})`;
     }
     case 'test': {
-      const { place, test } = condition;
-      const attribute = place.sub ?? place.attribute;
-      if (!place.attribute.multiValued || nameOf(place) in columns.single) {
-        return testSql(singleOf(place, columns), attribute, test, parameters);
+      const { attributePath, test } = condition;
+      const attribute = attributePath.sub ?? attributePath.attribute;
+      if (!attributePath.attribute.multiValued || nameOf(attributePath) in columns.single) {
+        return testSql(singleOf(attributePath, columns), attribute, test, parameters);
       }
-      const { from, where, item } = listOf(place, columns);
+      const { from, where, item } = listOf(attributePath, columns);
       // A filter on whole items only tests whether there is one.
-      const value = place.sub ? singleOf({ ...place, attribute: place.sub, sub: undefined }, item) : 'true';
+      const value = attributePath.sub
+        ? singleOf({ ...attributePath, attribute: attributePath.sub, sub: undefined }, item)
+        : 'true';
       return anySql(`from ${from} where ${where} and ${value} is not null`, value, attribute, test, parameters);
     }
   }
 }
 
 /** The SQL after `order by`, without direction. Lists are sorted by their first item. */
-function orderSql(place: Place, columns: Columns): string {
-  const attribute = place.sub ?? place.attribute;
-  const list = place.attribute.multiValued && !(nameOf(place) in columns.single);
-  if (list && place.attribute.name in columns.lists)
-    throw refusal('invalidValue', `${nameOf(place)} cannot be sorted by`);
-  const { sub } = place;
+function orderSql(attributePath: AttributePath, columns: Columns): string {
+  const attribute = attributePath.sub ?? attributePath.attribute;
+  const list = attributePath.attribute.multiValued && !(nameOf(attributePath) in columns.single);
+  if (list && attributePath.attribute.name in columns.lists)
+    throw refusal('invalidValue', `${nameOf(attributePath)} cannot be sorted by`);
+  const { sub } = attributePath;
   const value = list
-    ? `${columns.json}${step(place.extension)}->'${place.attribute.name}'->0${sub ? `->>'${sub.name}'` : ''}`
-    : singleOf(place, columns);
+    ? `${columns.json}${step(attributePath.extension)}->'${attributePath.attribute.name}'->0${sub ? `->>'${sub.name}'` : ''}`
+    : singleOf(attributePath, columns);
   return attribute.type === 'dateTime' || attribute.type === 'boolean' ? value : `lower(${value}) collate "C"`;
 }
 
-function nameOf({ attribute, sub }: Place): string {
+function nameOf({ attribute, sub }: AttributePath): string {
   return sub ? `${attribute.name}.${sub.name}` : attribute.name;
 }
 
 const step = (extension: string | undefined) => (extension === undefined ? '' : `->'${extension}'`);
 
-function singleOf(place: Place, columns: Columns): string {
-  const name = nameOf(place);
-  const own = place.extension === undefined || columns.json === '' ? columns.single[name] : undefined;
+function singleOf(attributePath: AttributePath, columns: Columns): string {
+  const name = nameOf(attributePath);
+  const own = attributePath.extension === undefined || columns.json === '' ? columns.single[name] : undefined;
   if (own !== undefined) return own;
-  if (columns.json === '' || place.attribute.mutability === 'readOnly') {
+  if (columns.json === '' || attributePath.attribute.mutability === 'readOnly') {
     throw refusal('invalidFilter', `${name} cannot be used in a filter`);
   }
-  const scope = `${columns.json}${step(place.extension)}`;
-  return place.sub
-    ? `(${scope}->'${place.attribute.name}'->>'${place.sub.name}')`
-    : `(${scope}->>'${place.attribute.name}')`;
+  const scope = `${columns.json}${step(attributePath.extension)}`;
+  return attributePath.sub
+    ? `(${scope}->'${attributePath.attribute.name}'->>'${attributePath.sub.name}')`
+    : `(${scope}->>'${attributePath.attribute.name}')`;
 }
 
-function listOf({ attribute, extension }: Place, columns: Columns) {
+function listOf({ attribute, extension }: AttributePath, columns: Columns) {
   const list = columns.lists[attribute.name];
   if (list) return { from: list.from, where: list.where, item: { single: list.single, lists: {}, json: '' } };
   const items = `coalesce(${columns.json}${step(extension)}->'${attribute.name}', '[]')`;

@@ -4,7 +4,7 @@
  * the first value is encrypted. All levels can be rotated while everything runs: the installation key by `rotation.ts`,
  * data keys by `Sealing.addKey` and `sweep.ts`.
  */
-export { placeOf, previousFile, usualFile } from './key-source.ts';
+export { defaultFile, describeSource, previousFile } from './key-source.ts';
 export { sealingMigrations } from './migrations/index.ts';
 export { SealingError } from './record.ts';
 export { type Rotated, rotateInstallationKey } from './rotation.ts';

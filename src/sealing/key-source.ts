@@ -32,7 +32,7 @@ export interface FoundKey {
   bytes: Buffer;
   role: KeyRole;
   /** Shown to the operator. */
-  place: string;
+  source: string;
 }
 
 /** Files next to the default file: the next key during a rotation, and the key from before the last rotation. */
@@ -45,12 +45,12 @@ export function previousFile(file: string): string {
 }
 
 /** The default key file, if the operator configured no other source; otherwise undefined. */
-export function usualFile(source: KeySource): string | undefined {
+export function defaultFile(source: KeySource): string | undefined {
   return source.kind === 'file' && source.variable === undefined ? source.path : undefined;
 }
 
 /** The source as the operator knows it. */
-export function placeOf(source: KeySource): string {
+export function describeSource(source: KeySource): string {
   return source.kind === 'file' ? source.path : source.variable;
 }
 
@@ -65,17 +65,17 @@ export async function findKey(
   fits: (bytes: Buffer) => boolean,
 ): Promise<{ found: FoundKey | undefined; missing: boolean }> {
   const sources: [KeyRole, KeySource][] = [['current', current]];
-  const usual = usualFile(current);
-  if (usual !== undefined) {
-    sources.push(['next', { kind: 'file', path: nextFile(usual) }]);
-    sources.push(['previous', { kind: 'file', path: previousFile(usual) }]);
+  const defaultPath = defaultFile(current);
+  if (defaultPath !== undefined) {
+    sources.push(['next', { kind: 'file', path: nextFile(defaultPath) }]);
+    sources.push(['previous', { kind: 'file', path: previousFile(defaultPath) }]);
   }
   if (previous !== null) sources.push(['previous', previous]);
   let missing = false;
   for (const [role, source] of sources) {
     const bytes = await readKey(source);
     if (bytes === undefined) missing ||= role === 'current';
-    else if (fits(bytes)) return { found: { bytes, role, place: placeOf(source) }, missing };
+    else if (fits(bytes)) return { found: { bytes, role, source: describeSource(source) }, missing };
     else bytes.fill(0);
   }
   return { found: undefined, missing };
@@ -103,7 +103,7 @@ export async function readKey(source: KeySource): Promise<Buffer | undefined> {
 
 /** Like `readKey`; creates a key if there is none. */
 export async function readOrMakeKey(source: KeySource): Promise<Buffer> {
-  return (await readKey(source)) ?? makeKeyFile(placeOf(source));
+  return (await readKey(source)) ?? makeKeyFile(describeSource(source));
 }
 
 /**

@@ -1,21 +1,21 @@
 /** Finds the installation key among the available ones, and wraps data keys with it. */
 import type { SealingSettings } from '../base/config.ts';
-import { type FoundKey, findKey, placeOf } from './key-source.ts';
-import { openRecord, type Place, recordVersion, SealingError, type SealingKey, sealRecord } from './record.ts';
+import { describeSource, type FoundKey, findKey } from './key-source.ts';
+import { openRecord, recordVersion, type SealContext, SealingError, type SealingKey, sealRecord } from './record.ts';
 
 const CANARY_TEXT = Buffer.from('This is the key of this installation.');
-const CANARY_PLACE: Place = { purpose: 'canary', id: '1', column: 'sealed' };
+const CANARY_CONTEXT: SealContext = { purpose: 'canary', id: '1', column: 'sealed' };
 /** Version of the first key. Each replacement gets the next version. */
 export const FIRST_VERSION = 0;
 
 /** Encrypts a known text: a key that decrypts it is the right one. */
 export function sealCanary(key: SealingKey): Buffer {
-  return sealRecord(key, CANARY_PLACE, CANARY_TEXT);
+  return sealRecord(key, CANARY_CONTEXT, CANARY_TEXT);
 }
 
 export function fitsCanary(canary: Buffer, bytes: Buffer): boolean {
   try {
-    openRecord(() => bytes, CANARY_PLACE, canary);
+    openRecord(() => bytes, CANARY_CONTEXT, canary);
     return true;
   } catch {
     return false;
@@ -23,13 +23,13 @@ export function fitsCanary(canary: Buffer, bytes: Buffer): boolean {
 }
 
 export function wrapDataKey(key: SealingKey, purpose: string, version: number, plain: Buffer): Buffer {
-  return sealRecord(key, placeOfKey(purpose, version), plain);
+  return sealRecord(key, contextOfKey(purpose, version), plain);
 }
 
 /** @throws SealingError */
 export function unwrapDataKey(key: SealingKey, purpose: string, version: number, wrapped: Buffer): Buffer {
   const keyOf = (wanted: number) => (wanted === key.version ? key.bytes : undefined);
-  return openRecord(keyOf, placeOfKey(purpose, version), wrapped);
+  return openRecord(keyOf, contextOfKey(purpose, version), wrapped);
 }
 
 /**
@@ -47,14 +47,14 @@ export async function keyUnder(
 
 /** The error for the operator if `keyUnder` finds none. */
 export function wrongKey({ current }: SealingSettings, missing: boolean): SealingError {
-  const place = placeOf(current);
+  const source = describeSource(current);
   return new SealingError(
     missing
-      ? `the database has encrypted credentials, but their key ${place} is missing: restore it, or set GATEHOUSE_KEK_FILE`
-      : `${place} is not the key that encrypted the credentials in the database`,
+      ? `the database has encrypted credentials, but their key ${source} is missing: restore it, or set GATEHOUSE_KEK_FILE`
+      : `${source} is not the key that encrypted the credentials in the database`,
   );
 }
 
-function placeOfKey(purpose: string, version: number): Place {
+function contextOfKey(purpose: string, version: number): SealContext {
   return { purpose: 'data key', id: `${purpose}/${version}`, column: 'wrapped' };
 }

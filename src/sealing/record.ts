@@ -23,7 +23,7 @@ export interface SealingKey {
 }
 
 /** Location of a value. A record copied into another row or column does not decrypt. */
-export interface Place {
+export interface SealContext {
   purpose: string;
   id: string;
   column: string;
@@ -50,10 +50,10 @@ export function recordVersion(record: Buffer): number {
   return record.readUInt32BE(1);
 }
 
-export function sealRecord({ version, bytes }: SealingKey, place: Place, plain: Buffer): Buffer {
+export function sealRecord({ version, bytes }: SealingKey, context: SealContext, plain: Buffer): Buffer {
   const header = recordHeader(version);
   const vector = randomBytes(VECTOR_BYTES);
-  const cipher = createCipheriv(CIPHER, bytes, vector, { authTagLength: TAG_BYTES }).setAAD(covered(header, place));
+  const cipher = createCipheriv(CIPHER, bytes, vector, { authTagLength: TAG_BYTES }).setAAD(covered(header, context));
   const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
   return Buffer.concat([header, vector, sealed, cipher.getAuthTag()]);
 }
@@ -62,7 +62,11 @@ export function sealRecord({ version, bytes }: SealingKey, place: Place, plain: 
  * @param keyOf the key of a version
  * @throws SealingError if the record was altered, moved, or encrypted with another key
  */
-export function openRecord(keyOf: (version: number) => Buffer | undefined, place: Place, record: Buffer): Buffer {
+export function openRecord(
+  keyOf: (version: number) => Buffer | undefined,
+  context: SealContext,
+  record: Buffer,
+): Buffer {
   const version = recordVersion(record);
   const header = record.subarray(0, HEADER_BYTES);
   const key = keyOf(version);
@@ -70,7 +74,7 @@ export function openRecord(keyOf: (version: number) => Buffer | undefined, place
     throw new SealingError(`an encrypted value needs version ${version} of its key, which does not exist`);
   const [vectorEnd, sealedEnd] = [HEADER_BYTES + VECTOR_BYTES, record.length - TAG_BYTES];
   const decipher = createDecipheriv(CIPHER, key, record.subarray(HEADER_BYTES, vectorEnd), { authTagLength: TAG_BYTES })
-    .setAAD(covered(header, place))
+    .setAAD(covered(header, context))
     .setAuthTag(record.subarray(sealedEnd));
   try {
     return Buffer.concat([decipher.update(record.subarray(vectorEnd, sealedEnd)), decipher.final()]);
@@ -84,6 +88,6 @@ export function openRecord(keyOf: (version: number) => Buffer | undefined, place
   }
 }
 
-function covered(header: Buffer, { purpose, id, column }: Place): Buffer {
+function covered(header: Buffer, { purpose, id, column }: SealContext): Buffer {
   return Buffer.concat([header, Buffer.from(JSON.stringify([purpose, id, column]))]);
 }

@@ -11,7 +11,15 @@
  */
 import type { KeySource } from '../base/config.ts';
 import type { Database, Queryable } from '../storage/database.ts';
-import { adoptNextFile, makeKeyFile, nextFile, placeOf, readKey, readOrMakeKey, usualFile } from './key-source.ts';
+import {
+  adoptNextFile,
+  defaultFile,
+  describeSource,
+  makeKeyFile,
+  nextFile,
+  readKey,
+  readOrMakeKey,
+} from './key-source.ts';
 import { fitsCanary, keyUnder, sealCanary, unwrapDataKey, wrapDataKey, wrongKey } from './keys.ts';
 import { SealingError, type SealingKey } from './record.ts';
 import type { SealingParts } from './sealing.ts';
@@ -34,7 +42,7 @@ export async function rotateInstallationKey({
   settings,
 }: Pick<SealingParts, 'database' | 'settings'>): Promise<Rotated> {
   const { current, previous } = settings;
-  const usual = usualFile(current);
+  const defaultPath = defaultFile(current);
   const rotated = await database.transaction(async (tx): Promise<Rotated> => {
     await lockKeys(tx);
     const canary = await readCanary(tx);
@@ -44,18 +52,18 @@ export async function rotateInstallationKey({
     if (key.role === 'next') return 'carried on';
     if (key.role === 'previous') await rewrap(tx, key, await readOrMakeKey(current));
     else if (previous !== null) return 'already';
-    else if (usual !== undefined) await rewrap(tx, key, makeKeyFile(nextFile(usual)));
+    else if (defaultPath !== undefined) await rewrap(tx, key, makeKeyFile(nextFile(defaultPath)));
     else throw onlyOne(current);
     return 'rotated';
   });
-  if (usual !== undefined && rotated !== 'nothing') await adopt(database, usual);
+  if (defaultPath !== undefined && rotated !== 'nothing') await adopt(database, defaultPath);
   return rotated;
 }
 
 function onlyOne(current: KeySource): SealingError {
-  const [place, previous] = [placeOf(current), current.variable?.replace('KEK', 'KEK_PREVIOUS')];
+  const [source, previous] = [describeSource(current), current.variable?.replace('KEK', 'KEK_PREVIOUS')];
   return new SealingError(
-    `${place} is the only configured key: set ${current.variable} to the new key and ${previous} to this one, and restart every process with both first`,
+    `${source} is the only configured key: set ${current.variable} to the new key and ${previous} to this one, and restart every process with both first`,
   );
 }
 

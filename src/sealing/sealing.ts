@@ -60,7 +60,7 @@ export class Sealing {
    * @returns the location of the key; undefined if nothing was ever encrypted
    * @throws SealingError with a message for the operator
    */
-  async check(): Promise<Pick<FoundKey, 'role' | 'place'> | undefined> {
+  async check(): Promise<Pick<FoundKey, 'role' | 'source'> | undefined> {
     const { database, settings } = this.#parts;
     const key = await this.#installationKey(() => readCanary(database));
     if (key === undefined) {
@@ -69,7 +69,7 @@ export class Sealing {
       return undefined;
     }
     key.bytes.fill(0);
-    return { role: key.role, place: key.place };
+    return { role: key.role, source: key.source };
   }
 
   /**

@@ -7,20 +7,20 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import type { Clock, Timer } from '../base/clock.ts';
 
 /** Interval for checking the chain of parent processes. */
-const LOOK_MS = 1_000;
+const CHECK_MS = 1_000;
 /** npm, the shell that it starts, the launcher of the package. */
 const MOST_PARENTS = 4;
 
 /** The terminal that this process was started on. None if all output goes elsewhere, as under `nohup`. */
 export class Terminal {
-  readonly wasThere: boolean;
+  readonly wasAttached: boolean;
 
   constructor() {
     const { stdin, stdout, stderr } = process;
-    this.wasThere = [stdin, stdout, stderr].some(({ isTTY }) => isTTY) && this.isThere;
+    this.wasAttached = [stdin, stdout, stderr].some(({ isTTY }) => isTTY) && this.isAttached;
   }
 
-  get isThere(): boolean {
+  get isAttached(): boolean {
     return hasTerminal();
   }
 }
@@ -41,7 +41,7 @@ export function watchNpm(environment: Readonly<Record<string, string | undefined
   // Other scripts may put a gateway into the background on purpose.
   if (event !== 'start' && event !== 'npx') return;
   const links = linksToNpm();
-  const timer: Timer = clock.timer(LOOK_MS, () => {
+  const timer: Timer = clock.timer(CHECK_MS, () => {
     if (links.every(({ pid, parent }) => parentOf(pid) === parent)) timer.refresh();
     else onGone();
   });

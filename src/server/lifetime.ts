@@ -12,26 +12,26 @@ export class Lifetime {
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #terminal = new Terminal();
-  readonly #undo: (() => Promise<void>)[] = [];
+  readonly #cleanup: (() => Promise<void>)[] = [];
   #reload: () => void = () => {};
   #retire: () => number = () => 0;
   #started = false;
   /** Ends the time between the end of readiness and that of the listener. */
-  #hurry: (() => void) | undefined;
+  #endDelay: (() => void) | undefined;
 
   constructor(log: Log, clock: Clock, environment: Readonly<Record<string, string | undefined>>) {
     this.#log = log;
     this.#clock = clock;
     process.on('SIGINT', () => void this.#end('SIGINT'));
     process.on('SIGTERM', () => void this.#end('SIGTERM', true));
-    process.on('SIGHUP', () => this.#hungUp());
+    process.on('SIGHUP', () => this.#onHangup());
     // The launcher of the installed package holds the other end of this channel.
     process.on('disconnect', () => void this.#end('the launcher is gone'));
     watchNpm(environment, clock, () => void this.#end('npm is gone'));
   }
 
-  onEnd(undo: () => Promise<void>): void {
-    this.#undo.push(undo);
+  onEnd(step: () => Promise<void>): void {
+    this.#cleanup.push(step);
   }
 
   onReload(reload: () => void): void {
@@ -52,18 +52,18 @@ export class Lifetime {
   /** Runs the cleanup steps, last one first. */
   async unwind(): Promise<void> {
     await keepAlive(async () => {
-      for (const undo of this.#undo.splice(0).reverse()) await undo();
+      for (const step of this.#cleanup.splice(0).reverse()) await step();
     });
   }
 
   /** SIGHUP reloads. It is also sent when the terminal closes, and then the gateway must stop. */
-  #hungUp(): void {
-    if (process.platform !== 'win32' && !this.#terminal.wasThere) {
+  #onHangup(): void {
+    if (process.platform !== 'win32' && !this.#terminal.wasAttached) {
       this.#reload();
       return;
     }
     this.#clock.timer(HANGUP_MS, () => {
-      if (this.#terminal.isThere) this.#reload();
+      if (this.#terminal.isAttached) this.#reload();
       else void this.#end('the terminal is gone');
     });
   }
@@ -71,7 +71,7 @@ export class Lifetime {
   /** @param retires load balancers are given time to notice; a further signal without it ends that time */
   async #end(reason: string, retires = false): Promise<void> {
     if (this.ending) {
-      if (!retires) this.#hurry?.();
+      if (!retires) this.#endDelay?.();
       return;
     }
     this.ending = true;
@@ -85,7 +85,7 @@ export class Lifetime {
   async #wait(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer: Timer = this.#clock.timer(ms, resolve);
-    this.#hurry = resolve;
+    this.#endDelay = resolve;
     await promise;
     timer.cancel();
   }

@@ -23,7 +23,7 @@ import { createSpend, followBalance, tidyLedgerJob } from '../spend/index.ts';
 import { openChanges } from '../storage/changes.ts';
 import type { Target } from '../storage/connection.ts';
 import { openDatabase, type Queryable } from '../storage/database.ts';
-import { UnheardError } from '../storage/listener.ts';
+import { NotificationsError } from '../storage/listener.ts';
 import { cleanTranscriptsJob, createTranscripts } from '../transcripts/index.ts';
 import { createTerms } from '../workspaces/index.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -50,7 +50,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   const database = await openDatabase({ target, clock, log }).catch(inWords);
   const changes = await openChanges({ target, database, clock, log }).catch(async (error: unknown) => {
     await database.close();
-    throw error instanceof UnheardError ? new StartError(error.message, { cause: error }) : error;
+    throw error instanceof NotificationsError ? new StartError(error.message, { cause: error }) : error;
   });
   const shared = { database, changes, clock, log };
   const sealing = new Sealing({ database, clock, settings: config.sealing, freshness: changes.freshness });

@@ -48,19 +48,19 @@ export async function serveAsPrimary(): Promise<void> {
 }
 
 async function start(settings: BootstrapConfig, log: Log, lifetime: Lifetime): Promise<void> {
-  const isThere = settings.databaseUrl === null && hasCluster(settings.dataDir);
+  const exists = settings.databaseUrl === null && hasCluster(settings.dataDir);
   // Check the settings and the address before creating or contacting anything.
-  const first = isThere ? undefined : (await import('./load-config.ts')).readConfig();
+  const first = exists ? undefined : (await import('./load-config.ts')).readConfig();
   makeDataFolder(settings.dataDir);
   const lock = await forOperator('', () => lockDataFolder(settings.dataDir, clock));
   lifetime.onEnd(async () => lock.release());
   if (first !== undefined) await checkListening(first);
   if (settings.databaseUrl !== null) log.info('connecting to the database');
-  else if (isThere) log.info('starting the database');
+  else if (exists) log.info('starting the database');
   else log.info('creating the database', { folder: path.join(settings.dataDir, 'postgres') });
   const database = databaseOf(settings, log, lifetime);
   // Most of the start is loading code, which blocks the event loop: let an existing database server start meanwhile.
-  if (isThere) await Promise.race([database.launched, database.target]);
+  if (exists) await Promise.race([database.launched, database.target]);
   const [{ readConfig }, app, { migrations }] = await Promise.all([
     import('./load-config.ts'),
     import('../app.ts'),

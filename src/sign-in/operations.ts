@@ -99,7 +99,7 @@ function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
       if (query.state !== undefined) callback.searchParams.set('state', query.state);
       if (field('decision') !== 'allow') {
         callback.searchParams.set('error', 'access_denied');
-        leave(exchange, callback, request.callback);
+        redirect(exchange, callback, request.callback);
         return;
       }
       try {
@@ -115,7 +115,7 @@ function takeConsent(parts: SignInParts, sealer: FormSealer): Operation<Caller> 
         answer(exchange, error.status, body, pageHeaders(request.callback), seal.cookie);
         return;
       }
-      leave(exchange, callback, request.callback);
+      redirect(exchange, callback, request.callback);
     },
   };
 }
@@ -184,7 +184,7 @@ function answer(
   response.end(body);
 }
 
-function leave({ response }: Exchange<Caller>, to: URL, callback: URL): void {
+function redirect({ response }: Exchange<Caller>, to: URL, callback: URL): void {
   response.writeHead(303, { ...pageHeaders(callback), Location: to.href, 'Content-Length': '0' });
   response.end();
 }

@@ -3,7 +3,7 @@
  * amount, recalls idle leases of other processes, and tries again whenever something is returned.
  */
 import type { Clock } from '../base/clock.ts';
-import { LeaseQueue, type Waiter } from '../base/lease-queue.ts';
+import { LeaseQueue, type WaitingRequest } from '../base/lease-queue.ts';
 import type { Refusal } from './budget.ts';
 import type { LeaseAnswer, LeaseWish } from './store.ts';
 import { type BudgetWindow, hopeless, type Part } from './window.ts';
@@ -50,7 +50,7 @@ export class LeaseWaitQueue {
     this.#queue = new LeaseQueue(clock, {
       wanted: 'a budget',
       maxWaiting: limits.maxWaiting,
-      restMs: ASK_AGAIN_MS,
+      retryMs: ASK_AGAIN_MS,
       covers: ({ window, nano }) => window.covers(nano),
       refusalOf: hopeless,
       turn: () => this.#turn(),
@@ -84,7 +84,7 @@ export class LeaseWaitQueue {
     const due = [...this.#queue.wanted].filter(([window]) => window.stale || window.askAgainAt <= now);
     if (due.length > 0) await this.#askAndRecall(due);
     const then = this.#clock.monotonic();
-    this.#queue.giveUp((waiter) => this.#gaveUp(waiter, then));
+    this.#queue.refuseWaiting((waiter) => this.#gaveUp(waiter, then));
     return this.#queue.wanted.keys().some((window) => window.askAgainAt === 0);
   }
 
@@ -150,7 +150,7 @@ export class LeaseWaitQueue {
     return wish;
   }
 
-  #gaveUp({ parts, since }: Waiter<Part>, now: number): Refusal | undefined {
+  #gaveUp({ parts, since }: WaitingRequest<Part>, now: number): Refusal | undefined {
     const part = parts.find(({ window }) => window.blocked && now >= this.#deadline(window, since, now));
     if (part === undefined) return undefined;
     part.window.barrenUntil = now + BARREN_MS;

@@ -86,7 +86,7 @@ class NotifiedChanges implements Changes {
       name: this.#name,
       senderName: SENDER_PREFIX + unique,
       channels: [CHANNEL, this.#replyChannel],
-      heard: (channel, payload) => this.#heard(channel, payload),
+      received: (channel, payload) => this.#received(channel, payload),
       missed: () => this.#forgetEverything(),
       named: () => void this.#send(['hello', this.#name]),
     });
@@ -132,7 +132,7 @@ class NotifiedChanges implements Changes {
         },
       };
       this.#rounds.set(number, round);
-      this.#ask(round, number).catch((error) => {
+      this.#sync(round, number).catch((error) => {
         // The others still hear of it; the time they have for that is all there is to wait for.
         this.#options.log.warn('cannot ask which processes handled a change', { reason: (error as Error).message });
       });
@@ -140,7 +140,7 @@ class NotifiedChanges implements Changes {
   }
 
   /** Asks again when our own listener, which the answers come to, was just away. */
-  async #ask(round: Round, number: number): Promise<void> {
+  async #sync(round: Round, number: number): Promise<void> {
     for (let attempt = 0; attempt < ASK_ATTEMPTS && this.#rounds.has(number); attempt++) {
       await this.#listener.connected();
       const { names, listening } = await this.#processes(['sync', this.#replyChannel, number]);
@@ -184,7 +184,7 @@ class NotifiedChanges implements Changes {
     return this.#listener.notify(CHANNEL, encode(message));
   }
 
-  #heard(channel: string, payload: string): void {
+  #received(channel: string, payload: string): void {
     if (channel === this.#replyChannel) {
       const [number, name = ''] = payload.split(' ');
       this.#answered(Number(number), name);

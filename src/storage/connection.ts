@@ -55,16 +55,16 @@ export function clientConfig(target: Target): pg.ClientConfig {
 
 /**
  * Runs `work` on a connection of its own.
- * @param patient for work that may take long or wait for other work: no statement counts as hung
+ * @param unlimited for work that may take long or wait for other work: no statement counts as hung
  */
 export async function withClient<T>(
   target: Target,
   work: (client: pg.Client) => Promise<T>,
-  { patient = false }: { patient?: boolean } = {},
+  { unlimited = false }: { unlimited?: boolean } = {},
 ): Promise<T> {
   const client = new pg.Client({
     ...clientConfig(target),
-    ...(patient && { statement_timeout: 0, query_timeout: 0 }),
+    ...(unlimited && { statement_timeout: 0, query_timeout: 0 }),
   });
   // The next statement reports a lost connection.
   client.on('error', () => {});

@@ -70,8 +70,8 @@ const UNOWNED_MS = 500;
  * Until SIGQUIT and SIGKILL. Children without a parent may, in the first moments, be a server that just starts; and a
  * server that closes may never finish (see `server.ts`).
  */
-const ORPHAN_PATIENCE_MS = [300, 2_000] as const;
-const CLOSING_PATIENCE_MS = [3_000, 8_000] as const;
+const ORPHAN_TIMEOUTS_MS = [300, 2_000] as const;
+const CLOSING_TIMEOUTS_MS = [3_000, 8_000] as const;
 const START_ATTEMPTS = 3;
 const RESTART_DELAY_MS = 100;
 const RESTART_DELAY_LIMIT_MS = 5_000;
@@ -105,7 +105,7 @@ class Supervisor implements EmbeddedServer {
     const binaries = prepareBinaries(account, dirname(cluster));
     await ensureCluster(cluster, { binaries, account, clock, durable: settings?.['fsync'] !== 'off' });
     for (let attempt = 1; ; attempt++) {
-      await this.#clearTheWay();
+      await this.#waitUntilFree();
       const reason = await this.#launch(binaries, account);
       if (reason === undefined) return;
       if (attempt === START_ATTEMPTS) throw new Error(`the embedded PostgreSQL did not start: ${reason}`);
@@ -139,16 +139,16 @@ class Supervisor implements EmbeddedServer {
     });
     const began = clock.monotonic();
     while (reason === undefined) {
-      const seen = await probe(this.socketFolder);
+      const probed = await probe(this.socketFolder);
       // Of two starts at once it may be the other's server that answers; ours is about to end then.
-      const ours = lockHolder(this.socketFolder) === server.pid;
-      if (typeof seen === 'object' && seen.owned && ours) {
+      const isOurs = lockHolder(this.socketFolder) === server.pid;
+      if (typeof probed === 'object' && probed.owned && isOurs) {
         this.#server = server;
-        this.#keepOwner(seen.client, server);
+        this.#keepOwner(probed.client, server);
         void server.ended.then((tail) => this.#ended(server, tail));
         return undefined;
       }
-      if (typeof seen === 'object') await seen.client.end();
+      if (typeof probed === 'object') await probed.client.end();
       const waitedMs = clock.monotonic() - began;
       if (waitedMs > SETTLE_MS) {
         await server.stop(false);
@@ -164,16 +164,16 @@ class Supervisor implements EmbeddedServer {
     this.#owner = client;
     client.on('end', () => {
       this.#owner = undefined;
-      void this.#regainOwner(server);
+      void this.#reacquireOwner(server);
     });
   }
 
-  async #regainOwner(server: Server): Promise<void> {
+  async #reacquireOwner(server: Server): Promise<void> {
     while (!this.#stopping && server.running) {
       // Whatever is wrong with the socket, statements and the next restart tell of it.
-      const seen = await probe(this.socketFolder).catch(() => 'silent' as const);
-      if (typeof seen === 'object' && seen.owned) return this.#keepOwner(seen.client, server);
-      if (typeof seen === 'object') await seen.client.end();
+      const probed = await probe(this.socketFolder).catch(() => 'silent' as const);
+      if (typeof probed === 'object' && probed.owned) return this.#keepOwner(probed.client, server);
+      if (typeof probed === 'object') await probed.client.end();
       await sleep(this.#options.clock, RESTART_DELAY_MS);
     }
   }
@@ -204,7 +204,7 @@ class Supervisor implements EmbeddedServer {
    * Returns when no process works on the cluster and no stale lock is in the way. A live server without an owner is shut
    * down rather than adopted: it may be of an older version or have other settings, and it has no guard.
    */
-  async #clearTheWay(): Promise<void> {
+  async #waitUntilFree(): Promise<void> {
     const { clock } = this.#options;
     const began = clock.monotonic();
     let closingSince: number | undefined;
@@ -215,12 +215,13 @@ class Supervisor implements EmbeddedServer {
       if (waitedMs > SETTLE_MS) {
         throw new Error(`a PostgreSQL works on ${this.socketFolder} and neither serves nor ends; look at postgres.log`);
       }
-      const seen = await probe(this.socketFolder);
-      unownedSince = typeof seen === 'object' && seen.owned ? (unownedSince ?? now) : undefined;
-      if (typeof seen === 'object')
-        await this.#meet(seen, waitedMs, now - (unownedSince ?? now)).finally(() => seen.client.end());
-      else if (seen === 'silent' && processesIn(this.socketFolder).length === 0) return removeLocks(this.socketFolder);
-      else if (seen !== 'busy') {
+      const probed = await probe(this.socketFolder);
+      unownedSince = typeof probed === 'object' && probed.owned ? (unownedSince ?? now) : undefined;
+      if (typeof probed === 'object')
+        await this.#checkLive(probed, waitedMs, now - (unownedSince ?? now)).finally(() => probed.client.end());
+      else if (probed === 'silent' && processesIn(this.socketFolder).length === 0)
+        return removeLocks(this.socketFolder);
+      else if (probed !== 'busy') {
         closingSince ??= now;
         endLeftovers(this.socketFolder, now - closingSince);
       }
@@ -229,7 +230,7 @@ class Supervisor implements EmbeddedServer {
   }
 
   /** A live server: owned by a process, or an orphan if none claims it for a while. The lock is held until that is known. */
-  async #meet({ owned }: { owned: boolean }, waitedMs: number, unownedMs: number): Promise<void> {
+  async #checkLive({ owned }: { owned: boolean }, waitedMs: number, unownedMs: number): Promise<void> {
     const folder = dirname(this.socketFolder);
     if (!owned) {
       if (waitedMs < OWNER_GRACE_MS) return;
@@ -254,9 +255,9 @@ function pollDelay(waitedMs: number): number {
  * The state of the socket: no answer, a server that does not accept connections, or one that does; `owned` says
  * whether the connection got the owner's lock.
  */
-type Seen = 'silent' | 'busy' | 'closing' | { client: pg.Client; owned: boolean };
+type ProbeResult = 'silent' | 'busy' | 'closing' | { client: pg.Client; owned: boolean };
 
-async function probe(socketFolder: string): Promise<Seen> {
+async function probe(socketFolder: string): Promise<ProbeResult> {
   const client = new pg.Client(clientConfig({ socketFolder }));
   client.on('error', () => {});
   try {
@@ -296,7 +297,7 @@ function lockHolder(cluster: string): number | undefined {
 function endLeftovers(cluster: string, waitedMs: number): void {
   const processes = processesIn(cluster);
   const postmaster = livePostmaster(cluster, processes);
-  const [quitMs, killMs] = postmaster === undefined ? ORPHAN_PATIENCE_MS : CLOSING_PATIENCE_MS;
+  const [quitMs, killMs] = postmaster === undefined ? ORPHAN_TIMEOUTS_MS : CLOSING_TIMEOUTS_MS;
   if (waitedMs < quitMs) return;
   for (const pid of postmaster === undefined ? processes : [postmaster]) {
     signal(pid, waitedMs > killMs ? 'SIGKILL' : 'SIGQUIT');

@@ -48,7 +48,7 @@ export class Followed<T> implements Refreshable {
   readonly #parts: FollowedParts<T>;
   #value: { value: T; readAt: number } | undefined;
   /** Counts what may have changed it; what was read is out of date where `#readFor` differs. */
-  #heard = 1;
+  #changes = 1;
   #readFor = 0;
   /** Monotonic time until which the value is known to have been right, where changes were missed; -Infinity: it did change. */
   #rightUntil: number | undefined;
@@ -73,7 +73,7 @@ export class Followed<T> implements Refreshable {
   }
 
   get upToDate(): boolean {
-    return this.#readFor === this.#heard;
+    return this.#readFor === this.#changes;
   }
 
   /** Whether the value may be used now. */
@@ -97,13 +97,13 @@ export class Followed<T> implements Refreshable {
   async #readOrGrace(): Promise<void> {
     const { freshness } = this.#parts.changes;
     if (this.#inGrace && !freshness.mayRead()) return;
-    const { promise: late, reject } = Promise.withResolvers<never>();
+    const { promise: timeout, reject } = Promise.withResolvers<never>();
     const timer = this.#parts.clock.timer(READ_TIMEOUT_MS, () => {
       freshness.read(false);
       reject(new Error('the database did not answer in time'));
     });
     try {
-      await Promise.race([this.#readFromNow(), late]);
+      await Promise.race([this.#readFromNow(), timeout]);
       freshness.read(true);
     } catch (error) {
       if (this.#inGrace) return;
@@ -124,7 +124,7 @@ export class Followed<T> implements Refreshable {
   async #changed(id: string | null): Promise<void> {
     // Nothing has asked for it yet; the first reading will be newer.
     if (this.#value === undefined && this.#reading === undefined) return;
-    this.#heard += 1;
+    this.#changes += 1;
     const right = id === null ? this.#provenUntil : Number.NEGATIVE_INFINITY;
     this.#rightUntil = Math.min(this.#rightUntil ?? Number.POSITIVE_INFINITY, right);
     this.#parts.changed?.();
@@ -155,12 +155,12 @@ export class Followed<T> implements Refreshable {
 
   async #read(): Promise<void> {
     const { clock, read, adopted, log, name } = this.#parts;
-    const [readAt, readFor] = [clock.monotonic(), this.#heard];
+    const [readAt, readFor] = [clock.monotonic(), this.#changes];
     try {
       const value = await read();
       this.#value = { value, readAt };
       this.#readFor = readFor;
-      if (readFor === this.#heard) this.#rightUntil = undefined;
+      if (readFor === this.#changes) this.#rightUntil = undefined;
       this.#failing = false;
       adopted?.(value);
     } catch (error) {

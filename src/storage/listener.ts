@@ -23,7 +23,7 @@ export interface ListenerOptions {
   senderName: string;
   /** Identifiers that need no quotes. The last one belongs to this process alone. */
   channels: readonly [...string[], string];
-  heard(channel: string, payload: string): void;
+  received(channel: string, payload: string): void;
   /** Notifications were missed: it listens again (called before the name is set), or still cannot. */
   missed(): void;
   /** It listens and has its name, for the first time or again. */
@@ -31,7 +31,7 @@ export interface ListenerOptions {
 }
 
 /** No notification arrives through this target. */
-export class UnheardError extends Error {}
+export class NotificationsError extends Error {}
 
 const QUERY_TIMEOUT_MS = 5_000;
 /** A connection whose proofs stay away for this long is replaced. */
@@ -44,12 +44,12 @@ const POLL_MS = 10_000;
 const BEAT = 'beat ';
 
 interface Link {
-  hearing: pg.Client;
+  listening: pg.Client;
   sending: pg.Client;
   /** Proofs that were sent and have not arrived, the oldest first. */
   beats: Map<string, Moment>;
   /** Waits for a proof. */
-  heardBeat?: (() => void) | undefined;
+  onBeat?: (() => void) | undefined;
   /** The last statement of `sending`: pg wants them one after another. */
   last: Promise<unknown>;
 }
@@ -70,7 +70,7 @@ export class Listener {
     return this.#link !== undefined;
   }
 
-  /** @throws UnheardError */
+  /** @throws NotificationsError */
   start(): Promise<void> {
     return keepAlive(() => this.#connect(() => {}));
   }
@@ -105,8 +105,8 @@ export class Listener {
     const { channels, named } = this.#options;
     const link = this.#newLink();
     try {
-      await Promise.all([link.hearing.connect(), link.sending.connect()]);
-      for (const channel of channels) await link.hearing.query(`listen ${channel}`);
+      await Promise.all([link.listening.connect(), link.sending.connect()]);
+      for (const channel of channels) await link.listening.query(`listen ${channel}`);
       await this.#prove(link);
       listening();
       await this.#settle(link);
@@ -118,68 +118,68 @@ export class Listener {
     this.#link = link;
     named();
     for (const connected of this.#waiting.splice(0)) connected();
-    this.#heartbeat = this.#options.clock.timer(HEARTBEAT_MS, () => this.#beatAgain(link));
+    this.#heartbeat = this.#options.clock.timer(HEARTBEAT_MS, () => this.#nextBeat(link));
     // The proof that counts is sent after everything is forgotten and the name can be seen.
     const { promise: proven, resolve } = Promise.withResolvers<void>();
-    link.heardBeat = resolve;
+    link.onBeat = resolve;
     this.#beat(link);
     await waitAtMost(this.#options.clock, TRUST_MS, proven);
-    link.heardBeat = undefined;
+    link.onBeat = undefined;
   }
 
   #newLink(): Link {
-    const { target, channels, heard } = this.#options;
+    const { target, channels, received } = this.#options;
     const connection = () =>
       new pg.Client({
         ...clientConfig(target),
         application_name: 'gatehouse/connecting',
         query_timeout: QUERY_TIMEOUT_MS,
       });
-    const link: Link = { hearing: connection(), sending: connection(), beats: new Map(), last: Promise.resolve() };
-    for (const client of [link.hearing, link.sending]) {
+    const link: Link = { listening: connection(), sending: connection(), beats: new Map(), last: Promise.resolve() };
+    for (const client of [link.listening, link.sending]) {
       client.on('error', (error) => this.#lost(link, error));
       client.on('end', () => this.#lost(link, new Error('the connection has ended')));
     }
     const own = channels.at(-1);
-    link.hearing.on('notification', ({ channel, payload = '' }) => {
+    link.listening.on('notification', ({ channel, payload = '' }) => {
       if (channel === own && payload.startsWith(BEAT)) this.#arrived(link, payload);
-      else heard(channel, payload);
+      else received(channel, payload);
     });
     return link;
   }
 
-  /** Resolves when a first proof arrives. @throws UnheardError when none does */
+  /** Resolves when a first proof arrives. @throws NotificationsError when none does */
   async #prove(link: Link): Promise<void> {
     const { clock, channels, target } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const late = clock.timer(QUERY_TIMEOUT_MS, () =>
+    const timeout = clock.timer(QUERY_TIMEOUT_MS, () =>
       reject(
-        new UnheardError(
+        new NotificationsError(
           `${describeTarget(target)}: notifications (LISTEN/NOTIFY) do not arrive, so this process would not learn of ` +
             'revoked keys. A pooler in transaction or statement mode, such as PgBouncer with pool_mode=transaction, ' +
             'drops them: use session mode, or let DATABASE_URL name the server itself',
         ),
       ),
     );
-    link.heardBeat = resolve;
+    link.onBeat = resolve;
     try {
       await Promise.all([promise, send(link, channels.at(-1)!, `${BEAT}0`)]);
     } finally {
-      link.heardBeat = undefined;
-      late.cancel();
+      link.onBeat = undefined;
+      timeout.cancel();
     }
   }
 
   /** After the proof: a pooler in transaction mode would hand these settings to other clients. */
-  async #settle({ hearing, sending }: Link): Promise<void> {
+  async #settle({ listening, sending }: Link): Promise<void> {
     const { name, senderName } = this.#options;
     // What is sent here may be lost with a crash, and must not wait for the disk.
     await sending.query('set synchronous_commit = off');
     await sending.query("select set_config('application_name', $1, false)", [senderName]);
-    await hearing.query("select set_config('application_name', $1, false)", [name]);
+    await listening.query("select set_config('application_name', $1, false)", [name]);
   }
 
-  #beatAgain(link: Link): void {
+  #nextBeat(link: Link): void {
     const [oldest] = link.beats.values();
     const silentMs = oldest === undefined ? 0 : this.#options.clock.monotonic() - oldest.monotonic;
     if (silentMs > SILENCE_LIMIT_MS) {
@@ -197,7 +197,7 @@ export class Listener {
   }
 
   #arrived(link: Link, payload: string): void {
-    link.heardBeat?.();
+    link.onBeat?.();
     const sentAt = link.beats.get(payload);
     if (sentAt === undefined || link !== this.#link) return;
     for (const sent of link.beats.keys()) {
@@ -212,15 +212,15 @@ export class Listener {
     this.#link = undefined;
     this.#options.freshness.lost();
     this.#heartbeat?.cancel();
-    link.heardBeat?.();
+    link.onBeat?.();
     this.#options.log.warn('the connection for changes is lost', { reason: (error as Error).message });
     void this.#end(link);
     void this.#reconnect();
   }
 
   /** A peer that says nothing gets no more than a moment to say goodbye. */
-  async #end({ hearing, sending }: Link): Promise<void> {
-    const clients = [hearing, sending];
+  async #end({ listening, sending }: Link): Promise<void> {
+    const clients = [listening, sending];
     const ended = Promise.all(clients.map((client) => client.end().catch(() => {})));
     await waitAtMost(this.#options.clock, END_TIMEOUT_MS, ended);
     for (const client of clients) (client as unknown as { connection: pg.Connection }).connection.stream.destroy();
@@ -235,7 +235,7 @@ export class Listener {
         log.info('the connection for changes is back');
         return;
       } catch (error) {
-        if (error instanceof UnheardError) log.warn('changes do not arrive', { reason: error.message });
+        if (error instanceof NotificationsError) log.warn('changes do not arrive', { reason: error.message });
       }
       await sleep(clock, delayMs);
       if (clock.monotonic() - polledAt < POLL_MS) continue;

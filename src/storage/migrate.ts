@@ -54,7 +54,7 @@ export async function migrate({ target, migrations, log }: MigrateOptions): Prom
     }
   };
   // A migration may take long, and so may the wait for another process's.
-  return keepAlive(() => withClient(target, run, { patient: true }));
+  return keepAlive(() => withClient(target, run, { unlimited: true }));
 }
 
 /** Names of those that have not run; rejects like `migrate`, and changes nothing. */

@@ -52,7 +52,7 @@ test('a reused process id does not count as alive', (t) => {
 
 test('an owner of another machine lives as long as it renews its file', (t) => {
   const path = join(folder(t), 'owner.json');
-  writeFileSync(path, JSON.stringify({ ...thisProcess(), place: 'elsewhere' }));
+  writeFileSync(path, JSON.stringify({ ...thisProcess(), pidNamespace: 'elsewhere' }));
   assert.equal(ownerLives(path, systemClock), true);
   const silent = systemClock.now() / 1000 - 20;
   utimesSync(path, silent, silent);

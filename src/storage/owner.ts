@@ -23,7 +23,7 @@ export interface Owner {
   /** Start time in ticks since boot; null without /proc. */
   startTicks: string | null;
   /** Boot of the machine and namespace of process ids; what makes `pid` meaningful. */
-  place: string | null;
+  pidNamespace: string | null;
 }
 
 /** An owner that cannot be looked up and did not renew its file for this long is dead. */
@@ -32,7 +32,7 @@ const SILENT_MS = 15_000;
 export const RENEW_MS = 5_000;
 
 export function thisProcess(): Owner {
-  return { pid: process.pid, startTicks: startTicks(process.pid), place: placeOfProcessIds() };
+  return { pid: process.pid, startTicks: startTicks(process.pid), pidNamespace: currentPidNamespace() };
 }
 
 export function writeOwner(path: string): void {
@@ -62,10 +62,10 @@ function readOwner(path: string): Owner | undefined {
 }
 
 function canLookUp(owner: Owner): boolean {
-  return owner.place !== null && owner.startTicks !== null && owner.place === placeOfProcessIds();
+  return owner.pidNamespace !== null && owner.startTicks !== null && owner.pidNamespace === currentPidNamespace();
 }
 
-function placeOfProcessIds(): string | null {
+function currentPidNamespace(): string | null {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${boot} ${readlinkSync('/proc/self/ns/pid')}`;
@@ -97,10 +97,10 @@ export interface FolderLock {
  */
 export async function lockDataFolder(dataDir: string, clock: Clock): Promise<FolderLock> {
   const path = join(dataDir, 'gateway.lock');
-  const mine = join(dataDir, `gateway.lock.${randomUUID()}`);
-  writeOwner(mine);
+  const ownPath = join(dataDir, `gateway.lock.${randomUUID()}`);
+  writeOwner(ownPath);
   try {
-    while (!tryLink(mine, path)) {
+    while (!tryLink(ownPath, path)) {
       const other = readOwner(path);
       if (other === undefined || !ownerLives(path, clock)) {
         removeStale(path, other);
@@ -112,7 +112,7 @@ export async function lockDataFolder(dataDir: string, clock: Clock): Promise<Fol
       if (statSync(path).mtimeMs + SILENT_MS > silentAt) throw lockedBy(dataDir, other);
     }
   } finally {
-    unlinkSync(mine);
+    unlinkSync(ownPath);
   }
   const timer = clock.timer(RENEW_MS, () => {
     renewOwner(path, clock);
@@ -138,16 +138,16 @@ function tryLink(from: string, to: string): boolean {
 
 /** Of two that find the same dead owner, one must not remove the other's fresh lock. */
 function removeStale(path: string, judged: Owner | undefined): void {
-  const aside = `${path}.${randomUUID()}`;
+  const movedPath = `${path}.${randomUUID()}`;
   try {
-    renameSync(path, aside);
+    renameSync(path, movedPath);
   } catch {
     return;
   }
-  const moved = readOwner(aside);
+  const moved = readOwner(movedPath);
   if (moved !== undefined && (moved.pid !== judged?.pid || moved.startTicks !== judged.startTicks))
-    tryLink(aside, path);
-  unlinkSync(aside);
+    tryLink(movedPath, path);
+  unlinkSync(movedPath);
 }
 
 function lockedBy(dataDir: string, other: Owner): Error {

@@ -24,7 +24,7 @@ const OPEN_UNITS = 32 * 1024 * 1024;
 const CLEAN_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 /** How often a backlog is logged. */
-const TOLD_MS = 60_000;
+const WARN_EVERY_MS = 60_000;
 /** How long closing waits for pending writes. */
 const LAST_WRITES_MS = 2_000;
 
@@ -78,7 +78,7 @@ class StoredTranscripts implements Transcripts {
   #writing: Promise<void> | undefined;
   #closed = false;
   #failing = false;
-  #toldAt = Number.NEGATIVE_INFINITY;
+  #warnedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: TranscriptOptions) {
     this.#options = options;
@@ -107,8 +107,8 @@ class StoredTranscripts implements Transcripts {
   #drop(): void {
     this.dropped += 1;
     const now = this.#options.clock.monotonic();
-    if (now - this.#toldAt < TOLD_MS) return;
-    this.#toldAt = now;
+    if (now - this.#warnedAt < WARN_EVERY_MS) return;
+    this.#warnedAt = now;
     this.#options.log.warn('content log full: the database is too slow', {
       dropped: this.dropped,
     });

@@ -77,7 +77,7 @@ function putBudget(parts: Parts): Operation<Caller> {
       const body = exchange.body as schema.UpsertBudgetBody;
       const interval = intervalOf(exchange);
       const limitNano = limitFromUsd('limit_usd', body.limit_usd);
-      const { budget, countsAnew, includeByok } = await changeEverywhere(parts, async (tx, announce) => {
+      const { budget, resetsUsage, includeByok } = await changeEverywhere(parts, async (tx, announce) => {
         const workspace = await existingWorkspace(tx, exchange.caller.organizationId, referenceOf(exchange), true);
         const before = await store.budgetsOfWorkspace(tx, workspace.id);
         checkDecreasing(interval, limitNano, before);
@@ -95,11 +95,11 @@ function putBudget(parts: Parts): Operation<Caller> {
           after: { ...budgetReply(budget), include_byok_in_budgets: includeByok },
         });
         await announce(WORKSPACES_TOPIC, workspace.id);
-        const countsAnew = earlier === undefined || includeByok !== workspace.includeByokInBudgets;
-        return { budget, countsAnew, includeByok };
+        const resetsUsage = earlier === undefined || includeByok !== workspace.includeByokInBudgets;
+        return { budget, resetsUsage, includeByok };
       });
       // Leases cover neither spend from before the window was limited, nor earlier BYOK spend.
-      if (countsAnew) await parts.spendEntered();
+      if (resetsUsage) await parts.spendEntered();
       exchange.reply(200, { data: budgetReply(budget), include_byok_in_budgets: includeByok });
     },
   };

@@ -109,15 +109,15 @@ function removeMembers(parts: Parts): Operation<Caller> {
             `names members with active API keys in the workspace: ${held.byKeys.join(', ')}`,
           );
         }
-        const gone = await store.deleteMembers(tx, workspace, userIds);
-        if (gone.length > 0) {
+        const removedIds = await store.deleteMembers(tx, workspace, userIds);
+        if (removedIds.length > 0) {
           await recordChange(tx, authorOf(exchange), {
             action: 'workspace.members_removed',
             ...workspaceResource(workspace),
-            before: { user_ids: gone },
+            before: { user_ids: removedIds },
           });
         }
-        return gone.length;
+        return removedIds.length;
       });
       exchange.reply(200, { removed_count: removed });
     },
@@ -130,9 +130,9 @@ function userIdsOf(exchange: Exchange<Caller>): string[] {
 
 async function checkBelong(tx: Queryable, organizationId: string, userIds: readonly string[]): Promise<void> {
   const known = await store.membersOfOrganization(tx, organizationId, userIds);
-  const strangers = userIds.filter((userId) => !known.has(userId));
-  if (strangers.length === 0) return;
-  throw invalidField('user_ids', `names users that are not members of the organization: ${strangers.join(', ')}`);
+  const outsiders = userIds.filter((userId) => !known.has(userId));
+  if (outsiders.length === 0) return;
+  throw invalidField('user_ids', `names users that are not members of the organization: ${outsiders.join(', ')}`);
 }
 
 function memberReply(member: store.StoredMember): schema.MemberReply {

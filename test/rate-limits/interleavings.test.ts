@@ -22,18 +22,21 @@ type Step =
   | { do: 'later' }
   | { do: 'wait' };
 
-const place = fc.constantFrom(0, 0, 1, 1, 2);
+const processIndex = fc.constantFrom(0, 0, 1, 1, 2);
 const which = fc.nat(20);
 const of = <D extends Step['do'], M extends object>(name: D, members: { [K in keyof M]: fc.Arbitrary<M[K]> }) =>
   fc.record({ do: fc.constant(name), ...members }) as unknown as fc.Arbitrary<Step>;
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 10, arbitrary: of('admit', { process: place, times: fc.integer({ min: 1, max: 12 }) }) },
+  { weight: 10, arbitrary: of('admit', { process: processIndex, times: fc.integer({ min: 1, max: 12 }) }) },
   { weight: 6, arbitrary: of('hold', { which, tokens: fc.integer({ min: 1, max: 60 }) }) },
   { weight: 6, arbitrary: of('settle', { which, percent: fc.constantFrom(0, 10, 50, 100) }) },
-  { weight: 1, arbitrary: of('kill', { process: place }) },
+  { weight: 1, arbitrary: of('kill', { process: processIndex }) },
   {
     weight: 1,
-    arbitrary: of('fault', { process: place, fault: fc.constantFrom<Fault>('before commit', 'after commit', 'down') }),
+    arbitrary: of('fault', {
+      process: processIndex,
+      fault: fc.constantFrom<Fault>('before commit', 'after commit', 'down'),
+    }),
   },
   {
     weight: 1,
@@ -52,7 +55,7 @@ interface Passed {
 }
 
 class World {
-  readonly #place: RateWorld;
+  readonly #world: RateWorld;
   readonly #scope: string;
   readonly #processes: RateProcess[] = [];
   readonly #all: RateProcess[] = [];
@@ -66,8 +69,8 @@ class World {
   /** True while no lease was lost, so that every refusal must be justified. */
   whole = true;
 
-  constructor(place: Omit<RateWorld, 'now'>, scope: string) {
-    this.#place = { ...place, now: () => this.#now };
+  constructor(processIndex: Omit<RateWorld, 'now'>, scope: string) {
+    this.#world = { ...processIndex, now: () => this.#now };
     this.#scope = scope;
     this.#setLimit(this.#present);
   }
@@ -77,7 +80,7 @@ class World {
   }
 
   async #begin(): Promise<RateProcess> {
-    const process = await RateProcess.start(this.#place);
+    const process = await RateProcess.start(this.#world);
     this.#all.push(process);
     return process;
   }

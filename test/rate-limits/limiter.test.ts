@@ -14,7 +14,7 @@ import { RateProcess, type RateWorld } from '../../src/testing/database/rate-pro
 
 const NOON = Date.UTC(2026, 4, 6, 12);
 
-class Place {
+class Installation {
   readonly #world: RateWorld;
   readonly #test: TestContext;
   now = NOON;
@@ -24,8 +24,8 @@ class Place {
     this.#world = { ...world, now: () => this.now };
   }
 
-  static async open(test: TestContext): Promise<Place> {
-    return new Place(test, await freshDatabase(test, { migrations: rateLimitMigrations }));
+  static async open(test: TestContext): Promise<Installation> {
+    return new Installation(test, await freshDatabase(test, { migrations: rateLimitMigrations }));
   }
 
   async process(): Promise<RateProcess> {
@@ -48,8 +48,8 @@ async function countAdmitted(process: RateProcess, limits: RateLimit[], times: n
 }
 
 test('two processes together admit exactly the limit', async (t) => {
-  const place = await Place.open(t);
-  const processes = [await place.process(), await place.process()];
+  const installation = await Installation.open(t);
+  const processes = [await installation.process(), await installation.process()];
   const limits = limitsOf({ requests_per_minute: 100 });
   // The first process has leased spare room before the rush, which the second needs in the end.
   assert.equal(await countAdmitted(processes[0]!, limits, 1), 1);
@@ -58,16 +58,16 @@ test('two processes together admit exactly the limit', async (t) => {
 });
 
 test('another process gets the unused lease of a process', async (t) => {
-  const place = await Place.open(t);
-  const [idle, busy] = [await place.process(), await place.process()];
+  const installation = await Installation.open(t);
+  const [idle, busy] = [await installation.process(), await installation.process()];
   const limits = limitsOf({ requests_per_hour: 160 });
   assert.equal(await countAdmitted(idle, limits, 1), 1);
   assert.equal(await countAdmitted(busy, limits, 400), 159);
 });
 
 test('a used-up window refuses without a query, and the next one admits', async (t) => {
-  const place = await Place.open(t);
-  const process = await place.process();
+  const installation = await Installation.open(t);
+  const process = await installation.process();
   const limits = limitsOf({ requests_per_minute: 3 });
   assert.equal(await countAdmitted(process, limits, 5), 3);
   const { asked } = process;
@@ -79,16 +79,16 @@ test('a used-up window refuses without a query, and the next one admits', async 
 });
 
 test('far from the limit most requests need no query', async (t) => {
-  const place = await Place.open(t);
-  const process = await place.process();
+  const installation = await Installation.open(t);
+  const process = await installation.process();
   const limits = limitsOf({ requests_per_minute: 10_000, requests_per_day: 100_000 });
   for (let n = 0; n < 1_000; n++) assert.ok(await admitted(process, limits, NOON));
   assert.ok(process.asked <= 5, `${process.asked} transactions`);
 });
 
 test('a process that dies loses its lease and nothing more', async (t) => {
-  const place = await Place.open(t);
-  const [dying, living] = [await place.process(), await place.process()];
+  const installation = await Installation.open(t);
+  const [dying, living] = [await installation.process(), await installation.process()];
   const limits = limitsOf({ requests_per_day: 320 });
   assert.equal(await countAdmitted(dying, limits, 1), 1);
   await dying.kill();
@@ -97,8 +97,8 @@ test('a process that dies loses its lease and nothing more', async (t) => {
 });
 
 test('a process that exits returns its unused lease', async (t) => {
-  const place = await Place.open(t);
-  const [ending, living] = [await place.process(), await place.process()];
+  const installation = await Installation.open(t);
+  const [ending, living] = [await installation.process(), await installation.process()];
   const limits = limitsOf({ requests_per_day: 320 });
   assert.equal(await countAdmitted(ending, limits, 1), 1);
   await ending.close();
@@ -106,8 +106,8 @@ test('a process that exits returns its unused lease', async (t) => {
 });
 
 test('tokens are held at their bound and settled at the actual usage, for every process', async (t) => {
-  const place = await Place.open(t);
-  const [one, other] = [await place.process(), await place.process()];
+  const installation = await Installation.open(t);
+  const [one, other] = [await installation.process(), await installation.process()];
   const limits = limitsOf({ tokens_per_minute: 1_000 });
   const first = (await admitted(one, limits, NOON))!;
   assert.equal(await first.raiseTo(900), undefined);
@@ -123,16 +123,16 @@ test('tokens are held at their bound and settled at the actual usage, for every 
 });
 
 test('a lowered limit applies at once, and a raised one admits more', async (t) => {
-  const place = await Place.open(t);
-  const process = await place.process();
+  const installation = await Installation.open(t);
+  const process = await installation.process();
   assert.equal(await countAdmitted(process, limitsOf({ requests_per_hour: 100 }), 10), 10);
   assert.equal(await countAdmitted(process, limitsOf({ requests_per_hour: 12 }), 10), 2);
   assert.equal(await countAdmitted(process, limitsOf({ requests_per_hour: 20 }), 20), 8);
 });
 
 test('a request takes from all of its limits or from none', async (t) => {
-  const place = await Place.open(t);
-  const process = await place.process();
+  const installation = await Installation.open(t);
+  const process = await installation.process();
   const workspace = compileLimits('workspace', 'w', { requests_per_minute: 3 }, {});
   const tight = [...limitsOf({ requests_per_minute: 2 }), ...workspace];
   assert.equal(await countAdmitted(process, tight, 10), 2);
@@ -140,8 +140,8 @@ test('a request takes from all of its limits or from none', async (t) => {
 });
 
 test('while the database is down a request gets 503 and can be retried', async (t) => {
-  const place = await Place.open(t);
-  const process = await place.process();
+  const installation = await Installation.open(t);
+  const process = await installation.process();
   const limits = limitsOf({ requests_per_minute: 2 });
   process.fault('down');
   await assert.rejects(async () => process.limiter.admit(limits, NOON), { status: 503 });

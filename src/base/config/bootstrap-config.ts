@@ -18,8 +18,8 @@ export interface BootstrapConfig {
 export function loadBootstrapConfig(inputs: Inputs): BootstrapConfig | undefined {
   const problems: Problem[] = [];
   const environment = new Environment(inputs, problems);
-  const place = bootstrapConfigOf(environment, inputs.cwd);
-  return problems.length === 0 ? place : undefined;
+  const bootstrap = bootstrapConfigOf(environment, inputs.cwd);
+  return problems.length === 0 ? bootstrap : undefined;
 }
 
 export function bootstrapConfigOf(environment: Environment, cwd: string): BootstrapConfig {

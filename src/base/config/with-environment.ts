@@ -23,8 +23,9 @@ export function withEnvironment(
       continue;
     }
     providers.forEach((provider, index) => {
-      const wanting = provider.kind === kind.id && provider.credentials.length === 0 && provider.baseUrl === undefined;
-      if (wanting) providers[index] = { ...provider, credentials: [credential] };
+      const configured =
+        provider.kind === kind.id && provider.credentials.length === 0 && provider.baseUrl === undefined;
+      if (configured) providers[index] = { ...provider, credentials: [credential] };
     });
     if (!providers.some(({ id }) => id === kind.id)) providers.push(bare(kind, [credential]));
   }

@@ -58,7 +58,7 @@ export class ObjectWriter {
 
   /** Frees memory. Parts that stay are found by `sweepUploads`. */
   async abandon({ removeParts }: { removeParts: boolean }): Promise<void> {
-    this.#memory.give(this.#buffered);
+    this.#memory.release(this.#buffered);
     this.#chunks = [];
     this.#buffered = 0;
     if (this.#uploadId === undefined || !removeParts) return;
@@ -79,7 +79,7 @@ export class ObjectWriter {
   }
 
   #free(): void {
-    this.#memory.give(this.#buffered);
+    this.#memory.release(this.#buffered);
     this.#buffered = 0;
   }
 

@@ -63,7 +63,7 @@ export async function refreshCatalog(options: RefreshOptions): Promise<Refreshed
     isValid: (value) => row.Check(value),
   });
   refuseParts(merge, known.models.length);
-  const { lists, listed } = await askProviders(options, known.listed);
+  const { lists, listed } = await fetchFromProviders(options, known.listed);
   const facts: FactsFile = { version: 1, date, source: registryUrl.slice(0, 300), models, listed: lists };
   checkedFile(facts);
   return { ...merge, file: writeFacts(dataDir, facts), models: models.length, listed };
@@ -79,7 +79,7 @@ function refuseParts({ taken, refused }: Omit<Merge, 'models'>, known: number): 
 }
 
 /** Fetches the lists of environment-enabled providers. A failing one keeps its previous list. */
-async function askProviders(options: RefreshOptions, before: Readonly<Record<string, readonly string[]>>) {
+async function fetchFromProviders(options: RefreshOptions, before: Readonly<Record<string, readonly string[]>>) {
   const open = new Set(options.settings.filter(({ openEnded }) => openEnded).map(({ id }) => id));
   const lists: Record<string, string[]> = {};
   const listed: Refreshed['listed'] = {};

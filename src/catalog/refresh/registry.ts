@@ -162,8 +162,7 @@ class MergeState {
     // A second name for the same model at one provider (dated, or `latest`) does not change the first.
     if (before !== undefined && before.upstream_id !== upstreamId) return row;
     const stated = read.pricing === 'free' && !row.id.endsWith(':free') ? undefined : read.pricing;
-    const pricing =
-      stated === undefined || stated === 'free' ? stated : { ...picturePrices(before?.pricing), ...stated };
+    const pricing = stated === undefined || stated === 'free' ? stated : { ...imagePrices(before?.pricing), ...stated };
     const offer: Offer = {
       provider: kind,
       upstream_id: upstreamId,
@@ -182,7 +181,7 @@ class MergeState {
 }
 
 /** The registry does not state image prices, so known ones are kept. */
-function picturePrices(before: Offer['pricing'] | undefined): object {
+function imagePrices(before: Offer['pricing'] | undefined): object {
   const kept = Object.entries(before ?? {}).filter(([name]) => name === 'image_output' || name === 'output_images');
   return Object.fromEntries(kept);
 }

@@ -20,7 +20,7 @@ const pattern = (source: string, action: PatternFilter['action'] = 'redact'): Pa
 });
 
 function given(builtins: BuiltinFilter[], patterns: PatternFilter[]) {
-  return [{ guardrailId: 'g', way: 'api-key' as const, rules: { builtins, patterns } }];
+  return [{ guardrailId: 'g', via: 'api-key' as const, rules: { builtins, patterns } }];
 }
 
 async function screening(builtins: BuiltinFilter[], patterns: PatternFilter[]): Promise<AnswerScreening> {

@@ -63,7 +63,7 @@ test('a text is blocked, redacted and counted equally as a request and as an ans
     fc.asyncProperty(guardrails, text, async (all, content) => {
       const applied = all.map((one, index): FiltersOf => {
         const rules: Rules = { ...NO_RULES, ...one };
-        return { guardrailId: String(index), way: 'api-key', rules };
+        return { guardrailId: String(index), via: 'api-key', rules };
       });
       const [requests, answers] = [await Filters.of(applied), await AnswerFilters.of(applied)];
       if (requests === undefined || answers === undefined) return;

@@ -3,7 +3,7 @@
  * accuracy; docs/guides/guardrails.md reports it.
  */
 import { addressesInLines, cardNumbers, internetAddresses, phones, socialSecurityNumbers } from './numbers.ts';
-import type { Places } from './places.ts';
+import type { Offsets } from './offsets.ts';
 import { promptInjections } from './prompt-injection.ts';
 import type { Span } from './reading.ts';
 import { emails, secrets, secretsInLines } from './secrets.ts';
@@ -11,13 +11,13 @@ import { emails, secrets, secretsInLines } from './secrets.ts';
 export interface Builtin {
   /** Replacement that `redact` writes. */
   label: string;
-  /** @param places those of the text, if already known */
-  find(text: string, places?: Places): Span[];
+  /** @param offsets those of the text, if already known */
+  find(text: string, offsets?: Offsets): Span[];
   /**
    * For a text joined from several lines: finds at least a part of every match that `find` finds in a single line, and
    * possibly more. Absent if `find` does so itself.
    */
-  findInLines?(text: string, places: Places): Span[];
+  findInLines?(text: string, offsets: Offsets): Span[];
 }
 
 export type BuiltinSlug =

@@ -6,7 +6,7 @@ import { bytesOf, clear } from './units.ts';
 const WINDOW = 4;
 
 /** A key to look for, by its least likely window. */
-interface Sought {
+interface KeyWindow {
   readonly pattern: number;
   readonly sets: Key['sets'];
   /** Offset of the window in the key. */
@@ -20,19 +20,21 @@ export class Candidates {
   readonly #count: number;
   /** Patterns without keys: they may match anywhere. */
   readonly #always: readonly number[];
-  readonly #buckets: readonly (readonly Sought[])[];
+  readonly #buckets: readonly (readonly KeyWindow[])[];
   readonly #sieve: Sieve;
 
   /** @param keys by pattern */
   constructor(keys: readonly (readonly Key[] | undefined)[]) {
     this.#count = keys.length;
     this.#always = [...keys.keys()].filter((pattern) => keys[pattern] === undefined);
-    const sought = keys.flatMap((ways, pattern) => (ways ?? []).map(({ sets }) => soughtOf(pattern, sets)));
+    const keyWindows = keys.flatMap((alternatives, pattern) =>
+      (alternatives ?? []).map(({ sets }) => keyWindowOf(pattern, sets)),
+    );
     const bucketOf = (index: number) => index % BUCKETS;
     this.#buckets = Array.from({ length: BUCKETS }, (_, bucket) =>
-      sought.filter((_, index) => bucketOf(index) === bucket),
+      keyWindows.filter((_, index) => bucketOf(index) === bucket),
     );
-    this.#sieve = new Sieve(sought.map((one, index) => ({ bucket: bucketOf(index), sets: windowOf(one) })));
+    this.#sieve = new Sieve(keyWindows.map((one, index) => ({ bucket: bucketOf(index), sets: windowOf(one) })));
   }
 
   /** Number of patterns that may match anywhere. */
@@ -56,12 +58,12 @@ export class Candidates {
   eachKey(text: string, visit: KeyVisitor): void {
     if (this.#always.length === this.#count) return;
     const bytes = bytesOf(text);
-    this.#sieve.walk(bytes, text.length, new Look(bytes, text.length, this.#buckets, visit));
+    this.#sieve.walk(bytes, text.length, new KeySearch(bytes, text.length, this.#buckets, visit));
     clear(bytes, text.length);
   }
 }
 
-function soughtOf(pattern: number, sets: Key['sets']): Sought {
+function keyWindowOf(pattern: number, sets: Key['sets']): KeyWindow {
   let offset = 0;
   let least = Number.POSITIVE_INFINITY;
   for (let at = 0; at + Math.min(WINDOW, sets.length) <= sets.length; at++) {
@@ -75,17 +77,17 @@ function widthOf(set: Uint8Array): number {
   return set.reduce((count, one) => count + one, 0);
 }
 
-function windowOf({ sets, offset }: Sought): Window['sets'] {
+function windowOf({ sets, offset }: KeyWindow): Window['sets'] {
   return [sets[offset], sets[offset + 1], sets[offset + 2], sets[offset + 3]] as [ByteSet, ByteSet, ByteSet, ByteSet];
 }
 
-class Look implements SieveVisitor {
+class KeySearch implements SieveVisitor {
   readonly #bytes: Uint8Array;
   readonly #length: number;
-  readonly #buckets: readonly (readonly Sought[])[];
+  readonly #buckets: readonly (readonly KeyWindow[])[];
   readonly #visit: KeyVisitor;
 
-  constructor(bytes: Uint8Array, length: number, buckets: readonly (readonly Sought[])[], visit: KeyVisitor) {
+  constructor(bytes: Uint8Array, length: number, buckets: readonly (readonly KeyWindow[])[], visit: KeyVisitor) {
     this.#bytes = bytes;
     this.#length = length;
     this.#buckets = buckets;
@@ -96,13 +98,13 @@ class Look implements SieveVisitor {
     for (let left = buckets; left !== 0; left &= left - 1) {
       for (const { pattern, sets, offset } of this.#buckets[31 - Math.clz32(left & -left)]!) {
         const start = window - offset;
-        if (this.#stands(sets, start) && this.#visit(pattern, start, start + sets.length)) return true;
+        if (this.#matchesAt(sets, start) && this.#visit(pattern, start, start + sets.length)) return true;
       }
     }
     return false;
   }
 
-  #stands(sets: Key['sets'], start: number): boolean {
+  #matchesAt(sets: Key['sets'], start: number): boolean {
     if (start < 0 || start + sets.length > this.#length) return false;
     for (let index = 0; index < sets.length; index++) if (sets[index]![this.#bytes[start + index]!] === 0) return false;
     return true;

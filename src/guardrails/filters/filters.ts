@@ -8,12 +8,12 @@ import { GatewayError } from '../../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
 import type { TextVisitor, VisitTexts } from '../../formats/conversation/texts.ts';
 import type { FilterAction, FilterDirection, Rules } from '../settings.ts';
-import type { Way } from '../store.ts';
+import type { AssignedVia } from '../store.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
 import { nativeModule } from './engine.ts';
 import { DEEPEST, undone } from './escapes.ts';
+import { offsetsOf } from './offsets.ts';
 import { Effort, MAX_MATCHES, PatternSet, tooMuch } from './patterns.ts';
-import { placesOf } from './places.ts';
 import { Prefilter } from './prefilter.ts';
 import { type Reading, Readings, type Span } from './reading.ts';
 import { bordersOf, crosses, inOrder, replaced, replacedAcross } from './redaction.ts';
@@ -41,7 +41,7 @@ export interface Filter {
   readonly userOnly: boolean;
   /** The guardrail that sets this action. */
   readonly guardrailId: string;
-  readonly way: Way;
+  readonly via: AssignedVia;
   /** Order in which findings are reported. */
   readonly rank: number;
 }
@@ -63,14 +63,14 @@ export interface Match extends Span {
 }
 
 /** A text of a request. */
-export interface LookedText {
+export interface SearchedText {
   readonly text: string;
   readonly byUser: boolean;
 }
 
 export interface FiltersOf {
   guardrailId: string;
-  way: Way;
+  via: AssignedVia;
   rules: Pick<Rules, 'builtins' | 'patterns'>;
 }
 
@@ -108,7 +108,7 @@ export class Filters {
     const { exact } = document;
     this.#refuseTokens(exact);
     visit(exact, found);
-    found.look();
+    found.search();
     const { hits, quotes, blocked } = found.findings;
     if (blocked) throw new BlockedByFilter(hits, 'request', { patterns: quotes });
     if (!hits.some(({ filter }) => filter.action === 'redact')) return { document, hits };
@@ -151,7 +151,7 @@ export class Filters {
   }
 
   /** Visits the texts in which `matches` finds something, in order. */
-  inEach<Text extends LookedText>(
+  inEach<Text extends SearchedText>(
     texts: readonly Text[],
     effort: Effort,
     visit: (text: Text, matches: Match[]) => void,
@@ -198,10 +198,10 @@ export class Filters {
 /** All filters search a text, or a chunk of a long one, before the next, so its places are computed once. */
 function addBuiltins(matches: Match[], filters: readonly Filter[], reading: Reading, effort: Effort): void {
   const found = effort.through(reading.text, (text) => {
-    const places = placesOf(text);
+    const places = offsetsOf(text);
     return filters.map(({ name }) => {
       const spans = BUILTINS[name as BuiltinSlug].find(text, places);
-      effort.looked(text.length);
+      effort.count(text.length);
       return spans;
     });
   });
@@ -268,7 +268,7 @@ export class Findings {
   }
 }
 
-interface FoundText extends LookedText {
+interface FoundText extends SearchedText {
   /** Offsets at which a joined text was joined. A match that crosses none of them is also found in a single text. */
   readonly borders?: readonly number[];
 }
@@ -300,7 +300,7 @@ class Found implements TextVisitor {
   }
 
   /** Call after all texts are collected. @throws GatewayError 413 when the search takes too long */
-  look(): void {
+  search(): void {
     this.#filters.inEach(this.#texts, this.#effort, (found, matches) => {
       this.#matched.add(found);
       for (const match of matches.sort(inOrder)) {
@@ -334,10 +334,10 @@ export class BlockedByFilter extends GatewayError {
       metadata: {
         error_type: 'permission_denied',
         ...quoted,
-        filters: blocking.map(({ filter: { kind, shownName, guardrailId, way }, matches }) => ({
+        filters: blocking.map(({ filter: { kind, shownName, guardrailId, via }, matches }) => ({
           [kind === 'builtin' ? 'slug' : what === 'request' ? 'pattern' : 'filter']: shownName.slice(0, 1_000),
           guardrail_id: guardrailId,
-          guardrail_scope: way,
+          guardrail_scope: via,
           ...(what === 'answer' && { matches }),
         })),
       },
@@ -357,18 +357,18 @@ export function combinedFilters(guardrails: readonly FiltersOf[], direction: Fil
     const present = byName.get(id);
     if (present === undefined || STRICTNESS[filter.action] > STRICTNESS[present.action]) byName.set(id, filter);
   };
-  for (const { guardrailId, way, rules } of guardrails) {
+  for (const { guardrailId, via, rules } of guardrails) {
     for (const { slug, action, label: given, scanScope, appliesTo } of rules.builtins ?? []) {
       if (!(appliesTo ?? ONLY_REQUESTS).includes(direction)) continue;
       const label = given ?? BUILTINS[slug as BuiltinSlug].label;
       const userOnly = direction === 'request' && scanScope === 'user_only';
-      offer({ kind: 'builtin', name: slug, shownName: slug, action, label, userOnly, guardrailId, way });
+      offer({ kind: 'builtin', name: slug, shownName: slug, action, label, userOnly, guardrailId, via: via });
     }
     for (const [index, { pattern: name, action, label: given, appliesTo }] of (rules.patterns ?? []).entries()) {
       if (!(appliesTo ?? ONLY_REQUESTS).includes(direction)) continue;
       const shownName = direction === 'response' ? `content_filters[${index}]` : name;
       const label = given ?? DEFAULT_LABEL;
-      offer({ kind: 'pattern', name, shownName, action, label, userOnly: false, guardrailId, way });
+      offer({ kind: 'pattern', name, shownName, action, label, userOnly: false, guardrailId, via: via });
     }
   }
   const all = [...byName.values()];

@@ -152,7 +152,7 @@ class Folding {
       this.#write(at, end, '', true);
       return end;
     }
-    if (!this.#standsAlone(end)) return this.#foldCluster(at, end);
+    if (!this.#isUnpaired(end)) return this.#foldCluster(at, end);
     const reads = this.#table.fold(raw.slice(at, end));
     this.#write(at, end, reads, true);
     if (reads.length === 1 && isCharacter(code) && (known & JOINS) === 0) {
@@ -161,7 +161,7 @@ class Folding {
     return end;
   }
 
-  #standsAlone(end: number): boolean {
+  #isUnpaired(end: number): boolean {
     const raw = this.#raw;
     if (end === raw.length || raw.charCodeAt(end) < FIRST_MARK) return true;
     const next = raw.codePointAt(end)!;
@@ -192,18 +192,18 @@ class Folding {
 
   /** @param alone a single character: while its length stays the same, no offset mapping is needed */
   #write(start: number, end: number, reads: string, alone: boolean): void {
-    const behind = this.#length + reads.length;
-    const room = behind + this.#raw.length - end;
-    if (room > this.#result.length) {
-      const longer = new Uint16Array(room * 2);
+    const rest = this.#length + reads.length;
+    const needed = rest + this.#raw.length - end;
+    if (needed > this.#result.length) {
+      const longer = new Uint16Array(needed * 2);
       longer.set(this.#result.subarray(0, this.#length));
       clear(this.#result, this.#length);
       this.#result = longer;
     }
     for (let index = 0; index < reads.length; index++) this.#result[this.#length + index] = reads.charCodeAt(index);
-    if (!alone || reads.length !== end - start) this.#changes.add(start, end, this.#length, behind);
+    if (!alone || reads.length !== end - start) this.#changes.add(start, end, this.#length, rest);
     if (reads.length !== end - start || !this.#raw.startsWith(reads, start)) this.#differs = true;
-    this.#length = behind;
+    this.#length = rest;
   }
 }
 

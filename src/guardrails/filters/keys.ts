@@ -10,48 +10,48 @@ import { byteOf } from './units.ts';
 export interface Key {
   readonly sets: readonly NonNullable<ByteSet>[];
   /** Estimated probability of the key at a given offset of ordinary text. */
-  readonly chance: number;
+  readonly probability: number;
 }
 
 /** Larger programs are not analysed. */
 const MOST_STEPS = 1_500;
 /** Maximum number of alternatives of one pattern, with one key each, and of analysis steps to find them. */
 const MOST_KEYS = 12;
-const MOST_LOOKS = 64;
+const MOST_SEARCHES = 64;
 const LONGEST_KEY = 12;
 /** A key more likely than this excludes too few texts. */
-const MOST_CHANCE = 0.1;
+const MAX_PROBABILITY = 0.1;
 /** A key less likely than this is good enough: do not split the pattern into its alternatives. */
-const GOOD_CHANCE = 1e-5;
+const GOOD_PROBABILITY = 1e-5;
 
 /** @returns keys, one of which occurs in every match; undefined if there are none */
 export function keysOf(program: Program): readonly Key[] | undefined {
   if (program.inst.length > MOST_STEPS) return undefined;
   const keys = new Search(program).keysFrom(program.start, MOST_KEYS);
-  return keys !== undefined && chanceOf(keys) <= MOST_CHANCE ? keys : undefined;
+  return keys !== undefined && probabilityOf(keys) <= MAX_PROBABILITY ? keys : undefined;
 }
 
-function chanceOf(keys: readonly Key[]): number {
-  return keys.reduce((sum, { chance }) => sum + chance, 0);
+function probabilityOf(keys: readonly Key[]): number {
+  return keys.reduce((sum, { probability }) => sum + probability, 0);
 }
 
 class Search {
   readonly #program: Program;
   readonly #sets = new Map<number, ByteSet>();
-  readonly #chances = new Map<ByteSet, number>();
-  #looks = 0;
+  readonly #probabilities = new Map<ByteSet, number>();
+  #steps = 0;
 
   constructor(program: Program) {
     this.#program = program;
   }
 
   keysFrom(start: number, most: number): Key[] | undefined {
-    this.#looks += 1;
-    if (this.#looks > MOST_LOOKS) return undefined;
+    this.#steps += 1;
+    if (this.#steps > MOST_SEARCHES) return undefined;
     const key = this.#bestKey(mandatoryFrom(this.#program, start));
-    if (most < 2 || (key !== undefined && key.chance <= GOOD_CHANCE)) return key && [key];
+    if (most < 2 || (key !== undefined && key.probability <= GOOD_PROBABILITY)) return key && [key];
     const split = this.#splitKeys(start, most);
-    if (split === undefined || (key !== undefined && key.chance <= chanceOf(split))) return key && [key];
+    if (split === undefined || (key !== undefined && key.probability <= probabilityOf(split))) return key && [key];
     return split;
   }
 
@@ -81,8 +81,8 @@ class Search {
       last = at;
       if (set === undefined) continue;
       row = [...row.slice(1 - LONGEST_KEY), set];
-      const chance = row.reduce((product, one) => product * this.#chances.get(one)!, 1);
-      if (best === undefined || chance < best.chance) best = { sets: row, chance };
+      const probability = row.reduce((product, one) => product * this.#probabilities.get(one)!, 1);
+      if (best === undefined || probability < best.probability) best = { sets: row, probability: probability };
     }
     return best;
   }
@@ -101,7 +101,7 @@ class Search {
     if (this.#sets.has(at)) return this.#sets.get(at);
     const set = bytesOfStep(this.#program.inst[at]!);
     this.#sets.set(at, set);
-    if (set !== undefined) this.#chances.set(set, chanceOfSet(set));
+    if (set !== undefined) this.#probabilities.set(set, probabilityOfSet(set));
     return set;
   }
 }
@@ -150,10 +150,10 @@ const CHANCES = Float64Array.from({ length: 256 }, (_, byte) => {
   return byte < 32 ? 0.0002 : 0.002;
 });
 
-function chanceOfSet(set: Uint8Array): number {
-  let chance = 0;
-  for (let byte = 0; byte < 256; byte++) if (set[byte] === 1) chance += CHANCES[byte]!;
-  return Math.min(1, chance);
+function probabilityOfSet(set: Uint8Array): number {
+  let probability = 0;
+  for (let byte = 0; byte < 256; byte++) if (set[byte] === 1) probability += CHANCES[byte]!;
+  return Math.min(1, probability);
 }
 
 /** Steps on every path from `start` to a match, in order: the dominators of the match. */

@@ -1,6 +1,6 @@
 /** Finders of personal numbers: telephone, social security and card numbers, IP addresses. */
 import { isIPv6 } from 'node:net';
-import { allAt, type Places, placesOf } from './places.ts';
+import { allAt, type Offsets, offsetsOf } from './offsets.ts';
 import type { Span } from './reading.ts';
 
 /** Words within this distance before a number decide its meaning. */
@@ -15,7 +15,7 @@ const INTERNATIONAL = /(?<![\w+])\+[1-9](?:[ ().-]{0,3}\d){7,14}(?!\d)/g;
 const NORTH_AMERICAN = /(?<![\w.+-])(?:1[-. ])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[-. ])[2-9]\d{2}[-. ]\d{4}(?![\w-]|\.\d)/g;
 const NATIONAL = /(?<![\w.+-])(?:\(0\d{1,4}\)|0\d{1,4}|\d{3,4})(?:[ /-]?\d){5,9}(?![\w-]|\.\d)/g;
 
-export function phones(text: string, { digits }: Places = placesOf(text)): Span[] {
+export function phones(text: string, { digits }: Offsets = offsetsOf(text)): Span[] {
   if (digits < 7) return [];
   const spans = [...all(INTERNATIONAL, text), ...all(NORTH_AMERICAN, text)];
   const national = all(NATIONAL, text);
@@ -30,7 +30,7 @@ export function phones(text: string, { digits }: Places = placesOf(text)): Span[
 const SSN = /(?<![\d-])(?!000|666|9\d\d)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\d-])/g;
 const BARE_SSN = /(?<![\d-])(?!000|666|9\d\d)\d{3}(?!00)\d{2}(?!0000)\d{4}(?![\d-])/g;
 
-export function socialSecurityNumbers(text: string, { digits }: Places = placesOf(text)): Span[] {
+export function socialSecurityNumbers(text: string, { digits }: Offsets = offsetsOf(text)): Span[] {
   if (digits < 9) return [];
   const bare = all(BARE_SSN, text).filter((span) => SPEAKS_OF_SSN.test(before(text, span)));
   return [...all(SSN, text), ...bare];
@@ -43,7 +43,7 @@ const FIRST_DIGITS = new Set('23456');
 const SEPARATORS = /[ .-]/g;
 const CARD_LENGTHS = [19, 18, 17, 16, 15, 14, 13, 12];
 
-export function cardNumbers(text: string, { digits }: Places = placesOf(text)): Span[] {
+export function cardNumbers(text: string, { digits }: Offsets = offsetsOf(text)): Span[] {
   if (digits < 12) return [];
   const spans: Span[] = [];
   for (const run of all(DIGIT_RUN, text)) cardsIn(text, run, spans);
@@ -100,14 +100,14 @@ const IPV4 = new RegExp(`(?<![\\w.-])(?:${OCTET}\\.){3}${OCTET}(?![\\w-]|\\.\\d)
 const NOBODYS_IPV4 = /^(?:127\.|0\.0\.0\.0$|255\.255\.255\.255$)/;
 const IPV6 = /(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?::(?:\d{1,3}\.){3}\d{1,3})?(?![\w:])/iy;
 
-export function internetAddresses(text: string, { digits }: Places = placesOf(text)): Span[] {
+export function internetAddresses(text: string, { digits }: Offsets = offsetsOf(text)): Span[] {
   if (digits === 0) return [];
   const spans = ipv4Addresses(text, digits).filter((span) => !SPEAKS_OF_VERSIONS.test(before(text, span)));
   return [...spans, ...ipv6Addresses(text)];
 }
 
 /** Keeps what may be a version number: the word before it may belong to another line. */
-export function addressesInLines(text: string, { digits }: Places): Span[] {
+export function addressesInLines(text: string, { digits }: Offsets): Span[] {
   return digits === 0 ? [] : [...ipv4Addresses(text, digits), ...ipv6Addresses(text)];
 }
 

@@ -18,7 +18,7 @@ import {
   type PortableExpression,
 } from './engine.ts';
 import { keysOf } from './keys.ts';
-import { asksForTextBorder, factsOf, type PatternFacts, type Program } from './program.ts';
+import { checksTextBorder, factsOf, type PatternFacts, type Program } from './program.ts';
 import type { Span } from './reading.ts';
 
 type Engine = typeof import('re2js');
@@ -29,7 +29,7 @@ export const MAX_MATCHES = 20_000;
 /** Characters of a long text between two checks of the time budget. */
 const PIECE = 32_768;
 /** The same for built-in filters. */
-const BETWEEN_LOOKS = 2_048;
+const CHECK_EVERY = 2_048;
 /** Time budget for the filters of one request; they block the event loop. */
 const MOST_EFFORT_MS = 1_000;
 
@@ -45,26 +45,26 @@ export class Effort {
   }
 
   /**
-   * Runs `look` on the text. A long text is first run through in chunks, so that slow filters are noticed before all of
+   * Runs `search` on the text. A long text is first run through in chunks, so that slow filters are noticed before all of
    * it was read. After short ones the time budget is checked now and then.
    * @throws GatewayError 413 when it takes too long
    */
-  through<Found>(text: string, look: (text: string) => Found): Found {
+  through<Found>(text: string, search: (text: string) => Found): Found {
     if (text.length > 2 * PIECE) {
       for (let at = 0; at < text.length; at += PIECE) {
-        look(text.slice(at, at + PIECE));
+        search(text.slice(at, at + PIECE));
         this.check();
       }
     }
-    const found = look(text);
-    this.looked(text.length);
+    const found = search(text);
+    this.count(text.length);
     return found;
   }
 
   /** Counts characters that one filter has searched. @throws GatewayError 413 when it takes too long */
-  looked(characters: number): void {
+  count(characters: number): void {
     this.#since += characters;
-    if (this.#since > BETWEEN_LOOKS) this.check();
+    if (this.#since > CHECK_EVERY) this.check();
   }
 
   /** @returns ms spent so far @throws GatewayError 413 when it takes too long */
@@ -209,7 +209,7 @@ export class PatternSet {
     this.#set = set;
     this.#expressions = expressions;
     this.#candidates = new Candidates(programs.map(keysOf));
-    this.#bordered = new Set([...programs.keys()].filter((index) => asksForTextBorder(programs[index]!)));
+    this.#bordered = new Set([...programs.keys()].filter((index) => checksTextBorder(programs[index]!)));
   }
 
   /** @param native the module `re2`; null forces re2js */

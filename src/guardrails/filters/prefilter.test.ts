@@ -11,7 +11,7 @@ import type { FilterAction } from '../settings.ts';
 import { BUILTINS, type BuiltinSlug } from './builtins.ts';
 import { type NativeModule, nativeModule } from './engine.ts';
 import { DEEPEST, undone } from './escapes.ts';
-import { BlockedByFilter, Filters, type LookedText } from './filters.ts';
+import { BlockedByFilter, Filters, type SearchedText } from './filters.ts';
 import { Effort } from './patterns.ts';
 import { Readings, type Span, unchanged } from './reading.ts';
 
@@ -238,10 +238,10 @@ async function compare(native: NativeModule | null): Promise<void> {
         builtins: builtins.map((slug) => ({ slug, action: 'flag' as const })),
         patterns: patterns.map((source) => ({ pattern: source, action: 'flag' as const, label: null })),
       };
-      const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules }], native);
+      const filters = await Filters.of([{ guardrailId: '1', via: 'api-key', rules }], native);
       if (filters === undefined) return;
-      const looked = all.map((one): LookedText => ({ text: one, byUser: true }));
-      const found = new Map<LookedText, string[]>();
+      const looked = all.map((one): SearchedText => ({ text: one, byUser: true }));
+      const found = new Map<SearchedText, string[]>();
       filters.inEach(looked, new Effort(still), (one, matches) => {
         found.set(one, told(matches.map(({ filter, start, end }) => ({ name: filter.name, start, end }))));
       });
@@ -270,7 +270,7 @@ test('neighbouring texts neither hide nor create matches', async () => {
       label: null,
     })),
   };
-  const filters = (await Filters.of([{ guardrailId: '1', way: 'api-key', rules }], null))!;
+  const filters = (await Filters.of([{ guardrailId: '1', via: 'api-key', rules }], null))!;
   const foundIn = (...all: string[]) => {
     const found: string[] = [];
     filters.inEach(
@@ -297,7 +297,7 @@ test('many short texts with slow filters are refused before all of them were sea
   const slow = { ...systemClock, monotonic: () => 100 * looks++ };
   for (const patterns of [[], [{ pattern: '\\S{80}', action: 'flag' as const, label: null }]]) {
     const rules = { builtins: [{ slug: 'email', action: 'flag' as const }], patterns };
-    const filters = (await Filters.of([{ guardrailId: '1', way: 'api-key', rules }], null))!;
+    const filters = (await Filters.of([{ guardrailId: '1', via: 'api-key', rules }], null))!;
     const screened = (count: number) => {
       looks = 0;
       const texts = Array.from({ length: count }, () => ({ text: 'one of many '.repeat(6), byUser: true }));
@@ -363,7 +363,7 @@ test('a request is blocked, redacted and reported like its messages in separate 
   const seen = { replaced: 0, blocked: 0 };
   await fc.assert(
     fc.asyncProperty(conversation, rules, async (messages, applied) => {
-      const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules: applied }]);
+      const filters = await Filters.of([{ guardrailId: '1', via: 'api-key', rules: applied }]);
       if (filters === undefined) return;
       const outcome = outcomeOf(filters, messages);
       const each = messages.map((one) => outcomeOf(filters, [one]));

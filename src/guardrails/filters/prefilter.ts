@@ -5,8 +5,8 @@
  */
 import type { Builtin } from './builtins.ts';
 import { DEEPEST, eachEscape, undone } from './escapes.ts';
+import { offsetsOf } from './offsets.ts';
 import type { Effort, PatternSet } from './patterns.ts';
-import { placesOf } from './places.ts';
 import { Readings, type Span } from './reading.ts';
 import { isAscii } from './units.ts';
 
@@ -50,10 +50,10 @@ export class Prefilter {
     }
     for (let depth = 0; lines.length > 0; depth++) {
       const unescaped: Line[] = [];
-      for (const some of partsOf(lines)) {
-        const all = new Lines(some, suspects);
+      for (const group of partsOf(lines)) {
+        const all = new Lines(group, suspects);
         // Keep ASCII texts apart, so that they are not folded with the others.
-        for (const part of all.byScript()) this.#look(part, effort);
+        for (const part of all.byScript()) this.#search(part, effort);
         if (depth < DEEPEST) unescaped.push(...all.unescaped());
       }
       lines = unescaped;
@@ -61,7 +61,7 @@ export class Prefilter {
     return suspects as ReadonlySet<unknown> as ReadonlySet<Text>;
   }
 
-  #look(lines: Lines, effort: Effort): void {
+  #search(lines: Lines, effort: Effort): void {
     const readings = new Readings(lines.text);
     if (readings.hidden !== undefined) {
       lines.mark(lines.all.filter(({ text }) => new Readings(text).hidden !== undefined));
@@ -72,12 +72,12 @@ export class Prefilter {
 
   #seekBuiltins(lines: Lines, { skeleton }: Readings, effort: Effort): void {
     const { text } = skeleton;
-    const places = placesOf(text);
+    const offsets = offsetsOf(text);
     for (const builtin of this.#builtins) {
-      const spans = builtin.findInLines?.(text, places) ?? builtin.find(text, places);
+      const spans = builtin.findInLines?.(text, offsets) ?? builtin.find(text, offsets);
       for (const span of spans) lines.mark(lines.touched(skeleton.original(span)));
     }
-    effort.looked(text.length * this.#builtins.length);
+    effort.count(text.length * this.#builtins.length);
   }
 
   #seekPatterns(patterns: PatternSet, lines: Lines, readings: Readings, effort: Effort): void {
@@ -86,27 +86,27 @@ export class Prefilter {
       lines.mark(lines.all);
       return;
     }
-    const asked = linesToAsk(patterns, lines, readings);
-    if (asked === undefined) {
+    const withKeys = linesWithKeys(patterns, lines, readings);
+    if (withKeys === undefined) {
       if (!mayMatch(patterns, readings, effort)) return;
       lines.mark(lines.unmarked(lines.all).filter((line) => mayMatch(patterns, new Readings(line.text), effort)));
       return;
     }
-    const open = lines.unmarked(asked);
+    const open = lines.unmarked(withKeys);
     if (open.length < 2 || mayMatch(patterns, new Readings(joined(open)), effort)) lines.mark(open);
   }
 }
 
 /** The lines that contain a key; undefined if a pattern may match anywhere. */
-function linesToAsk(patterns: PatternSet, lines: Lines, { forPatterns }: Readings): Iterable<Line> | undefined {
-  const asked = new Set<Line>();
+function linesWithKeys(patterns: PatternSet, lines: Lines, { forPatterns }: Readings): Iterable<Line> | undefined {
+  const withKeys = new Set<Line>();
   for (const { text, original } of forPatterns) {
-    const told = patterns.eachKey(text, (start, end) => {
-      for (const line of lines.touched(original({ start, end }))) asked.add(line);
+    const searched = patterns.eachKey(text, (start, end) => {
+      for (const line of lines.touched(original({ start, end }))) withKeys.add(line);
     });
-    if (!told) return undefined;
+    if (!searched) return undefined;
   }
-  return asked;
+  return withKeys;
 }
 
 function mayMatch(patterns: PatternSet, { forPatterns }: Readings, effort: Effort): boolean {
@@ -170,9 +170,9 @@ class Lines {
   /** The separator between two lines belongs to the first of them. */
   touched({ start, end }: Span): readonly Line[] {
     const first = this.#at(start);
-    let behind = first + 1;
-    while (behind < this.all.length && this.#starts[behind]! < end) behind += 1;
-    return this.all.slice(first, behind);
+    let after = first + 1;
+    while (after < this.all.length && this.#starts[after]! < end) after += 1;
+    return this.all.slice(first, after);
   }
 
   /** Separates ASCII lines from the others if there are both. */
@@ -186,13 +186,13 @@ class Lines {
 
   /** The unescaped forms of lines that are not marked yet. */
   unescaped(): Line[] {
-    const asked = new Set<Line>();
+    const withKeys = new Set<Line>();
     eachEscape(this.text, (place) => {
       const at = this.#at(place);
-      asked.add(this.all[at]!);
+      withKeys.add(this.all[at]!);
       return this.#starts[at + 1] ?? this.text.length;
     });
-    return this.unmarked(asked).flatMap((line) => {
+    return this.unmarked(withKeys).flatMap((line) => {
       const reading = undone(line.text);
       return reading === undefined ? [] : [{ text: reading.text, of: line.of ?? line }];
     });

@@ -42,7 +42,7 @@ export function factsOf(program: Program): PatternFacts {
 }
 
 /** True if it tests for the start or end of the text. Line and word borders depend only on neighbouring characters. */
-export function asksForTextBorder({ inst }: Program): boolean {
+export function checksTextBorder({ inst }: Program): boolean {
   return inst.some(({ op, arg }) => op === BORDER && (arg & OF_TEXT) !== 0);
 }
 

@@ -1,5 +1,5 @@
 /** Finder of prompt injection, by typical phrases. */
-import { allAt, type Places, placesOf } from './places.ts';
+import { allAt, type Offsets, offsetsOf } from './offsets.ts';
 import type { Span } from './reading.ts';
 
 /** Up to `words` other words between two parts of a phrase. */
@@ -8,7 +8,7 @@ const ORDERS =
   '(?:instructions?|prompts?|directives?|guidelines?|rules|orders|commands|programming|training|constraints)';
 const EARLIER = '(?:previous|prior|above|earlier|preceding|foregoing|initial|original|existing|system|developer)';
 
-/** `places.ts` lists the beginning of each phrase. */
+/** `offsets.ts` lists the beginning of each phrase. */
 const PHRASES = [
   // ... ignore all previous instructions
   `(?:ignore|disregard|forget|override|bypass|neglect|discard|drop)${gap(3)}${EARLIER}${gap(2)}${ORDERS}`,
@@ -42,6 +42,6 @@ const INJECTION = new RegExp(
   'yim',
 );
 
-export function promptInjections(text: string, { injections }: Places = placesOf(text)): Span[] {
+export function promptInjections(text: string, { injections }: Offsets = offsetsOf(text)): Span[] {
   return allAt(INJECTION, text, injections);
 }

@@ -1,6 +1,6 @@
 /** Finders of e-mail addresses and of secrets. */
 import { all } from './numbers.ts';
-import { allAt, type Places, placesOf } from './places.ts';
+import { allAt, type Offsets, offsetsOf } from './offsets.ts';
 import type { Span } from './reading.ts';
 
 const LOCAL_PART = /[\p{L}\p{N}._%+'-]/u;
@@ -35,7 +35,7 @@ function isLocal(text: string, at: number): boolean {
   return code < 128 ? LOCAL_ASCII[code] === 1 : LOCAL_PART.test(text[at]!);
 }
 
-/** Each begins at the start of a word, with a prefix that `places.ts` lists. */
+/** Each begins at the start of a word, with a prefix that `offsets.ts` lists. */
 const TOKENS = new RegExp(
   `(?<![0-9A-Za-z_-])(?:${[
     '(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![0-9A-Za-z])',
@@ -68,7 +68,7 @@ const KEY_END = /-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----/g;
 const LONGEST_KEY_HEAD = 70;
 const PRIVATE_KEY = new RegExp(`${KEY_HEAD.source}[\\s\\S]*?(?:${KEY_END.source}|$)`, 'g');
 const PASSWORD_IN_ADDRESS = /(?<![0-9A-Za-z+.-])[a-z][a-z0-9+.-]{1,20}:\/\/[^\s:/?#@]{1,100}:([^\s/?#@]{3,200})@/dg;
-/** Ignores characters before the word, as in `db_password`. `places.ts` lists the beginning of each word. */
+/** Ignores characters before the word, as in `db_password`. `offsets.ts` lists the beginning of each word. */
 const ASSIGNED =
   /(?<![0-9A-Za-z])(?:password|passwd|passphrase|pwd|secret|api[_-]?key|apikey|access[_-]?key|auth[_-]?token|access[_-]?token|private[_-]?key|client[_-]?secret)["']?\s{0,5}(?:[:=]|=>|:=)\s{0,5}["']?([^\s"',;)}\]]{8,200})/iy;
 /** Placeholders for secrets, and expressions that load them. */
@@ -113,7 +113,7 @@ function firstOpenKey(text: string, from: number): number {
   return -1;
 }
 
-export function secrets(text: string, { tokens, assigned }: Places = placesOf(text)): Span[] {
+export function secrets(text: string, { tokens, assigned }: Offsets = offsetsOf(text)): Span[] {
   const spans = allAt(TOKENS, text, tokens);
   if (text.includes(KEY_BEGINS)) spans.push(...all(PRIVATE_KEY, text));
   if (text.includes('://')) spans.push(...passwordsInAddresses(text));
@@ -126,7 +126,7 @@ export function secrets(text: string, { tokens, assigned }: Places = placesOf(te
 }
 
 /** Private keys and assigned secrets may continue on the next line, so their beginnings alone are reported. */
-export function secretsInLines(text: string, { tokens, assigned }: Places): Span[] {
+export function secretsInLines(text: string, { tokens, assigned }: Offsets): Span[] {
   const spans = [...allAt(TOKENS, text, tokens), ...allAt(ASSIGNED, text, assigned)];
   if (text.includes('://')) spans.push(...passwordsInAddresses(text));
   for (let at = text.indexOf(KEY_BEGINS); at !== -1; at = text.indexOf(KEY_BEGINS, at + 1)) {

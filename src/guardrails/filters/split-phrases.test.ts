@@ -18,7 +18,7 @@ const MEDIA: Json[] = [
 
 async function blocks(content: Json[]): Promise<boolean> {
   const patterns = [{ pattern: 'the secret phrase', action: 'block' as const, label: null }];
-  const filters = await Filters.of([{ guardrailId: '1', way: 'api-key', rules: { builtins: [], patterns } }]);
+  const filters = await Filters.of([{ guardrailId: '1', via: 'api-key', rules: { builtins: [], patterns } }]);
   const body = Buffer.from(JSON.stringify({ messages: [{ role: 'user', content }] }));
   try {
     filters!.screen(readDocument(body), chat.texts, new TestClock());

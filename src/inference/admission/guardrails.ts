@@ -15,7 +15,7 @@ export function applyFilters(context: Admission, { clock }: Pick<InferenceParts,
   const { request } = context;
   const policy = policyOf(request.caller);
   policy.admit(request.about.region);
-  const { filters } = policy.prescription;
+  const { filters } = policy.compiled;
   if (filters === undefined) return;
   const { document, hits } = filters.screen(request.document, request.format.texts, clock);
   context.addHits(hits);
@@ -28,7 +28,7 @@ export function screenOf(
   { caller }: Pick<AcceptedRequest, 'caller'>,
   { clock }: Pick<InferenceParts, 'clock'>,
 ): AnswerScreen | undefined {
-  const { answerFilters } = policyOf(caller).prescription;
+  const { answerFilters } = policyOf(caller).compiled;
   return answerFilters && new AnswerScreen(answerFilters, clock);
 }
 
@@ -36,7 +36,7 @@ export function screenOf(
 export function marksOf(hits: readonly Hit[]): GuardrailMark[] {
   return hits.map(({ filter, matches }) => ({
     guardrail_id: filter.guardrailId,
-    guardrail_scope: filter.way,
+    guardrail_scope: filter.via,
     filter: filter.shownName.slice(0, LONGEST_NAME),
     action: filter.action,
     matches,
@@ -53,7 +53,7 @@ export function stagesOf(hits: readonly Hit[]): Record<string, unknown>[] {
       type: 'guardrail',
       name: injection ? 'regex_pi_detection' : 'content-filter',
       guardrail_id: filter.guardrailId,
-      guardrail_scope: filter.way,
+      guardrail_scope: filter.via,
       data: {
         action: filter.action,
         detected: true,

@@ -37,7 +37,7 @@ class ContentListener implements AnswerListener {
   }
 
   ended({ row, said, error }: Ended): void {
-    this.#transcripts.memory.give(this.#taken);
+    this.#transcripts.memory.release(this.#taken);
     this.#taken = 0;
     const { document, format } = this.#request;
     if (!this.#transcripts.hasRoom(document.bytes.length)) return;

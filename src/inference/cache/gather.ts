@@ -66,7 +66,7 @@ export class AnswerGatherer implements AnswerListener {
 
   #release(): void {
     this.#pieces = undefined;
-    this.#cache.memory.give(this.#size);
+    this.#cache.memory.release(this.#size);
     this.#size = 0;
   }
 }

@@ -67,7 +67,7 @@ const TELLING_HEADERS = ['anthropic-version', 'anthropic-beta', 'x-anthropic-bet
 function keyOf({ caller, about, facts, document, format }: AcceptedRequest, { requested }: Route): Buffer {
   const told = TELLING_HEADERS.map((name) => about.headers[name] ?? null);
   const scope = [1, caller.keyId, requested, format.id, facts.stream, about.region, told];
-  const { answerFilters } = policyOf(caller).prescription;
+  const { answerFilters } = policyOf(caller).compiled;
   if (answerFilters !== undefined) scope.push([answerFilters.fingerprint]);
   return createHash('sha256')
     .update(`${JSON.stringify(scope)}\n`)

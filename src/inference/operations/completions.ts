@@ -101,7 +101,7 @@ export function companionOperations(parts: InferenceParts, limits: CompanionLimi
 /** Whether the request is sent unchanged. An unknown model is refused by routing. */
 function goesNative(document: JsonDocument, caller: Caller, parts: InferenceParts): boolean {
   // Filtered answers must be conversations, so what a conversation cannot express is refused.
-  if (policyOf(caller).prescription.answerFilters !== undefined) return false;
+  if (policyOf(caller).compiled.answerFilters !== undefined) return false;
   const body = document.value;
   const needed = needsNative(body);
   if (!needed && !prefersNative(body)) return false;

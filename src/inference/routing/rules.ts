@@ -88,7 +88,7 @@ function addPrivacy(
     rules.push({ name: `data_policy:${name}`, kind: 'privacy', path, keeps });
   };
   const always = provider.zdr === true || policy.zdr;
-  if (always || guardrails.prescription.zdr.size > 0) {
+  if (always || guardrails.compiled.zdr.size > 0) {
     const { allowSafetyRetention } = policy;
     const path = provider.zdr === true && !policy.zdr ? 'provider.zdr' : undefined;
     privacy('zdr', path, ({ endpoint: { dataPolicy, modelId } }) => {
@@ -108,7 +108,7 @@ function addPrivacy(
 
 /** The rules of the key's guardrails, which apply whatever the request sets. */
 function addGuardrails(rules: Rule[], { guardrails, catalog }: Guarded): void {
-  for (const { name, kind, keeps } of guardrails?.prescription.rules ?? []) {
+  for (const { name, kind, keeps } of guardrails?.compiled.rules ?? []) {
     rules.push({ name, kind, path: undefined, keeps: ({ endpoint }) => keeps(endpoint, catalog) });
   }
 }

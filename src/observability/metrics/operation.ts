@@ -25,7 +25,7 @@ export function metricsOperation<C>(parts: () => MetricsOperationParts): Operati
     opens(headers) {
       const { access, token } = parts().settings;
       if (access === 'open') return true;
-      return access === 'key' && token !== null && brings(headers, token.reveal());
+      return access === 'key' && token !== null && presents(headers, token.reveal());
     },
     errors: [404],
     replies: { 200: { description: 'The exposition format', contentType: 'text/plain' } },
@@ -40,9 +40,9 @@ export function metricsOperation<C>(parts: () => MetricsOperationParts): Operati
   };
 }
 
-function brings({ authorization = '' }: IncomingHttpHeaders, token: string): boolean {
-  const brought = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
-  return brought !== undefined && timingSafeEqual(digest(brought), digest(token));
+function presents({ authorization = '' }: IncomingHttpHeaders, token: string): boolean {
+  const presented = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
+  return presented !== undefined && timingSafeEqual(digest(presented), digest(token));
 }
 
 function digest(text: string): Buffer {

@@ -8,7 +8,7 @@ import { openChanges } from '../../storage/changes.ts';
 import { describeTarget, type Target } from '../../storage/connection.ts';
 import { type Database, openDatabase } from '../../storage/database.ts';
 import { databaseFacts } from '../../storage/facts.ts';
-import { UnheardError } from '../../storage/listener.ts';
+import { NotificationsError } from '../../storage/listener.ts';
 import { pendingMigrations } from '../../storage/migrate.ts';
 import type { CommandParts } from '../command.ts';
 import type { Installation } from '../installation.ts';
@@ -74,7 +74,7 @@ async function examineNotifications(
     await changes.close();
     return ok('database', 'notifications of changes arrive');
   } catch (error) {
-    if (!(error instanceof UnheardError)) throw error;
+    if (!(error instanceof NotificationsError)) throw error;
     return fault('database', error.message, 'the gateway does not start behind such a pooler');
   }
 }
@@ -84,7 +84,7 @@ async function examineSealing({ config, clock, sealedRows }: CommandParts, datab
   try {
     const key = await sealing.check();
     if (key === undefined) return [];
-    const findings = [ok('credentials', `the encryption key is valid: ${key.place}`)];
+    const findings = [ok('credentials', `the encryption key is valid: ${key.source}`)];
     const advice = 'gatehouse sealing rotate-key';
     if (key.role === 'next')
       findings.push(note('credentials', 'a rotation of the encryption key was interrupted', advice));

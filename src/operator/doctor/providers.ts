@@ -25,7 +25,7 @@ export async function examineProviders(config: Config, clock: Clock, log: Log): 
     const waiting = providersFrom(config).flatMap((provider) => {
       if (provider.kind.transport !== undefined) return [];
       const credentials = provider.credentials.length === 0 ? [null] : provider.credentials;
-      return credentials.map((credential, at) => ({ provider, credential, place: placeOf(credentials.length, at) }));
+      return credentials.map((credential, at) => ({ provider, credential, place: numbered(credentials.length, at) }));
     });
     if (waiting.length === 0) {
       return [note('provider', 'only the simulated provider answers', 'set a variable such as OPENAI_API_KEY')];
@@ -35,7 +35,9 @@ export async function examineProviders(config: Config, clock: Clock, log: Log): 
       const batch = waiting.splice(0, AT_ONCE);
       findings.push(
         ...(await Promise.all(
-          batch.map(({ provider, credential, place }) => ask(provider, credential, place, { transport, clock, log })),
+          batch.map(({ provider, credential, place: suffix }) =>
+            check(provider, credential, suffix, { transport, clock, log }),
+          ),
         )),
       );
     }
@@ -45,12 +47,12 @@ export async function examineProviders(config: Config, clock: Clock, log: Log): 
   }
 }
 
-function placeOf(count: number, at: number): string {
+function numbered(count: number, at: number): string {
   return count > 1 ? ` (credential ${at + 1} of ${count})` : '';
 }
 
-function ask(provider: Provider, credential: string | null, place: string, parts: DeliveryParts): Promise<Finding> {
-  const name = `${provider.id}${place}`;
+function check(provider: Provider, credential: string | null, suffix: string, parts: DeliveryParts): Promise<Finding> {
+  const name = `${provider.id}${suffix}`;
   // Signed calls need a sign-in; without one, only the reachability of the address can be checked.
   const signed = provider.signer !== undefined;
   const { signer: _, ...unsigned } = provider;
@@ -69,15 +71,15 @@ function ask(provider: Provider, credential: string | null, place: string, parts
         body: '',
       },
       {
-        head: (told) => {
-          status = told;
+        head: (received) => {
+          status = received;
         },
         data: () => {},
-        end: () => resolve(judge(name, status, signed, credential)),
+        end: () => resolve(findingOf(name, status, signed, credential)),
         failed: ({ message, kind }) =>
           resolve(
             status > 0
-              ? judge(name, status, signed, credential)
+              ? findingOf(name, status, signed, credential)
               : fault('provider', `${name} cannot be reached at ${provider.baseUrl} (${kind}: ${message})`, ADVICE),
           ),
       },
@@ -89,7 +91,7 @@ function ask(provider: Provider, credential: string | null, place: string, parts
 const ADVICE =
   'check base_url, and with a proxy or a private certificate authority HTTPS_PROXY, NO_PROXY and GATEHOUSE_CA_FILE';
 
-function judge(name: string, status: number, signed: boolean, credential: string | null): Finding {
+function findingOf(name: string, status: number, signed: boolean, credential: string | null): Finding {
   if (signed) return ok('provider', `${name} is reachable; its sign-in was not tested`);
   if (status === 401 || status === 403) {
     return credential === null

@@ -5,12 +5,12 @@ import { ok } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { Endpoint } from '../endpoint.ts';
-import type { Question } from '../filter.sql.ts';
+import type { ListQuery } from '../filter.sql.ts';
 import { GROUP } from '../protocol/attributes.ts';
 import type { MemberStep } from '../protocol/member-steps.ts';
 import * as protocol from '../protocol/operation.ts';
 import { applyPatch } from '../protocol/patch.ts';
-import { type Projection, project, tells } from '../protocol/projection.ts';
+import { includes, type Projection, project } from '../protocol/projection.ts';
 import { readResource } from '../protocol/resource.ts';
 import type { ProvisioningParts } from '../provisioning.ts';
 import { groupFacts, groupResource, membersIn } from './group.ts';
@@ -34,7 +34,7 @@ export function groupOperations(parts: ProvisioningParts): Operation<Caller>[] {
     find: findGroup,
     count: store.countGroups,
     list: listGroups,
-    tell: tellGroups,
+    announce: announceGroups,
   });
   return [
     ...groups.listOperations({
@@ -152,9 +152,9 @@ async function findGroup(db: Queryable, organizationId: string, id: string): Pro
   return isUuid(id) ? store.findGroup(db, organizationId, id) : undefined;
 }
 
-async function listGroups(db: Queryable, organizationId: string, question: Question, projection: Projection) {
+async function listGroups(db: Queryable, organizationId: string, question: ListQuery, projection: Projection) {
   const groups = await store.listGroups(db, organizationId, question);
-  return tells(projection, 'members') ? onOnePage(db, groups) : groups;
+  return includes(projection, 'members') ? onOnePage(db, groups) : groups;
 }
 
 /** The groups that fit into the member limit of a page; the client requests the others (RFC 7644, section 3.4.2.4). */
@@ -171,9 +171,14 @@ async function onOnePage(db: Queryable, groups: readonly store.StoredGroup[]): P
   return fitting === -1 ? groups : groups.slice(0, fitting);
 }
 
-async function tellGroups(db: Queryable, groups: readonly store.StoredGroup[], projection: Projection, root: string) {
+async function announceGroups(
+  db: Queryable,
+  groups: readonly store.StoredGroup[],
+  projection: Projection,
+  root: string,
+) {
   const ids = groups.map(({ id }) => id);
-  const rows = ids.length > 0 && tells(projection, 'members') ? await store.membersOf(db, ids) : [];
+  const rows = ids.length > 0 && includes(projection, 'members') ? await store.membersOf(db, ids) : [];
   const members = Map.groupBy(rows, ({ groupId }) => groupId);
   return groups.map((group) => project(groupResource(group, members.get(group.id) ?? [], root), projection));
 }

@@ -1,6 +1,6 @@
 /** The SQL of SCIM groups and their members. Writers hold the organization's lock. */
 import type { Queryable } from '../../storage/database.ts';
-import { type Columns, countRows, listRows, type Question, type Table } from '../filter.sql.ts';
+import { type Columns, countRows, type ListQuery, listRows, type Table } from '../filter.sql.ts';
 import type { Condition } from '../protocol/condition.ts';
 import type { Attributes } from '../protocol/resource.ts';
 import type { Source } from '../users/store.ts';
@@ -63,7 +63,7 @@ export async function findGroup(db: Queryable, organizationId: string, id: strin
 }
 
 /** Oldest first unless ordered otherwise. */
-export function listGroups(db: Queryable, organizationId: string, question: Question): Promise<StoredGroup[]> {
+export function listGroups(db: Queryable, organizationId: string, question: ListQuery): Promise<StoredGroup[]> {
   return listRows<StoredGroup>(db, TABLE, organizationId, question);
 }
 

@@ -18,9 +18,9 @@ export async function applyGrants(
   // other.
   const wanted = byPlace(await store.wantedGrants(tx, organizationId, scope));
   const held = byPlace(await store.heldGrants(tx, organizationId, scope));
-  const gone = [...held].flatMap(([place, grant]) => (wanted.has(place) ? [] : [grant]));
-  const changed = [...wanted].flatMap(([place, grant]) => (held.get(place)?.role === grant.role ? [] : [grant]));
-  if (gone.length > 0) await store.takeBack(tx, gone);
+  const removed = [...held].flatMap(([key, grant]) => (wanted.has(key) ? [] : [grant]));
+  const changed = [...wanted].flatMap(([key, grant]) => (held.get(key)?.role === grant.role ? [] : [grant]));
+  if (removed.length > 0) await store.takeBack(tx, removed);
   if (changed.length === 0) return;
   const grants = changed.map((grant) => ({ ...grant, id: uuidv7(nowMs) }));
   await store.putGrants(tx, organizationId, grants, new Date(nowMs));

@@ -127,11 +127,11 @@ export function heldGrants(tx: Queryable, organizationId: string, scope: Scope):
 /** Deletes granted memberships; manual ones lose only the granted role. */
 export async function takeBack(tx: Queryable, grants: readonly Grant[]): Promise<void> {
   const values = [grants.map(({ workspaceId }) => workspaceId), grants.map(({ userId }) => userId)];
-  const gone = `unnest($1::uuid[], $2::text[]) as gone (workspace_id, user_id)
+  const removed = `unnest($1::uuid[], $2::text[]) as gone (workspace_id, user_id)
      where wm.workspace_id = gone.workspace_id and wm.user_id = gone.user_id`;
   // A manual membership added in between stays: the second statement finds it, the first one does not.
-  await tx.query(`delete from workspace_members wm using ${gone} and wm.scim_managed`, values);
-  await tx.query(`update workspace_members wm set scim_role = null from ${gone}`, values);
+  await tx.query(`delete from workspace_members wm using ${removed} and wm.scim_managed`, values);
+  await tx.query(`update workspace_members wm set scim_role = null from ${removed}`, values);
 }
 
 /** Inserts memberships, or updates the granted role of existing ones. */

@@ -199,7 +199,7 @@ export const GROUP: ResourceType = {
 export const SCHEMAS: readonly Schema[] = [USER_SCHEMA, ENTERPRISE_SCHEMA, GROUP_SCHEMA];
 
 /** Path of an attribute. SCIM names are case-insensitive; here they are spelled as in the schemas. */
-export interface Place {
+export interface AttributePath {
   /** Id of the extension that defines it; undefined for core attributes. */
   readonly extension: string | undefined;
   readonly attribute: Attribute;
@@ -227,13 +227,13 @@ export function splitPrefix(path: string): [prefix: string | undefined, rest: st
  * schema id also resolves to an extension's attribute if the core schema has none: Microsoft Entra sends `manager` this
  * way, in patches and in filters.
  */
-export function placeOf(type: ResourceType, path: string): Place | undefined {
-  const place = placeIn(type, path);
-  if (place || splitPrefix(path)[0] !== undefined) return place;
-  return type.extensions.map(({ id }) => placeIn(type, `${id}:${path}`)).find((each) => each !== undefined);
+export function attributePathOf(type: ResourceType, path: string): AttributePath | undefined {
+  const found = corePathOf(type, path);
+  if (found || splitPrefix(path)[0] !== undefined) return found;
+  return type.extensions.map(({ id }) => corePathOf(type, `${id}:${path}`)).find((each) => each !== undefined);
 }
 
-function placeIn(type: ResourceType, path: string): Place | undefined {
+function corePathOf(type: ResourceType, path: string): AttributePath | undefined {
   const [prefix, rest] = splitPrefix(path);
   const [name = '', subName, ...more] = rest.split('.');
   if (more.length > 0) return undefined;

@@ -1,6 +1,6 @@
 /** Filters (RFC 7644, section 3.4.2.2): parsed by `scim2-parse-filter`, then resolved to known attributes. */
 import type { Filter } from 'scim2-parse-filter';
-import { type Attribute, named, type Place, placeOf, type ResourceType } from './attributes.ts';
+import { type Attribute, type AttributePath, attributePathOf, named, type ResourceType } from './attributes.ts';
 import { refusal } from './fault.ts';
 import { libraries } from './libraries.ts';
 
@@ -19,9 +19,9 @@ export type Test = Comparison | { readonly op: 'present' };
 export type Condition =
   | { readonly op: 'and' | 'or'; readonly parts: readonly Condition[] }
   | { readonly op: 'not'; readonly part: Condition }
-  | { readonly op: 'test'; readonly place: Place; readonly test: Test }
+  | { readonly op: 'test'; readonly attributePath: AttributePath; readonly test: Test }
   /** One item of a list satisfies all of it; paths inside refer to attributes of the item. */
-  | { readonly op: 'item'; readonly place: Place; readonly part: Condition };
+  | { readonly op: 'item'; readonly attributePath: AttributePath; readonly part: Condition };
 
 const MAX_LENGTH = 4_096;
 const MAX_TERMS = 100;
@@ -30,27 +30,27 @@ const ORDERED = new Set<Operator>(['gt', 'ge', 'lt', 'le']);
 
 /** Throws 400 invalidFilter, with the problem, for an unsupported filter. */
 export function readFilter(type: ResourceType, text: string): Condition {
-  return new Reader((path) => placeOf(type, path)).read(text);
+  return new Reader((path) => attributePathOf(type, path)).read(text);
 }
 
 /** A filter in brackets; its names refer to attributes of the list's items. */
-export function readItemFilter({ extension, attribute }: Place, text: string): Condition {
-  return new Reader((path) => placeWithin(extension, attribute, path)).read(text);
+export function readItemFilter({ extension, attribute }: AttributePath, text: string): Condition {
+  return new Reader((path) => subPathOf(extension, attribute, path)).read(text);
 }
 
-function placeWithin(extension: string | undefined, attribute: Attribute, path: string): Place | undefined {
+function subPathOf(extension: string | undefined, attribute: Attribute, path: string): AttributePath | undefined {
   const sub = named(attribute.subAttributes ?? [], path);
   return sub && { extension, attribute: sub, sub: undefined };
 }
 
 class Reader {
-  readonly #placeOf: (path: string) => Place | undefined;
+  readonly #pathOf: (path: string) => AttributePath | undefined;
   /** String values of the filter. The parser gets their numbers, because it does not know JSON escapes. */
   #texts: string[] = [];
   #terms = 0;
 
-  constructor(find: (path: string) => Place | undefined) {
-    this.#placeOf = find;
+  constructor(find: (path: string) => AttributePath | undefined) {
+    this.#pathOf = find;
   }
 
   read(text: string): Condition {
@@ -77,46 +77,51 @@ class Reader {
       case 'not':
         return { op: 'not', part: this.#condition(filter.filter, depth + 1) };
       case '[]': {
-        const place = this.#place(filter.attrPath);
-        if (!place.attribute.multiValued || place.sub || !place.attribute.subAttributes) {
+        const attributePath = this.#attributePath(filter.attrPath);
+        if (!attributePath.attribute.multiValued || attributePath.sub || !attributePath.attribute.subAttributes) {
           throw refusal('invalidFilter', `${filter.attrPath} is not a list of objects and cannot have brackets`);
         }
-        const within = new Reader((path) => placeWithin(place.extension, place.attribute, path));
+        const within = new Reader((path) => subPathOf(attributePath.extension, attributePath.attribute, path));
         within.#terms = this.#terms;
         within.#texts = this.#texts;
         const part = within.#condition(filter.valFilter, depth + 1);
         this.#terms = within.#terms;
-        return { op: 'item', place, part };
+        return { op: 'item', attributePath: attributePath, part };
       }
       case 'pr':
-        return { op: 'test', place: this.#place(filter.attrPath), test: { op: 'present' } };
+        return { op: 'test', attributePath: this.#attributePath(filter.attrPath), test: { op: 'present' } };
       default: {
-        const place = this.#comparable(filter.attrPath);
+        const attributePath = this.#comparable(filter.attrPath);
         const given = typeof filter.compValue === 'string' ? this.#texts[Number(filter.compValue)] : filter.compValue;
-        return { op: 'test', place, test: comparison(place, filter.op, given, filter.attrPath) };
+        return {
+          op: 'test',
+          attributePath: attributePath,
+          test: comparison(attributePath, filter.op, given, filter.attrPath),
+        };
       }
     }
   }
 
-  #place(path: string): Place {
-    const place = this.#placeOf(path);
-    if (!place) throw refusal('invalidFilter', `there is no attribute ${path.slice(0, 200)}`);
-    if (place.attribute.returned === 'never') throw refusal('invalidFilter', `${path} cannot be used in a filter`);
-    return place;
+  #attributePath(path: string): AttributePath {
+    const attributePath = this.#pathOf(path);
+    if (!attributePath) throw refusal('invalidFilter', `there is no attribute ${path.slice(0, 200)}`);
+    if (attributePath.attribute.returned === 'never')
+      throw refusal('invalidFilter', `${path} cannot be used in a filter`);
+    return attributePath;
   }
 
   /** A complex attribute is compared by its `value`, as in `members eq "..."`. */
-  #comparable(path: string): Place {
-    const place = this.#place(path);
-    if (place.sub || place.attribute.type !== 'complex') return place;
-    const sub = named(place.attribute.subAttributes ?? [], 'value');
+  #comparable(path: string): AttributePath {
+    const attributePath = this.#attributePath(path);
+    if (attributePath.sub || attributePath.attribute.type !== 'complex') return attributePath;
+    const sub = named(attributePath.attribute.subAttributes ?? [], 'value');
     if (!sub) throw refusal('invalidFilter', `${path} is an object; name one of its attributes`);
-    return { ...place, sub };
+    return { ...attributePath, sub };
   }
 }
 
-function comparison(place: Place, operator: Operator, given: unknown, path: string): Comparison {
-  const { type } = place.sub ?? place.attribute;
+function comparison(attributePath: AttributePath, operator: Operator, given: unknown, path: string): Comparison {
+  const { type } = attributePath.sub ?? attributePath.attribute;
   if (given === null) {
     if (operator !== 'eq' && operator !== 'ne')
       throw refusal('invalidFilter', `${path} can only be compared with null by eq or ne`);
@@ -163,22 +168,22 @@ export function holds(condition: Condition, value: Record<string, unknown>): boo
     case 'not':
       return !holds(condition.part, value);
     case 'item':
-      return valuesAt({ ...condition.place, sub: undefined }, value).some((item) =>
+      return valuesAt({ ...condition.attributePath, sub: undefined }, value).some((item) =>
         holds(condition.part, item as Record<string, unknown>),
       );
     case 'test': {
-      const values = valuesAt(condition.place, value);
-      const { test, place } = condition;
+      const values = valuesAt(condition.attributePath, value);
+      const { test, attributePath } = condition;
       if (test.op === 'present') return values.length > 0;
       if (test.value === null) return (values.length === 0) === (test.operator === 'eq');
       // An attribute without a value satisfies `ne`.
       if (values.length === 0) return test.operator === 'ne';
-      return values.some((each) => compares(place.sub ?? place.attribute, each, test));
+      return values.some((each) => compares(attributePath.sub ?? attributePath.attribute, each, test));
     }
   }
 }
 
-function valuesAt({ extension, attribute, sub }: Place, value: Record<string, unknown>): unknown[] {
+function valuesAt({ extension, attribute, sub }: AttributePath, value: Record<string, unknown>): unknown[] {
   const scope = extension === undefined ? value : (value[extension] as Record<string, unknown> | undefined);
   // Inside brackets the value is the item itself, whatever extension the list is from.
   const found = (scope ?? value)[attribute.name];

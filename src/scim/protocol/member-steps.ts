@@ -13,8 +13,8 @@ export type MemberStep =
 const MAX_MEMBERS = 50_000;
 
 export function memberStep(at: string, verb: Verb, target: Target & { kind: 'attribute' }, value: unknown): MemberStep {
-  const { filter, place } = target;
-  if (place.sub) throw refusal('mutability', `${at}: the attributes of a member cannot be changed`);
+  const { filter, attributePath } = target;
+  if (attributePath.sub) throw refusal('mutability', `${at}: the attributes of a member cannot be changed`);
   if (filter) {
     if (verb === 'remove') return byId(filter) ?? { verb: 'removeWhere', condition: filter };
     throw refusal('invalidPath', `${at}.path must be "members" to ${verb} members`);
@@ -25,7 +25,8 @@ export function memberStep(at: string, verb: Verb, target: Target & { kind: 'att
 
 /** Recognizes `value eq "..."`, the usual way to name one member. */
 function byId(filter: Condition): MemberStep | undefined {
-  if (filter.op !== 'test' || filter.place.attribute.name !== 'value' || filter.test.op !== 'compare') return undefined;
+  if (filter.op !== 'test' || filter.attributePath.attribute.name !== 'value' || filter.test.op !== 'compare')
+    return undefined;
   const { operator, value } = filter.test;
   return operator === 'eq' && typeof value === 'string' ? { verb: 'remove', userIds: [value] } : undefined;
 }

@@ -5,7 +5,7 @@ import { GatewayError } from '../../base/errors.ts';
 import { SCIM } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
-import { type Place, placeOf, type ResourceType } from './attributes.ts';
+import { type AttributePath, attributePathOf, type ResourceType } from './attributes.ts';
 import { type Condition, readFilter } from './condition.ts';
 import { encodeFault, FaultSchema, refusal, SCIM_TYPE } from './fault.ts';
 import { loadLibraries } from './libraries.ts';
@@ -90,7 +90,7 @@ const SearchBody = Type.Object(
 
 export interface ListRequest {
   condition: Condition | undefined;
-  order: { by: Place; descending: boolean } | undefined;
+  order: { by: AttributePath; descending: boolean } | undefined;
   /** 1-based. */
   startIndex: number;
   count: number;
@@ -102,7 +102,7 @@ function readListQuery(type: ResourceType, query: unknown): ListRequest {
   const { filter, sortBy, sortOrder, startIndex = 1, count = USUAL_PAGE } = query as Static<typeof ListQuery>;
   return {
     condition: filter === undefined ? undefined : readFilter(type, filter),
-    order: sortBy ? { by: orderPlace(type, sortBy), descending: isDescending(sortOrder) } : undefined,
+    order: sortBy ? { by: orderPathOf(type, sortBy), descending: isDescending(sortOrder) } : undefined,
     startIndex: Math.min(Number.MAX_SAFE_INTEGER, Math.max(1, startIndex)),
     count: Math.min(MAX_PAGE, Math.max(0, count)),
     projection: projectionOf(type, query),
@@ -119,17 +119,17 @@ function readSearch(type: ResourceType, body: unknown): ListRequest {
   });
 }
 
-function orderPlace(type: ResourceType, name: string): Place {
-  const place = placeOf(type, name);
-  if (!place || place.attribute.returned === 'never') {
+function orderPathOf(type: ResourceType, name: string): AttributePath {
+  const attributePath = attributePathOf(type, name);
+  if (!attributePath || attributePath.attribute.returned === 'never') {
     throw refusal('invalidValue', `sortBy is not a known attribute: ${name.slice(0, 200)}`);
   }
-  const { attribute, sub } = place;
-  if (sub || !attribute.subAttributes) return place;
+  const { attribute, sub } = attributePath;
+  if (sub || !attribute.subAttributes) return attributePath;
   // Complex attributes are sorted by their value.
   const value = attribute.subAttributes.find((each) => each.name === 'value');
   if (!value) throw refusal('invalidValue', `${name} is an object; name one of its attributes`);
-  return { ...place, sub: value };
+  return { ...attributePath, sub: value };
 }
 
 function isDescending(order: string | undefined): boolean {

@@ -1,10 +1,10 @@
 /** Patch paths (RFC 7644, section 3.5.2): an attribute, filtered items of a list, or a sub-attribute of either. */
 import {
+  type AttributePath,
+  attributePathOf,
   isExtensionId,
   knownExtension,
   named,
-  type Place,
-  placeOf,
   type ResourceType,
   splitPrefix,
 } from './attributes.ts';
@@ -12,8 +12,8 @@ import { type Condition, readItemFilter } from './condition.ts';
 import { refusal } from './fault.ts';
 
 export type Target =
-  /** An attribute; for a list, all items or those that satisfy `filter`. `place.sub` is a sub-attribute of each. */
-  | { readonly kind: 'attribute'; readonly place: Place; readonly filter: Condition | undefined }
+  /** An attribute; for a list, all items or those that satisfy `filter`. `attributePath.sub` is a sub-attribute of each. */
+  | { readonly kind: 'attribute'; readonly attributePath: AttributePath; readonly filter: Condition | undefined }
   /** All attributes of an extension. */
   | { readonly kind: 'extension'; readonly id: string }
   /** An attribute of an unknown extension. */
@@ -30,15 +30,22 @@ export function readPath(type: ResourceType, path: string): Target | undefined {
   if (extension) return { kind: 'extension', id: extension.id };
   const [, prefix = '', name = '', filter, sub] = PATH.exec(path) ?? [];
   if (name === '') throw refusal('invalidPath', `the path cannot be parsed: ${path.slice(0, 200)}`);
-  const place = placeOf(type, `${prefix}${name}${filter === undefined && sub !== undefined ? `.${sub}` : ''}`);
-  if (!place) return opaqueTarget(type, path);
-  if (filter === undefined) return { kind: 'attribute', place, filter: undefined };
-  if (!place.attribute.multiValued || !place.attribute.subAttributes) {
+  const attributePath = attributePathOf(
+    type,
+    `${prefix}${name}${filter === undefined && sub !== undefined ? `.${sub}` : ''}`,
+  );
+  if (!attributePath) return opaqueTarget(type, path);
+  if (filter === undefined) return { kind: 'attribute', attributePath: attributePath, filter: undefined };
+  if (!attributePath.attribute.multiValued || !attributePath.attribute.subAttributes) {
     throw refusal('invalidPath', `${name} is not a list of objects and cannot have brackets`);
   }
-  const subAttribute = sub === undefined ? undefined : named(place.attribute.subAttributes, sub);
+  const subAttribute = sub === undefined ? undefined : named(attributePath.attribute.subAttributes, sub);
   if (sub !== undefined && !subAttribute) return undefined;
-  return { kind: 'attribute', place: { ...place, sub: subAttribute }, filter: readItemFilter(place, filter) };
+  return {
+    kind: 'attribute',
+    attributePath: { ...attributePath, sub: subAttribute },
+    filter: readItemFilter(attributePath, filter),
+  };
 }
 
 function opaqueTarget(type: ResourceType, path: string): Target | undefined {
@@ -57,5 +64,5 @@ export function plainItem(filter: Condition): Record<string, unknown> | undefine
   }
   if (filter.op !== 'test' || filter.test.op !== 'compare') return undefined;
   const { operator, value } = filter.test;
-  return operator === 'eq' && value !== null ? { [filter.place.attribute.name]: value } : undefined;
+  return operator === 'eq' && value !== null ? { [filter.attributePath.attribute.name]: value } : undefined;
 }

@@ -178,7 +178,7 @@ class Patch {
   }
 
   #applyAttribute(at: string, verb: Verb, path: string, target: Target & { kind: 'attribute' }, value: unknown): void {
-    const { attribute } = target.place;
+    const { attribute } = target.attributePath;
     if (attribute.name === 'members') {
       this.members.push(memberStep(at, verb, target, value));
     } else if (attribute.name === 'id' && value === this.#id && verb !== 'remove') {
@@ -186,8 +186,9 @@ class Patch {
     } else if (attribute.mutability === 'readOnly' || attribute.name === 'schemas') {
       throw refusal('mutability', `${at}: ${path} cannot be changed`);
     } else if (attribute.mutability === 'readWrite') {
-      const scope = this.#scope(target.place.extension);
-      if (attribute.multiValued && (target.filter || target.place.sub)) patchItems(scope, at, verb, target, value);
+      const scope = this.#scope(target.attributePath.extension);
+      if (attribute.multiValued && (target.filter || target.attributePath.sub))
+        patchItems(scope, at, verb, target, value);
       else patchWhole(scope, at, verb, target, value);
     }
   }
@@ -202,8 +203,14 @@ class Patch {
 type AttributeTarget = Target & { kind: 'attribute' };
 
 /** A single attribute, a sub-attribute of a complex one, or a complete list. */
-function patchWhole(scope: Attributes, at: string, verb: Verb, { place }: AttributeTarget, given: unknown): void {
-  const { attribute, sub } = place;
+function patchWhole(
+  scope: Attributes,
+  at: string,
+  verb: Verb,
+  { attributePath }: AttributeTarget,
+  given: unknown,
+): void {
+  const { attribute, sub } = attributePath;
   const path = sub ? `${attribute.name}.${sub.name}` : attribute.name;
   if (verb === 'remove') {
     if (attribute.multiValued && given !== undefined && given !== null) removeListed(scope, at, attribute, given);
@@ -225,10 +232,10 @@ function patchItems(
   scope: Attributes,
   at: string,
   verb: Verb,
-  { place, filter }: AttributeTarget,
+  { attributePath, filter }: AttributeTarget,
   given: unknown,
 ): void {
-  const { attribute, sub } = place;
+  const { attribute, sub } = attributePath;
   const items = (scope[attribute.name] ?? []) as Item[];
   const touched = filter ? items.filter((item) => holds(filter, item)) : [...items];
   const value =

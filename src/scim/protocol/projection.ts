@@ -1,5 +1,5 @@
 /** `attributes` and `excludedAttributes` (RFC 7644, section 3.9): which members of a resource are returned. */
-import { COMMON, isExtensionId, named, placeOf, type ResourceType } from './attributes.ts';
+import { attributePathOf, COMMON, isExtensionId, named, type ResourceType } from './attributes.ts';
 import type { Attributes } from './resource.ts';
 
 /** `name` or `name.sub`, possibly of an extension, spelled as in the schemas. */
@@ -25,14 +25,15 @@ export function readProjection(type: ResourceType, attributes?: string, excluded
 function names(type: ResourceType, list = ''): Named[] {
   const given = list.split(',', 200).map((name) => name.trim());
   return given.flatMap((name): Named[] => {
-    const place = placeOf(type, name);
-    if (place) return [{ extension: place.extension, name: place.attribute.name, sub: place.sub?.name }];
+    const attributePath = attributePathOf(type, name);
+    if (attributePath)
+      return [{ extension: attributePath.extension, name: attributePath.attribute.name, sub: attributePath.sub?.name }];
     return isExtensionId(name) ? [{ extension: name, name: undefined, sub: undefined }] : [];
   });
 }
 
 /** True if the attribute is returned; if not, it need not be read. */
-export function tells(projection: Projection, name: string): boolean {
+export function includes(projection: Projection, name: string): boolean {
   const { only, without } = projection;
   if (without.some((each) => each.extension === undefined && each.name === name && each.sub === undefined))
     return false;
@@ -45,38 +46,44 @@ export function project(resource: Attributes, { only, without }: Projection): At
   const always = (key: string) => named(COMMON, key)?.returned === 'always';
   const kept = Object.entries(resource).flatMap(([key, value]): [string, unknown][] => {
     if (always(key)) return [[key, value]];
-    const told = isExtensionId(key)
-      ? extensionTold(key, value, only, without)
-      : attributeTold(undefined, key, value, only, without);
-    return told === undefined ? [] : [[key, told]];
+    const projected = isExtensionId(key)
+      ? projectedExtension(key, value, only, without)
+      : projectedAttribute(undefined, key, value, only, without);
+    return projected === undefined ? [] : [[key, projected]];
   });
   return Object.fromEntries(kept);
 }
 
-function extensionTold(id: string, value: unknown, only: Projection['only'], without: Projection['without']): unknown {
-  const mine = (list: readonly Named[]) =>
+function projectedExtension(
+  id: string,
+  value: unknown,
+  only: Projection['only'],
+  without: Projection['without'],
+): unknown {
+  const ofExtension = (list: readonly Named[]) =>
     list.filter(({ extension }) => extension?.toLowerCase() === id.toLowerCase());
-  const whole = (list: readonly Named[]) => mine(list).some(({ name }) => name === undefined);
+  const whole = (list: readonly Named[]) => ofExtension(list).some(({ name }) => name === undefined);
   if (whole(without)) return undefined;
   const kept = Object.entries(value as Attributes).flatMap(([key, member]): [string, unknown][] => {
-    const wanted = only === undefined || whole(only) ? undefined : mine(only);
-    const told = attributeTold(id, key, member, wanted, mine(without));
-    return told === undefined ? [] : [[key, told]];
+    const wanted = only === undefined || whole(only) ? undefined : ofExtension(only);
+    const projected = projectedAttribute(id, key, member, wanted, ofExtension(without));
+    return projected === undefined ? [] : [[key, projected]];
   });
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
-function attributeTold(
+function projectedAttribute(
   extension: string | undefined,
   key: string,
   value: unknown,
   only: Projection['only'],
   without: Projection['without'],
 ): unknown {
-  const mine = (list: readonly Named[]) => list.filter((each) => each.extension === extension && each.name === key);
-  const excluded = mine(without);
+  const ofExtension = (list: readonly Named[]) =>
+    list.filter((each) => each.extension === extension && each.name === key);
+  const excluded = ofExtension(without);
   if (excluded.some(({ sub }) => sub === undefined)) return undefined;
-  const wanted = only && mine(only);
+  const wanted = only && ofExtension(only);
   if (wanted?.length === 0) return undefined;
   const subs = wanted?.some(({ sub }) => sub === undefined) ? undefined : wanted?.map(({ sub }) => sub);
   if (subs === undefined && excluded.length === 0) return value;

@@ -46,21 +46,21 @@ export async function recompute(parts: ApplyParts): Promise<Counts> {
  * removed.
  */
 export async function takeDirectory(parts: ApplyParts, { users, groups }: RemoteDirectory): Promise<Counts> {
-  if (users.length === 0) await checkNobodyLeft(parts);
+  if (users.length === 0) await checkNotEmpty(parts);
   const userIds = new Map<string, string>();
-  for (const some of chunks(users, USERS_AT_ONCE)) {
+  for (const chunk of chunks(users, USERS_AT_ONCE)) {
     await inTurn(parts, async (provisioning) => {
-      for (const remote of some) {
-        userIds.set(remote.id, await told('user', remote, () => takeUser(provisioning, remote)));
+      for (const remote of chunk) {
+        userIds.set(remote.id, await withResource('user', remote, () => takeUser(provisioning, remote)));
       }
     });
   }
   await endUsers(parts, new Set(userIds.values()));
   const groupIds = new Set<string>();
-  for (const some of chunks(groups, GROUPS_AT_ONCE)) {
+  for (const chunk of chunks(groups, GROUPS_AT_ONCE)) {
     await inTurn(parts, async (provisioning) => {
-      for (const remote of some) {
-        groupIds.add(await told('group', remote, () => takeGroup(provisioning, remote, userIds)));
+      for (const remote of chunk) {
+        groupIds.add(await withResource('group', remote, () => takeGroup(provisioning, remote, userIds)));
       }
     });
   }
@@ -70,14 +70,14 @@ export async function takeDirectory(parts: ApplyParts, { users, groups }: Remote
 }
 
 /** An empty user list is more often a fault of the provider than real, and would remove all members. */
-async function checkNobodyLeft({ database, organizationId }: ApplyParts): Promise<void> {
+async function checkNotEmpty({ database, organizationId }: ApplyParts): Promise<void> {
   const pulled = await userStore.pulledUsers(database, organizationId);
   if (!pulled.some(({ active }) => active)) return;
   throw new SourceError('the identity provider returned no users at all, so nothing was changed');
 }
 
 /** Adds the resource to the error message. */
-async function told(kind: string, { id }: RemoteResource, take: () => Promise<string>): Promise<string> {
+async function withResource(kind: string, { id }: RemoteResource, take: () => Promise<string>): Promise<string> {
   try {
     return await take();
   } catch (error) {
@@ -131,10 +131,10 @@ async function takeGroup(
 /** Removes pulled users that are missing from the directory. */
 async function endUsers(parts: ApplyParts, known: ReadonlySet<string>): Promise<void> {
   const pulled = await userStore.pulledUsers(parts.database, parts.organizationId);
-  const gone = pulled.filter(({ userId, active }) => active && !known.has(userId));
-  for (const some of chunks(gone, USERS_AT_ONCE)) {
+  const missing = pulled.filter(({ userId, active }) => active && !known.has(userId));
+  for (const chunk of chunks(missing, USERS_AT_ONCE)) {
     await inTurn(parts, async (provisioning) => {
-      for (const user of some) {
+      for (const user of chunk) {
         await changeUser(provisioning, user, userFacts({ ...user.attributes, active: false }, false));
       }
     });
@@ -143,13 +143,13 @@ async function endUsers(parts: ApplyParts, known: ReadonlySet<string>): Promise<
 
 async function endGroups(parts: ApplyParts, known: ReadonlySet<string>): Promise<number> {
   const pulled = await groupStore.pulledGroups(parts.database, parts.organizationId);
-  const gone = pulled.filter(({ id }) => !known.has(id));
-  for (const some of chunks(gone, GROUPS_AT_ONCE)) {
+  const missing = pulled.filter(({ id }) => !known.has(id));
+  for (const chunk of chunks(missing, GROUPS_AT_ONCE)) {
     await inTurn(parts, async (provisioning) => {
-      for (const group of some) await removeGroup(provisioning, group);
+      for (const group of chunk) await removeGroup(provisioning, group);
     });
   }
-  return gone.length;
+  return missing.length;
 }
 
 function inTurn<T>(parts: ApplyParts, work: (provisioning: Provisioning) => Promise<T>): Promise<T> {

@@ -17,7 +17,7 @@ export interface RemoteDirectory {
 /** The provider's response is unusable; the message may be shown to clients. */
 export class SourceError extends Error {}
 
-export interface Asking {
+export interface DirectorySource {
   egress: Egress;
   source: ScimSource;
   signal: AbortSignal;
@@ -32,26 +32,26 @@ const MAX_BYTES = 32 * 1024 * 1024;
 const TIMEOUT_MS = 60_000;
 
 /** Reads everything or throws: resources missing from a partial directory would be removed. */
-export async function readDirectory(asking: Asking): Promise<RemoteDirectory> {
-  const users = await readAll(asking, 'Users');
-  const listed = await readAll(asking, 'Groups');
+export async function readDirectory(directory: DirectorySource): Promise<RemoteDirectory> {
+  const users = await readAll(directory, 'Users');
+  const listed = await readAll(directory, 'Groups');
   const groups: RemoteResource[] = [];
   for (const group of listed) {
     // Some providers omit members from lists, which looks the same as a group without members.
     const whole =
       memberOf(group.body, 'members') === undefined
-        ? await read(asking, `Groups/${encodeURIComponent(group.id)}`)
+        ? await read(directory, `Groups/${encodeURIComponent(group.id)}`)
         : group.body;
     groups.push({ id: group.id, body: whole });
   }
   return { users, groups };
 }
 
-async function readAll(asking: Asking, type: 'Users' | 'Groups'): Promise<RemoteResource[]> {
+async function readAll(directory: DirectorySource, type: 'Users' | 'Groups'): Promise<RemoteResource[]> {
   const found = new Map<string, RemoteResource>();
   let startIndex = 1;
   for (let page = 0; page < MAX_PAGES; page++) {
-    const list = await read(asking, `${type}?startIndex=${startIndex}&count=${PAGE}`);
+    const list = await read(directory, `${type}?startIndex=${startIndex}&count=${PAGE}`);
     const total = memberOf(list, 'totalresults');
     const resources = memberOf(list, 'resources') ?? [];
     if (typeof total !== 'number' || !Array.isArray(resources))
@@ -69,7 +69,10 @@ async function readAll(asking: Asking, type: 'Users' | 'Groups'): Promise<Remote
   throw new SourceError(`/${type} has more than ${MAX_PAGES} pages`);
 }
 
-async function read({ egress, source, signal, proceed }: Asking, path: string): Promise<Record<string, unknown>> {
+async function read(
+  { egress, source, signal, proceed }: DirectorySource,
+  path: string,
+): Promise<Record<string, unknown>> {
   await proceed();
   const shown = `GET /${path.split('?')[0]}`;
   try {

@@ -8,7 +8,7 @@ import { USER } from '../protocol/attributes.ts';
 import { refusal } from '../protocol/fault.ts';
 import * as protocol from '../protocol/operation.ts';
 import { applyPatch } from '../protocol/patch.ts';
-import { type Projection, project, tells } from '../protocol/projection.ts';
+import { includes, type Projection, project } from '../protocol/projection.ts';
 import { readResource } from '../protocol/resource.ts';
 import type { ProvisioningParts } from '../provisioning.ts';
 import { changeUser, createUser, removeUser } from './provision.ts';
@@ -26,7 +26,7 @@ export function userOperations(parts: ProvisioningParts): Operation<Caller>[] {
     find: findUser,
     count: store.countUsers,
     list: store.listUsers,
-    tell: tellUsers,
+    announce: announceUsers,
   });
   return [
     ...users.listOperations({ plural: 'Users', ids: { list: 'listScimUsers', search: 'searchScimUsers' } }),
@@ -133,9 +133,9 @@ async function findUser(db: Queryable, organizationId: string, id: string): Prom
   return id.includes('\0') ? undefined : store.findUser(db, organizationId, id);
 }
 
-async function tellUsers(db: Queryable, users: readonly store.StoredUser[], projection: Projection, root: string) {
+async function announceUsers(db: Queryable, users: readonly store.StoredUser[], projection: Projection, root: string) {
   const ids = users.map(({ userId }) => userId);
-  const rows = ids.length > 0 && tells(projection, 'groups') ? await store.groupsOfUsers(db, ids) : [];
+  const rows = ids.length > 0 && includes(projection, 'groups') ? await store.groupsOfUsers(db, ids) : [];
   const groups = Map.groupBy(rows, ({ userId }) => userId);
   return users.map((user) => project(userResource(user, groups.get(user.userId) ?? [], root), projection));
 }

@@ -65,7 +65,7 @@ export async function removeUser(
 ): Promise<void> {
   await store.deleteUser(tx, userId, new Date(nowMs));
   await recordChange(tx, author, { action: 'scim_user.deleted', ...userResource(userId), before: attributes });
-  if (await store.leaveOrganization(tx, organizationId, userId)) moved.add(userId);
+  if (await store.removeFromOrganization(tx, organizationId, userId)) moved.add(userId);
 }
 
 /** Makes the membership match `active`, even if the user itself has not changed, because the member may have. */
@@ -76,7 +76,7 @@ export async function enforceActive(
 ): Promise<void> {
   const changed = active
     ? await store.joinOrganization(tx, organizationId, userId, new Date(nowMs))
-    : await store.leaveOrganization(tx, organizationId, userId);
+    : await store.removeFromOrganization(tx, organizationId, userId);
   if (!changed) return;
   moved.add(userId);
   await recordChange(tx, author, {

@@ -1,6 +1,6 @@
 /** The SQL of SCIM users and their memberships. Writers hold the organization's lock. */
 import type { Queryable } from '../../storage/database.ts';
-import { type Columns, countRows, listRows, type Question, type Table } from '../filter.sql.ts';
+import { type Columns, countRows, type ListQuery, listRows, type Table } from '../filter.sql.ts';
 import type { Condition } from '../protocol/condition.ts';
 import type { Attributes } from '../protocol/resource.ts';
 
@@ -67,7 +67,7 @@ export async function findUser(db: Queryable, organizationId: string, userId: st
 }
 
 /** Oldest first unless ordered otherwise. */
-export function listUsers(db: Queryable, organizationId: string, question: Question): Promise<StoredUser[]> {
+export function listUsers(db: Queryable, organizationId: string, question: ListQuery): Promise<StoredUser[]> {
   return listRows<StoredUser>(db, TABLE, organizationId, question);
 }
 
@@ -188,7 +188,7 @@ export async function joinOrganization(tx: Queryable, organizationId: string, us
 }
 
 /** Returns true if the user was a member. Deletes all workspace memberships too. */
-export async function leaveOrganization(tx: Queryable, organizationId: string, userId: string): Promise<boolean> {
+export async function removeFromOrganization(tx: Queryable, organizationId: string, userId: string): Promise<boolean> {
   const sql = 'delete from members where organization_id = $1 and user_id = $2 returning user_id';
   return (await tx.query(sql, [organizationId, userId])).length > 0;
 }

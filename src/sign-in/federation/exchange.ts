@@ -5,9 +5,9 @@ import type { FederationPolicy } from '../../base/config.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type IssuedToken, type OwnAccessTokens, SCOPE } from './access-tokens.ts';
+import { BurstLimit, clientOf } from './burst-limit.ts';
 import type { Issuers } from './issuers.ts';
 import { refusal, tooMany } from './oauth-error.ts';
-import { clientOf, Pace } from './pace.ts';
 import { ACCESS_TOKEN_TYPE, GRANT_TYPE, JWT_TYPE } from './schema.ts';
 import { verifySubject } from './subject.ts';
 
@@ -29,8 +29,8 @@ const SHOWN_HASH = 12;
 
 export class Exchanges {
   readonly #parts: ExchangeParts;
-  readonly #clients = new Pace(PER_CLIENT);
-  readonly #policies = new Pace(PER_POLICY);
+  readonly #clients = new BurstLimit(PER_CLIENT);
+  readonly #policies = new BurstLimit(PER_POLICY);
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;

@@ -72,11 +72,11 @@ class FetchedKeys {
   readonly #issuer: string;
   readonly #address: string | null;
   readonly #parts: IssuerParts;
-  #held: { select: Select; fetchedAt: number } | undefined;
-  #askedAt = Number.NEGATIVE_INFINITY;
+  #cached: { select: Select; fetchedAt: number } | undefined;
+  #requestedAt = Number.NEGATIVE_INFINITY;
   /** Error of the last request. */
   #failure: unknown;
-  #asking: Promise<void> | undefined;
+  #fetching: Promise<void> | undefined;
 
   constructor(issuer: string, address: string | null, parts: IssuerParts) {
     this.#issuer = issuer;
@@ -86,46 +86,46 @@ class FetchedKeys {
 
   async keyFor(header: JWTHeaderParameters): Promise<CryptoKey> {
     if (this.#ageMs >= FRESH_MS) {
-      const asking = this.#ask();
+      const fetching = this.#request();
       // Do not wait for an issuer that failed last time while its cached keys are valid.
-      if (this.#failure === undefined || this.#ageMs >= STALE_MS) await asking;
+      if (this.#failure === undefined || this.#ageMs >= STALE_MS) await fetching;
     }
-    if (this.#held === undefined || this.#ageMs >= STALE_MS) throw this.#cannotTell();
-    const key = await selected(this.#held.select, header);
+    if (this.#cached === undefined || this.#ageMs >= STALE_MS) throw this.#unavailable();
+    const key = await selected(this.#cached.select, header);
     if (key !== undefined) return key;
-    await this.#ask();
-    const second = await selected(this.#held.select, header);
+    await this.#request();
+    const second = await selected(this.#cached.select, header);
     if (second !== undefined) return second;
     // The issuer's current keys are unknown.
-    if (this.#failure !== undefined) throw this.#cannotTell();
+    if (this.#failure !== undefined) throw this.#unavailable();
     return unknownKey();
   }
 
   get #ageMs(): number {
-    return this.#parts.clock.monotonic() - (this.#held?.fetchedAt ?? Number.NEGATIVE_INFINITY);
+    return this.#parts.clock.monotonic() - (this.#cached?.fetchedAt ?? Number.NEGATIVE_INFINITY);
   }
 
-  #cannotTell() {
+  #unavailable() {
     return notNow('The keys of the issuer cannot be fetched at the moment. Retry later.', this.#failure);
   }
 
   /** Resolves when the request has finished or failed; at once if the last one was a moment ago. */
-  #ask(): Promise<void> {
+  #request(): Promise<void> {
     const pauseMs = this.#failure === undefined ? AGAIN_MS : RETRY_MS;
-    if (this.#asking === undefined && this.#parts.clock.monotonic() - this.#askedAt >= pauseMs) {
-      this.#askedAt = this.#parts.clock.monotonic();
-      this.#asking = this.#refresh().finally(() => {
-        this.#asking = undefined;
+    if (this.#fetching === undefined && this.#parts.clock.monotonic() - this.#requestedAt >= pauseMs) {
+      this.#requestedAt = this.#parts.clock.monotonic();
+      this.#fetching = this.#refresh().finally(() => {
+        this.#fetching = undefined;
       });
     }
-    return this.#asking ?? Promise.resolve();
+    return this.#fetching ?? Promise.resolve();
   }
 
   async #refresh(): Promise<void> {
     const fetchedAt = this.#parts.clock.monotonic();
     try {
       const address = this.#address ?? (await this.#addressOfKeys());
-      this.#held = { select: await selectFrom(usableKeys(await this.#document(address))), fetchedAt };
+      this.#cached = { select: await selectFrom(usableKeys(await this.#document(address))), fetchedAt };
       this.#failure = undefined;
     } catch (error) {
       this.#failure = error;

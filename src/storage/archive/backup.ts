@@ -32,7 +32,7 @@ export async function backup({ target, file, version, now }: BackupOptions): Pro
     await pipeline(lines, createGzip(), createWriteStream(unfinished, { mode: 0o600, flags: 'w', flush: true }));
   };
   try {
-    await withClient(target, write, { patient: true });
+    await withClient(target, write, { unlimited: true });
     renameSync(unfinished, file);
   } catch (error) {
     rmSync(unfinished, { force: true });

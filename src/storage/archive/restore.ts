@@ -39,7 +39,7 @@ export async function restore({ target, file, migrations, log }: RestoreOptions)
     await withClient(target, refuseUsed);
     const had = new Set(head.migrations);
     await migrate({ target, migrations: migrations.filter(({ name }) => had.has(name)), log });
-    const rows = await withClient(target, (client) => load(client, lines), { patient: true });
+    const rows = await withClient(target, (client) => load(client, lines), { unlimited: true });
     await migrate({ target, migrations, log });
     return rows;
   } finally {
@@ -95,9 +95,9 @@ async function loadTables(
       return count.rows;
     }
     const table = known.get(entry.table);
-    const strange = entry.columns.find((column) => !table?.columns.includes(column));
-    if (table === undefined || strange !== undefined) {
-      throw new Error(`the backup names ${strange ?? 'the table'} of ${entry.table}, which its schema does not have`);
+    const unknown = entry.columns.find((column) => !table?.columns.includes(column));
+    if (table === undefined || unknown !== undefined) {
+      throw new Error(`the backup names ${unknown ?? 'the table'} of ${entry.table}, which its schema does not have`);
     }
     for (const { name, bounds } of entry.partitions ?? []) {
       if (!BOUNDS.test(bounds)) throw new Error(`the backup has a partition ${name} with strange bounds`);

@@ -109,7 +109,7 @@ function copied(found: Package, account: Account | undefined, privateFolder: str
   for (const place of places) {
     try {
       mkdirSync(place, { recursive: true, mode: account ? 0o755 : 0o700 });
-      const problem = unfit(place, account);
+      const problem = unusable(place, account);
       if (problem) problems.push(problem);
       else return copyInto(place, name, found.native);
     } catch (error) {
@@ -120,7 +120,7 @@ function copied(found: Package, account: Account | undefined, privateFolder: str
 }
 
 /** What is run must not be something that another user has put there. */
-function unfit(place: string, account: Account | undefined): string | undefined {
+function unusable(place: string, account: Account | undefined): string | undefined {
   const status = lstatSync(place);
   if (!status.isDirectory()) return `${place} is not a folder`;
   if (status.uid !== process.geteuid?.()) return `${place} belongs to another user`;

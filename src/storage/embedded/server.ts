@@ -46,7 +46,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /** Each way of ending the server is given this long before the next: shutdown with a checkpoint, at once, by force. */
-const STOP_PATIENCE_S = 10;
+const STOP_TIMEOUT_S = 10;
 
 /**
  * The guard: waits on the pipe from us (descriptor 3). A line means that the server has ended; the end of the pipe means
@@ -58,7 +58,7 @@ read -r _ <&3 && exit
 for signal in INT QUIT KILL; do
   waited=0
   kill -$signal "$1" || exit
-  while [ $waited -lt ${STOP_PATIENCE_S} ]; do
+  while [ $waited -lt ${STOP_TIMEOUT_S} ]; do
     sleep 1
     kill -0 "$1" || exit
     waited=$((waited + 1))
@@ -118,7 +118,7 @@ export function launch(
       for (const name of [...(clean ? (['SIGINT'] as const) : []), 'SIGQUIT', 'SIGKILL'] as const) {
         if (!running()) return;
         child.kill(name);
-        await waitAtMost(clock, STOP_PATIENCE_S * 1000, ended);
+        await waitAtMost(clock, STOP_TIMEOUT_S * 1000, ended);
       }
     },
   };

@@ -33,7 +33,13 @@ export class RateProcess {
         return database.transaction(work);
       },
     };
-    this.limiter = new Limiter({ database: counted, changes, clock: power.clock, log: silentLog, patienceMs: 100 });
+    this.limiter = new Limiter({
+      database: counted,
+      changes,
+      clock: power.clock,
+      log: silentLog,
+      recallTimeoutMs: 100,
+    });
   }
 
   static async start({ database, target, now }: RateWorld): Promise<RateProcess> {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clientOf, Pace } from './pace.ts';
+import { BurstLimit, clientOf } from './burst-limit.ts';
 
 test('a burst, then the sustained rate, separately for each name', () => {
-  const pace = new Pace({ perSecond: 2, atOnce: 3 });
+  const pace = new BurstLimit({ perSecond: 2, atOnce: 3 });
   assert.deepEqual(
     [0, 0, 0, 0].map((now) => pace.take('a', now)),
     [0, 0, 0, 500],
@@ -19,7 +19,7 @@ test('a burst, then the sustained rate, separately for each name', () => {
 });
 
 test('beyond the maximum only the least recently seen name is dropped', () => {
-  const pace = new Pace({ perSecond: 1, atOnce: 1 });
+  const pace = new BurstLimit({ perSecond: 1, atOnce: 1 });
   assert.equal(pace.take('first', 0), 0);
   assert.equal(pace.take('second', 0), 0);
   for (let count = 0; count < 9_999; count++) pace.take(`name-${count}`, 0);

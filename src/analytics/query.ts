@@ -11,7 +11,7 @@ import {
   OPERATORS,
   type OperatorName,
 } from './names.ts';
-import type { FilterBody, QuestionBody } from './schema.ts';
+import type { FilterBody, QueryBody } from './schema.ts';
 
 export type FilterValue = string | number | boolean;
 
@@ -25,7 +25,7 @@ export interface Filter {
 
 export type OrderField = DimensionName | MetricName | 'date';
 
-export interface Question {
+export interface AnalyticsQuery {
   /** Wall times; `until` is exclusive. */
   from: Date;
   until: Date;
@@ -44,7 +44,7 @@ const DEFAULT_LIMIT = 1_000;
 const MAX_LIMIT = 10_000;
 
 /** Throws GatewayError 400 that names the field, and lists the accepted names if one is unknown. */
-export function readQuestion(body: QuestionBody, nowMs: number): Question {
+export function readQuery(body: QueryBody, nowMs: number): AnalyticsQuery {
   for (const name of ['classifier_dimensions', 'classifier_filters'] as const) {
     if (body[name] !== undefined) throw invalidField(name, 'is not supported: Gatehouse has no classifiers');
   }
@@ -66,7 +66,7 @@ export function readQuestion(body: QuestionBody, nowMs: number): Question {
   };
 }
 
-function readRange({ time_range: range }: QuestionBody, nowMs: number): { from: Date; until: Date } {
+function readRange({ time_range: range }: QueryBody, nowMs: number): { from: Date; until: Date } {
   if (range === undefined) return { from: new Date(nowMs - DEFAULT_DAYS * DAY_MS), until: new Date(nowMs) };
   const from = readTimestamp('time_range.start', range.start);
   const until = readTimestamp('time_range.end', range.end);
@@ -75,11 +75,11 @@ function readRange({ time_range: range }: QuestionBody, nowMs: number): { from: 
 }
 
 function readOrder(
-  { order_by: order }: QuestionBody,
+  { order_by: order }: QueryBody,
   metrics: readonly MetricName[],
   dimensions: readonly DimensionName[],
   granularity: GranularityName | undefined,
-): Question['orderBy'] {
+): AnalyticsQuery['orderBy'] {
   if (order === undefined) {
     return granularity === undefined ? { field: metrics[0]!, descending: true } : { field: 'date', descending: false };
   }

@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js';
 const MOST_NAMES = 10_000;
 const NETWORK_BYTES = 8;
 
-export class Pace {
+export class BurstLimit {
   readonly #everyMs: number;
   readonly #burstMs: number;
   /** Monotonic time at which everything taken so far is used up at the sustained rate. */

@@ -9,7 +9,7 @@ import { bytesOf, clear } from './units.ts';
 /** All finders treat digits with at most this many other characters between them as one number. */
 const WIDEST_GAP = 3;
 
-export interface Places {
+export interface Offsets {
   /** Where a service's token may begin, by its prefix. */
   readonly tokens: readonly number[];
   /** Where a word such as `password` may begin, to which a secret is assigned. */
@@ -128,19 +128,19 @@ function makeSieve(): Sieve {
   return new Sieve(windows());
 }
 
-export function placesOf(text: string): Places {
+export function offsetsOf(text: string): Offsets {
   sieve ??= makeSieve();
   const bytes = bytesOf(text);
-  const places = new Noted(bytes);
-  sieve.walk(bytes, text.length, places);
+  const offsets = new NotedOffsets(bytes);
+  sieve.walk(bytes, text.length, offsets);
   clear(bytes, text.length);
-  return places;
+  return offsets;
 }
 
 /** Shared empty list, because most texts have no places. */
 const NOWHERE: readonly number[] = [];
 
-class Noted implements Places, SieveVisitor {
+class NotedOffsets implements Offsets, SieveVisitor {
   tokens = NOWHERE;
   assigned = NOWHERE;
   injections = NOWHERE;
@@ -160,20 +160,20 @@ class Noted implements Places, SieveVisitor {
       this.digits = Math.max(this.digits, this.#together);
       this.#lastDigit = at;
     }
-    if ((buckets & MARK) !== 0) this.injections = withPlace(this.injections, at);
+    if ((buckets & MARK) !== 0) this.injections = withOffset(this.injections, at);
     if ((buckets & ~(DIGIT | MARK)) === 0) return false;
     const begins = beginningsAt(this.#bytes, at);
-    if ((begins & TOKEN_BITS) !== 0) this.tokens = withPlace(this.tokens, at);
-    if ((begins & ASSIGNED_BITS) !== 0) this.assigned = withPlace(this.assigned, at);
-    if ((begins & INJECTION_BITS) !== 0) this.injections = withPlace(this.injections, at);
+    if ((begins & TOKEN_BITS) !== 0) this.tokens = withOffset(this.tokens, at);
+    if ((begins & ASSIGNED_BITS) !== 0) this.assigned = withOffset(this.assigned, at);
+    if ((begins & INJECTION_BITS) !== 0) this.injections = withOffset(this.injections, at);
     return false;
   }
 }
 
-function withPlace(places: readonly number[], at: number): readonly number[] {
-  if (places === NOWHERE) return [at];
-  (places as number[]).push(at);
-  return places;
+function withOffset(offsets: readonly number[], at: number): readonly number[] {
+  if (offsets === NOWHERE) return [at];
+  (offsets as number[]).push(at);
+  return offsets;
 }
 
 function beginningsAt(bytes: Uint8Array, at: number): number {
@@ -188,10 +188,10 @@ function beginningsAt(bytes: Uint8Array, at: number): number {
  * Every match of a pattern that can only begin at known offsets.
  * @param pattern sticky
  */
-export function allAt(pattern: RegExp, text: string, places: readonly number[]): Span[] {
+export function allAt(pattern: RegExp, text: string, offsets: readonly number[]): Span[] {
   const spans: Span[] = [];
   let from = 0;
-  for (const start of places) {
+  for (const start of offsets) {
     if (start < from) continue;
     pattern.lastIndex = start;
     if (!pattern.test(text)) continue;
