@@ -16,9 +16,10 @@ const ROOT = path.join(import.meta.dirname, '..');
 const CACHE = path.join(ROOT, 'node_modules', '.cache', 'gatehouse-tests');
 /** What each file took last time, in milliseconds. */
 const DURATIONS = path.join(CACHE, 'durations.json');
-const CONCURRENCY = Math.min(8, Math.max(2, availableParallelism()));
-/** A file that ends its process takes its group along; more would also save little loading. */
-const MAX_FILES = 16;
+/** One more than cores, because some tests wait for processes and for PostgreSQL. */
+const CONCURRENCY = Math.min(8, availableParallelism() + 1);
+/** More would save little loading, and a file that ends its process takes its group along. */
+const MAX_FILES = 12;
 const MAX_GROUP_MS = 25_000;
 /** What a file without a duration is taken to need. */
 const MS_PER_BYTE = 0.15;

@@ -87,7 +87,7 @@ async function flood(gateways: readonly Pick<Gateway, 'api'>[], tokens: readonly
     Array.from({ length: count }, (_, n) => status(gateways[n % gateways.length]!, tokens[n % tokens.length]!, body)),
   );
   const passed = statuses.filter((each) => each === 200).length;
-  assert.equal(statuses.filter((each) => each === 402).length, count - passed, `${new Set(statuses)}`);
+  assert.equal(statuses.filter((each) => each === 402).length, count - passed, `${[...new Set(statuses)]}`);
   return passed;
 }
 

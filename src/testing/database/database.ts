@@ -93,6 +93,8 @@ const FAST_SETTINGS = {
   full_page_writes: 'off',
   shared_buffers: '16MB',
   autovacuum: 'off',
+  // A process runs many test files, most of which keep a gateway to their end.
+  max_connections: '500',
 };
 
 /** Several test processes may share an external server. */

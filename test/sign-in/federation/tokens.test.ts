@@ -222,7 +222,9 @@ test('a token that was presented before costs not one statement', async (t) => {
   }
   await exchange(gateway, await subjectToken(gateway));
   await tap.quiet();
-  assert.deepEqual(tap.statements.slice(before), []);
+  // The job runner asks for work from time to time.
+  const own = tap.statements.slice(before).filter((statement) => !statement.includes('gatehouse_jobs'));
+  assert.deepEqual(own, []);
   gateway.clock.goOn();
 });
 
