@@ -1,6 +1,8 @@
 /** Node's request and response, with a shorter path to the exchange and fewer allocations. */
 import { type IncomingHttpHeaders, IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
+import type { TextEncoding } from '../base/byte-text.ts';
+
 /** The reader of a request's body. */
 interface BodyReader {
   /** Returns false to pause; `more` resumes. */
@@ -123,14 +125,15 @@ export class GatewayResponse extends ServerResponse<GatewayRequest> {
    * Writes a piece of a stream at once, after `writeHead`. Returns false when the reader is slow; `drain` follows. A
    * chunk is written with its frame as one string: Node would make four pieces of it and wait a tick for more.
    */
-  writePiece(text: string): boolean {
+  writePiece(text: string, encoding: TextEncoding = 'utf8'): boolean {
     if (text === '') return true;
-    if (!this.chunkedEncoding) return this.write(text);
+    if (!this.chunkedEncoding) return this.write(text, encoding);
     const { socket } = this;
     // Node would cork the socket until the next tick.
     socket?.cork();
     this.chunkedEncoding = false;
-    const flushed = this.write(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
+    const length = encoding === 'latin1' ? text.length : Buffer.byteLength(text);
+    const flushed = this.write(`${length.toString(16)}\r\n${text}\r\n`, encoding);
     this.chunkedEncoding = true;
     socket?.uncork();
     return flushed;

@@ -35,6 +35,31 @@ const SMALL_STREAMS = [
 ];
 
 describe('EventReader', () => {
+  test('events as byte text are the bytes of the same events as text, for any bytes cut anywhere', () => {
+    const piece = fc.oneof(
+      fc.string({ unit: 'binary' }).map((text) => Buffer.from(text)),
+      fc.uint8Array({ maxLength: 6 }).map((bytes) => Buffer.from(bytes)),
+      fc.constantFrom('data: ', 'event: ', '\n', '\r\n', '\n\n').map((text) => Buffer.from(text)),
+    );
+    const law = fc.property(
+      fc.array(piece, { maxLength: 30 }),
+      fc.array(fc.nat(), { maxLength: 8 }),
+      (pieces, cuts) => {
+        const bytes = Buffer.concat([Buffer.from('data: '), ...pieces]);
+        const { events } = read(cut(bytes, cuts));
+        const asBytes: Read['events'] = [];
+        const reader = new EventReader((name, data) => void asBytes.push([name, data]), undefined, true);
+        for (const chunk of cut(bytes, cuts)) reader.push(chunk);
+        const encoded = (text: string) => Buffer.from(text).toString('latin1');
+        assert.deepEqual(
+          asBytes,
+          events.map(([name, data]) => [encoded(name), encoded(data)]),
+        );
+      },
+    );
+    fc.assert(law, { numRuns: 500 });
+  });
+
   test('reads names, multi-line data, one leading space, fields without a colon, comments', () => {
     const text =
       ': hello\nevent: a\ndata: one\ndata:  two\ndata:three\n\nevent\ndata\n\nid: 1\nretry: 3\ndata: x: y\n\n';

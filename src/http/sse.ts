@@ -4,6 +4,9 @@
  * chunk are decoded in place.
  */
 
+import { isUtf8 } from 'node:buffer';
+import { byteTextOf } from '../base/byte-text.ts';
+
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 const SPACE = 32;
@@ -62,10 +65,15 @@ export class EventReader {
   /** Bytes of the current event's data lines. */
   #eventBytes = 0;
   #stray = '';
+  readonly #asBytes: boolean;
+  /** The bytes that are read are known to be well-formed UTF-8. */
+  #wellFormed = false;
 
-  constructor(handler: EventHandler, limitBytes: number = DEFAULT_EVENT_LIMIT_BYTES) {
+  /** @param asBytes names and data of events as byte text (`base/byte-text.ts`) */
+  constructor(handler: EventHandler, limitBytes: number = DEFAULT_EVENT_LIMIT_BYTES, asBytes = false) {
     this.#handler = handler;
     this.#limitBytes = limitBytes;
+    this.#asBytes = asBytes;
   }
 
   /**
@@ -75,6 +83,7 @@ export class EventReader {
   push(chunk: Buffer): void {
     const length = chunk.length;
     if (this.#stopped || length === 0) return;
+    if (this.#asBytes) this.#wellFormed = isUtf8(chunk);
     let start = 0;
     if (this.#afterCarriageReturn) {
       this.#afterCarriageReturn = false;
@@ -145,7 +154,10 @@ export class EventReader {
     const length = this.#carryBytes;
     this.#carryBytes = 0;
     if (carry.length > CARRY_KEPT_BYTES) this.#carry = undefined;
+    const wellFormed = this.#wellFormed;
+    this.#wellFormed = false;
     this.#field(carry, 0, length);
+    this.#wellFormed = wellFormed;
   }
 
   /** Appends to the carry, which doubles when it is full: copying stays linear even for one byte at a time. */
@@ -173,7 +185,7 @@ export class EventReader {
     } else if (isField(bytes, start, end, 0x64, 0x61, 0x74, 0x61)) {
       this.#appendData(bytes, valueStart(bytes, start + 4, end), end);
     } else if (bytes[start] === 0x65 && isField(bytes, start + 1, end, 0x76, 0x65, 0x6e, 0x74)) {
-      this.#name = bytes.toString('utf8', valueStart(bytes, start + 5, end), end);
+      this.#name = this.#text(bytes, valueStart(bytes, start + 5, end), end);
     } else if (bytes[start] !== COLON) {
       this.#skip(bytes, start, end);
     }
@@ -183,9 +195,14 @@ export class EventReader {
     // Counts the line feed that joins the lines too, so empty lines cannot grow an event beyond the limit.
     this.#eventBytes += end - start + 1;
     if (this.#eventBytes > this.#limitBytes) this.#refuse();
-    const text = bytes.toString('utf8', start, end);
+    const text = this.#text(bytes, start, end);
     this.#data = this.#hasData ? `${this.#data}\n${text}` : text;
     this.#hasData = true;
+  }
+
+  #text(bytes: Buffer, start: number, end: number): string {
+    if (!this.#asBytes) return bytes.toString('utf8', start, end);
+    return this.#wellFormed ? bytes.toString('latin1', start, end) : byteTextOf(bytes.subarray(start, end));
   }
 
   #dispatch(): void {

@@ -148,7 +148,7 @@ export class Call implements AttemptOwner, Interruptible {
     if (this.#over) return;
     try {
       this.#generation!.seen(attempt.outputBytes);
-      if (!this.#stream.write(attempt.take(), this.#current!.stamp)) attempt.pause();
+      if (!this.#stream.write(attempt.take(), this.#current!.stamp, attempt.encoding)) attempt.pause();
     } catch (cause) {
       attempt.abort();
       this.#unwritable(cause, attempt, this.#meterBroken(attempt));
@@ -188,8 +188,8 @@ export class Call implements AttemptOwner, Interruptible {
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt, () => {
       if (whole) {
         for (const listener of context.listeners ?? []) listener.wrote?.(answer);
-        context.sink.reply(200, headersOf(context), answer);
-      } else this.#stream.complete(shown, answer as string, dispatched.stamp, endedAt);
+        context.sink.reply(200, headersOf(context), answer, attempt.encoding);
+      } else this.#stream.complete(shown, answer as string, dispatched.stamp, attempt.encoding, endedAt);
     });
   }
 
@@ -260,7 +260,7 @@ export class Call implements AttemptOwner, Interruptible {
     const metered = this.#meterBroken(attempt);
     this.#settle({ status: 200, error, cancelled: false, metered }, attempt, () => {
       const failure = attempt.writer!.failure(error, this.#closing(metered));
-      this.#stream.end(attempt.take() + failure, this.#current!.stamp);
+      this.#stream.end(attempt.take() + failure, this.#current!.stamp, attempt.encoding);
     });
   }
 

@@ -34,8 +34,9 @@ import { type Encoding, encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
 import { ConversationAttempt } from './turns/attempt.ts';
 import { boundOfRounds, loadRegex, regexCompiler, searchesByRegex, tokenLimitsOfRounds } from './turns/deferred.ts';
+import type { Passage } from './turns/passage.ts';
 import { promptCachingFor } from './turns/prompt-caching.ts';
-import { type Passage, Translation } from './turns/translate.ts';
+import { Translation } from './turns/translate.ts';
 
 /** Models whose only output is one of these cannot serve a conversation. */
 const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
@@ -167,7 +168,8 @@ export class ConversationTask implements Task {
     if (format.lacksImages === true && makes.includes('image') && !makes.includes('text')) {
       throw new Uncarried('image', `the ${format.id} format cannot carry the images that this model generates`);
     }
-    const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens);
+    const screen = screenOf(this.#request, this.#parts);
+    const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens, screen === undefined);
     const { dropped } = passage.losses;
     if (dropped.length > 0) {
       const { provider, modelId: model } = endpoint;
@@ -186,7 +188,7 @@ export class ConversationTask implements Task {
       stamp,
       stream: facts.stream,
       tools: facts.needs?.tools,
-      screen: screenOf(this.#request, this.#parts),
+      screen,
       transcript: this.#context.logged && new Transcript(this.#context.logged),
       owner,
       limits: this.#parts.limits,
@@ -223,6 +225,7 @@ export class ConversationTask implements Task {
     endpoint: Endpoint,
     user: string,
     capOutputTokens: number | undefined,
+    unscreened: boolean,
   ): { spoken: SpokenFormat; passage: Passage } {
     const { kind } = endpoint.provider;
     const target: EncodeTarget = {
@@ -240,6 +243,8 @@ export class ConversationTask implements Task {
       compileRegex: this.#deferred === undefined ? undefined : (regexCompiler() ?? NO_REGEX),
       dialect: kind.dialect,
     };
+    const { sink, listeners, debug, logged } = this.#context;
+    const unread = unscreened && sink.takesBytes === true && !listeners && !debug && !logged;
     let refused: Uncarried | undefined;
     const forms = formatsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
     for (const byTool of needsOutputTool(endpoint, this.#request.facts.needs) ? [true] : [false, true]) {
@@ -248,7 +253,8 @@ export class ConversationTask implements Task {
       for (const form of forms) {
         const spoken = spokenFormat(form);
         try {
-          return { spoken, passage: this.#translation.toward(spoken, target, this.#media, byTool) };
+          const asBytes = unread && kind.framing?.(spoken.id) === undefined;
+          return { spoken, passage: this.#translation.toward(spoken, target, this.#media, byTool, asBytes) };
         } catch (error) {
           if (!(error instanceof Uncarried)) throw error;
           refused ??= error;

@@ -3,6 +3,7 @@
  * and what it cost. Two classes implement it: conversations (`conversation.ts`) and operations with a single public
  * format (`single.ts`). Everything else (order, budgets, journal, failover, abort, the row) is common to both.
  */
+import type { TextEncoding } from '../base/byte-text.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Nano, Price } from '../base/money.ts';
 import type { Endpoint } from '../catalog/index.ts';
@@ -118,6 +119,8 @@ export interface Attempt {
   resume(): void;
   /** Returns the text for the client that has gathered since the last call. */
   take(): string;
+  /** How `take`, `writer` and `whole` stand for bytes; known once one of them is. */
+  readonly encoding: TextEncoding;
   /** True once the attempt has ended, in whatever way. */
   readonly over: boolean;
   /** HTTP status of the upstream; 0 until the response head arrives. */

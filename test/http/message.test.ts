@@ -118,9 +118,10 @@ describe('a stream', () => {
         for (const piece of ['data: ä\n\n', '', 'data: 😀\n\n', `data: ${'x'.repeat(70_000)}\n\n`]) {
           response.writePiece(piece);
         }
+        response.writePiece(Buffer.from('data: 東é\n\n').toString('latin1'), 'latin1');
         response.end();
         const answer = await client.response();
-        const whole = `data: ä\n\ndata: 😀\n\ndata: ${'x'.repeat(70_000)}\n\n`;
+        const whole = `data: ä\n\ndata: 😀\n\ndata: ${'x'.repeat(70_000)}\n\ndata: 東é\n\n`;
         if (version === '1.1') {
           assert.equal(answer.headers['transfer-encoding'], 'chunked');
           assert.equal(answer.body, whole);

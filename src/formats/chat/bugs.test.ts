@@ -123,7 +123,9 @@ test('27 | tool_calls without any call becomes stop, and the upstream word is ke
     '{"id":"u","choices":[{"index":0,"message":{"role":"assistant","content":"no"},"finish_reason":"tool_calls"}]}';
   const read = chat.decodeReply(parseJson(reply), {});
   assert.ok('turn' in read);
-  const relayed = readWholeChat(chat.relay.reply(reply, parseJson(reply), read.turn, STAMP, {}, {}));
+  const relayed = readWholeChat(
+    chat.relay.reply({ text: reply, value: parseJson(reply), turn: read.turn, stamp: STAMP, closing: {} }),
+  );
   assert.equal(relayed.choices[0]!.finish, 'stop');
   assert.equal((relayed.reply['choices'] as { native_finish_reason: string }[])[0]!.native_finish_reason, 'tool_calls');
 });

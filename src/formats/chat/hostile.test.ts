@@ -152,7 +152,7 @@ test('any complete answer decodes to a turn or a failure, and every turn can be 
       const text = JSON.stringify(value);
       const read = chat.decodeReply(parseJson(text), {});
       if ('failure' in read) return;
-      JSON.parse(chat.relay.reply(text, parseJson(text), read.turn, STAMP, CLOSING, {}));
+      JSON.parse(chat.relay.reply({ text, value: parseJson(text), turn: read.turn, stamp: STAMP, closing: CLOSING }));
       const encoded = JSON.stringify(chat.encodeReply(read.turn, STAMP, CLOSING));
       readWholeChat(encoded);
     }),
@@ -186,7 +186,7 @@ test('a number beyond a double in place of an object is repaired like any other 
     const value = parseJson(text);
     const read = chat.decodeReply(value, {});
     assert.ok('turn' in read);
-    return JSON.parse(chat.relay.reply(text, value, read.turn, STAMP, CLOSING, {}));
+    return JSON.parse(chat.relay.reply({ text, value, turn: read.turn, stamp: STAMP, closing: CLOSING }));
   };
   assert.deepEqual(written('9007199254740993'), written('1'));
 });

@@ -211,7 +211,7 @@ test('unknown members of a relayed request, answer and chunk arrive with their l
       const value = parseJson(replyText);
       const reply = chat.decodeReply(value, {});
       assert.ok('turn' in reply);
-      const answered = chat.relay.reply(replyText, value, reply.turn, STAMP, {}, {});
+      const answered = chat.relay.reply({ text: replyText, value, turn: reply.turn, stamp: STAMP, closing: {} });
       const chunk = `{"id":"u","object":"chat.completion.chunk","created":5,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"x"${extra.join('')}},"finish_reason":null}]${extra.join('')}}`;
       const relayed = chat.relay.stream(STAMP, {}).event('', chunk, parseJson(chunk), []);
       for (const [text, times] of [

@@ -229,7 +229,9 @@ test('every recorded complete answer reads the same relayed, encoded and streame
     assert.ok('turn' in result, recording.id);
     const { turn } = result;
     const closing = { usage: turn.usage ?? FALLBACK, cost: COST };
-    const relayed = readWholeChat(chat.relay.reply(recording.text, value, turn, stamp('none'), closing, {}));
+    const relayed = readWholeChat(
+      chat.relay.reply({ text: recording.text, value, turn, stamp: stamp('none'), closing }),
+    );
     assertSame(relayed, expected, recording.id);
     assertUsage(relayed.usage, expected.usage, recording.id);
     assert.deepEqual(

@@ -9,15 +9,15 @@ import {
   stringifyJson,
 } from '../../base/json.ts';
 import { scanElements } from '../../base/json-list.ts';
-import type { Choice, Part, Turn } from '../conversation/conversation.ts';
-import type { Closing, Stamp } from '../conversation/format.ts';
+import type { Choice, Part } from '../conversation/conversation.ts';
+import type { RelayedAnswer } from '../conversation/format.ts';
 import { joinedText } from './content.ts';
 import { shownFinish } from './finish.ts';
 import { NEVER_NULL } from './nulls.ts';
 import { isTime, type JsonObject, list, object, someText } from './read.ts';
 import { relayedUsage } from './usage.ts';
 
-export function relayReply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing): string {
+export function relayReply({ text, value, turn, stamp, closing }: RelayedAnswer): string {
   const reply = object(value) ?? {};
   const members = scanMembers(text);
   const edits: Edit[] = [

@@ -21,7 +21,7 @@ import { mergeStrictly } from './strict-template.ts';
 
 export const relay: Relay = {
   edits,
-  reply: (text, value, turn, stamp, closing) => relayReply(text, value, turn, stamp, closing),
+  reply: relayReply,
   stream: (stamp, dialect) => new ChatRelayStream(stamp, dialect.chat?.thinkTags),
 };
 

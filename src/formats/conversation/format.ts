@@ -132,14 +132,26 @@ export interface EncodeTarget {
   dialect: Dialect;
 }
 
+/**
+ * A complete answer to relay. All texts here, and the texts of a `RelayStream`, may be byte text (`base/byte-text.ts`): a relay
+ * looks for ASCII only, and writes what it quotes as it got it.
+ */
+export interface RelayedAnswer {
+  /** As received. */
+  text: string;
+  /** The parsed text (`parseJson`). */
+  value: unknown;
+  /** What `decodeReply` made of it. */
+  turn: Turn;
+  stamp: Stamp;
+  closing: Closing;
+}
+
 export interface Relay {
   /** Edits of top-level members: model, gateway members removed, usage reporting enabled, `user` hashed, quirks. */
   edits(document: JsonDocument, target: EncodeTarget, losses?: Losses): Edit[];
-  /**
-   * The upstream's complete answer with the gateway's members in it. `text` is the answer as received, `value` its
-   * parsed value (`parseJson`), `turn` what `decodeReply` made of it.
-   */
-  reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing, dialect: Dialect): string;
+  /** The upstream's complete answer with the gateway's members in it. */
+  reply(answer: RelayedAnswer): string;
   stream(stamp: Stamp, dialect: Dialect): RelayStream;
   /** A member and value by which this format's clients request a faster tier, besides `service_tier`. */
   readonly tierWord?: { readonly key: string; readonly value: string };

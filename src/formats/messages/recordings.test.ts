@@ -103,7 +103,13 @@ test('a relayed answer keeps every byte except the gateway members', { skip: cor
     const value = parseJson(recording.text);
     const result = messages.decodeReply(value, {});
     assert.ok('turn' in result);
-    const text = messages.relay.reply(recording.text, value, result.turn, STAMP, CLOSING, {});
+    const text = messages.relay.reply({
+      text: recording.text,
+      value,
+      turn: result.turn,
+      stamp: STAMP,
+      closing: CLOSING,
+    });
     const read = JSON.parse(text);
     const recorded = JSON.parse(recording.text);
     assertHolds(read.usage, { ...recorded.usage, ...COST }, recording.id);

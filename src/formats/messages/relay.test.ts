@@ -136,7 +136,7 @@ test('the last of duplicate members in an answer counts, and the answer stays JS
   const value = JSON.parse(text);
   const read = messages.decodeReply(value, {});
   assert.ok('turn' in read);
-  const seen = JSON.parse(messages.relay.reply(text, value, read.turn, STAMP, {}, {}));
+  const seen = JSON.parse(messages.relay.reply({ text, value, turn: read.turn, stamp: STAMP, closing: {} }));
   assert.deepEqual(seen.content, [{ type: 'text', text: 'a', citations: [] }]);
   assert.deepEqual([seen.usage.input_tokens, seen.usage.output_tokens, seen.usage.vendor], [3, 5, 7]);
 });

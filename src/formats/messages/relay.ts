@@ -11,6 +11,7 @@ import {
   costMembers,
   type EncodeTarget,
   type Relay,
+  type RelayedAnswer,
   type RelayStream,
   type Stamp,
 } from '../conversation/format.ts';
@@ -128,7 +129,7 @@ function fittingThinking(thinking: Fields, cap: number): Fields {
   return cap > SMALLEST_BUDGET ? { ...thinking, budget_tokens: cap - 1 } : { type: 'disabled' };
 }
 
-function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing): string {
+function reply({ text, value, turn, stamp, closing }: RelayedAnswer): string {
   const members = scanMembers(text);
   const usage = members.findLast((member) => member.key === 'usage');
   const record = usage === undefined ? 'null' : text.slice(usage.valueStart, usage.valueEnd);

@@ -322,6 +322,12 @@ test('only a completed response has a completion time', () => {
   const reply = (unified: 'stop' | 'length') => responses.encodeReply(turn(unified), STAMP, { completed: 9 }) as Json;
   assert.deepEqual([reply('stop').completed_at, reply('length').completed_at], [9, null]);
   const text = JSON.stringify({ id: 'resp_up', object: 'response', status: 'completed', output: [] });
-  const relayed = responses.relay.reply(text, JSON.parse(text), turn('stop'), STAMP, { completed: 9 }, {});
+  const relayed = responses.relay.reply({
+    text,
+    value: JSON.parse(text),
+    turn: turn('stop'),
+    stamp: STAMP,
+    closing: { completed: 9 },
+  });
   assert.equal(JSON.parse(relayed).completed_at, 9);
 });

@@ -3,9 +3,8 @@
  * Everything not named here (unknown members, items and events, number spelling, white space) arrives as sent.
  */
 import { type Edit, type JsonDocument, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
-import type { Turn } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
-import type { Closing, EncodeTarget, Relay, Stamp } from '../conversation/format.ts';
+import type { Closing, EncodeTarget, Relay, RelayedAnswer, Stamp } from '../conversation/format.ts';
 import type { Losses } from '../conversation/losses.ts';
 import { relayedTools } from '../conversation/plain-schema.ts';
 import { isSealedBlock } from '../conversation/sealed-block.ts';
@@ -104,7 +103,7 @@ function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | 
   });
 }
 
-function reply(text: string, value: unknown, turn: Turn, stamp: Stamp, closing: Closing): string {
+function reply({ text, value, turn, stamp, closing }: RelayedAnswer): string {
   const known = { ...closing, usage: closing.usage ?? turn.usage };
   const response = fieldsOf(value);
   const output = outputWithIds(listOf(response['output']), turn.choices[0]?.parts ?? []);

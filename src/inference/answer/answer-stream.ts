@@ -2,6 +2,7 @@
  * The client's side of a streamed answer. The first text opens it, listeners receive every write, and comments keep the
  * connection alive while the upstream is silent.
  */
+import type { TextEncoding } from '../../base/byte-text.ts';
 import type { Timer } from '../../base/clock.ts';
 import type { Stamp } from '../../formats/conversation/format.ts';
 import type { RequestContext } from '../context.ts';
@@ -38,25 +39,25 @@ export class AnswerStream {
   }
 
   /** @param stamp for the debug trail; returns false when the client reads too slowly */
-  write(text: string, stamp: Stamp): boolean {
+  write(text: string, stamp: Stamp, encoding: TextEncoding): boolean {
     if (text === '') return true;
     const { sink, debug, listeners } = this.#context;
     if (listeners !== undefined) for (const listener of listeners) listener.wrote?.(text);
     if (sink.closed) return true;
     this.#open();
     this.#keepAlive?.refresh();
-    return sink.write(debug === undefined ? text : debug.take(stamp) + text);
+    return sink.write(debug === undefined ? text : debug.take(stamp) + text, encoding);
   }
 
   /** Ends a whole answer: the visible text, the debug mark for the upstream's end, then the remaining text. */
-  complete(shown: string, rest: string, stamp: Stamp, endedAt: number): void {
-    this.write(shown, stamp);
+  complete(shown: string, rest: string, stamp: Stamp, encoding: TextEncoding, endedAt: number): void {
+    this.write(shown, stamp, encoding);
     this.#context.debug?.happened('upstream_body_ended', endedAt);
-    this.end(rest, stamp);
+    this.end(rest, stamp, encoding);
   }
 
-  end(text: string, stamp: Stamp): void {
-    this.write(text, stamp);
+  end(text: string, stamp: Stamp, encoding: TextEncoding): void {
+    this.write(text, stamp, encoding);
     if (!this.#context.sink.closed) this.#context.sink.end();
   }
 

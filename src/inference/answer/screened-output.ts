@@ -1,7 +1,8 @@
 /** The part of an answer that the client may see: all of it unless guardrails filter answers. */
 import type { TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { AttemptSetup } from '../turns/attempt-setup.ts';
-import { type StreamWriter, type WholeReply, wholeFrom, writerFromEvents } from '../turns/translate.ts';
+import type { StreamWriter, WholeReply } from '../turns/passage.ts';
+import { wholeFrom, writerFromEvents } from '../turns/translate.ts';
 import { isVisible, visibleSize } from '../turns/visible-output.ts';
 
 /** A filtered answer is written from its events, since relayed bytes would include what a filter removed. */

@@ -1,14 +1,17 @@
+import type { TextEncoding } from '../../base/byte-text.ts';
 import type { WholeBody } from '../../formats/single/index.ts';
 import type { Generation } from '../../spend/index.ts';
 
 /** The destination of an answer. Nothing below `operations.ts` knows that it is an HTTP response. */
 export interface Sink {
   /** Sends a whole response, or an error. */
-  reply(status: number, headers: Record<string, string>, body: WholeBody): void;
+  reply(status: number, headers: Record<string, string>, body: WholeBody, encoding?: TextEncoding): void;
   /** Begins an event stream with status 200; its head is sent with the first text. */
   open(headers: Record<string, string>): void;
   /** Sends text of the stream. Returns false when the reader is slow: then wait for `onDrain`. */
-  write(text: string): boolean;
+  write(text: string, encoding?: TextEncoding): boolean;
+  /** Byte text may be written (`base/byte-text.ts`). Absent: text only. */
+  readonly takesBytes?: boolean;
   /** Ends the stream cleanly. */
   end(): void;
   /** Called each time the reader has caught up. Set once. */

@@ -1,4 +1,5 @@
 /** The pipeline's sink over an HTTP exchange: batched text, back-pressure, and the client's disconnect. */
+import type { TextEncoding } from '../../base/byte-text.ts';
 import type { WholeBody } from '../../formats/single/index.ts';
 import type { Exchange } from '../../http/operation.ts';
 import type { Generation } from '../../spend/index.ts';
@@ -12,6 +13,7 @@ const STREAM_HEADERS = {
 };
 
 export class HttpSink implements Sink {
+  readonly takesBytes = true;
   readonly #exchange: Exchange<unknown>;
   readonly #response: Exchange['response'];
 
@@ -28,11 +30,11 @@ export class HttpSink implements Sink {
     return this.#exchange.closed;
   }
 
-  reply(status: number, headers: Record<string, string>, body: WholeBody): void {
+  reply(status: number, headers: Record<string, string>, body: WholeBody, encoding: TextEncoding = 'utf8'): void {
     if (this.closed) return;
     const pieces = Array.isArray(body) ? (body as readonly Buffer[]) : [body as string | Buffer];
     let length = 0;
-    for (const piece of pieces) length += Buffer.byteLength(piece);
+    for (const piece of pieces) length += encoding === 'latin1' ? piece.length : Buffer.byteLength(piece);
     this.#response.writeHead(status, {
       ...this.#withId(headers),
       'content-type': 'application/json; charset=utf-8',
@@ -40,7 +42,7 @@ export class HttpSink implements Sink {
     });
     const last = pieces.length - 1;
     for (let index = 0; index < last; index += 1) this.#response.write(pieces[index]);
-    this.#response.end(pieces[last]);
+    this.#response.end(pieces[last], encoding);
   }
 
   open(headers: Record<string, string>): void {
@@ -53,8 +55,8 @@ export class HttpSink implements Sink {
     return this.#idHeader === undefined || id === undefined ? headers : { ...headers, [this.#idHeader]: id };
   }
 
-  write(text: string): boolean {
-    return this.#response.writePiece(text);
+  write(text: string, encoding?: TextEncoding): boolean {
+    return this.#response.writePiece(text, encoding);
   }
 
   end(): void {

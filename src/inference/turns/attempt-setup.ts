@@ -5,7 +5,7 @@ import type { Framing } from '../../providers/index.ts';
 import type { AnswerScreen } from '../answer/answer-screen.ts';
 import type { Transcript } from '../answer/transcript.ts';
 import type { AttemptOwner } from '../task.ts';
-import type { Passage } from './translate.ts';
+import type { Passage } from './passage.ts';
 
 export interface AttemptSetup {
   served: ServedFormat;

@@ -1,5 +1,5 @@
+import type { TextEncoding } from '../../base/byte-text.ts';
 import { GatewayError } from '../../base/errors.ts';
-import { parseJson } from '../../base/json.ts';
 import type { Finish, Turn, TurnEvent, Usage } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { TurnDecoder } from '../../formats/conversation/format.ts';
@@ -13,11 +13,13 @@ import type { AttemptSetup } from './attempt-setup.ts';
 import { announcedMode, bodyShape } from './body-shape.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { isRefusal, strayError, turnFailure, unseenFailure } from './empty-answer.ts';
+import type { StreamWriter, WholeReply } from './passage.ts';
+import { parsedEvent, readableFailure, readableFinish, readableText } from './relay-bytes.ts';
 import { refusalOf } from './reply-headers.ts';
 import { RoundReceiver } from './round-receiver.ts';
 import { type ToolCallCounts, ToolCallJudge } from './tool-calls.ts';
-import { gatherWhole, type StreamWriter, streamWhole, type WholeReply } from './translate.ts';
-import { visibleSize } from './visible-output.ts';
+import { gatherWhole, streamWhole } from './translate.ts';
+import { visibleSize, visibleSizeOf } from './visible-output.ts';
 
 export class ConversationAttempt implements Attempt, UpstreamReceiver {
   readonly #setup: AttemptSetup;
@@ -25,7 +27,6 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   #round: RoundReceiver | undefined;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'over' = 'head';
   readonly #body = new BodyText();
-  /** True once bytes of the body have arrived. */
   #began = false;
   #reader: FrameReader | undefined;
   decoder: TurnDecoder | undefined;
@@ -38,6 +39,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   headers: Record<string, string> = {};
   writer: StreamWriter | undefined;
   whole: WholeReply | undefined;
+  encoding: TextEncoding = 'utf8';
   /** True once the client can see something of the stream; from then on no other endpoint may answer. */
   visible = false;
   /** The stream ended as a refusal that showed nothing, so another model may still be tried. */
@@ -58,7 +60,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   constructor(setup: AttemptSetup) {
     this.#setup = setup;
-    if (setup.tools !== undefined) this.#judge = new ToolCallJudge(setup.tools);
+    if (setup.tools !== undefined) this.#judge = new ToolCallJudge(setup.tools, setup.passage.encoding);
   }
 
   start(send: Send): void {
@@ -157,13 +159,15 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   #startStream(): void {
     this.#mode = 'stream';
     this.decoder = this.#setup.passage.decoder(this.#setup.stamp.id);
-    const { framing, limits } = this.#setup;
+    const { framing, limits, passage, stream } = this.#setup;
+    // Events that the client gets as a whole answer are written anew.
+    this.encoding = stream ? passage.encoding : 'utf8';
     const onEvent = (name: string, data: string) => this.#event(name, data);
     this.#reader =
       framing === undefined
-        ? new EventReader(onEvent, limits.upstreamEventBytes)
+        ? new EventReader(onEvent, limits.upstreamEventBytes, this.encoding === 'latin1')
         : framing(onEvent, limits.upstreamEventBytes);
-    if (this.#setup.stream) this.writer ??= shownWriter(this.#setup);
+    if (stream) this.writer ??= shownWriter(this.#setup);
     else this.#gathered ??= [];
   }
 
@@ -206,7 +210,8 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   #readWhole(): void {
     const { passage, served, stamp, stream } = this.#setup;
-    const read = passage.readWhole(this.#body.take(), stamp.id);
+    this.encoding = stream ? 'utf8' : passage.encoding;
+    const read = passage.readWhole(this.#body.takeBytes(), stamp.id, this.encoding);
     if ('failure' in read) {
       this.#fail(read.failure);
       return;
@@ -259,11 +264,11 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   #observeTurn(turn: Turn): void {
-    this.finish = turn.choices[0]?.finish;
-    this.upstreamId = turn.id;
-    this.serviceTier = turn.serviceTier;
+    this.finish = readableFinish(turn.choices[0]?.finish, this.encoding);
+    this.upstreamId = readableText(turn.id, this.encoding);
+    this.serviceTier = readableText(turn.serviceTier, this.encoding);
     this.#judge?.turn(turn);
-    for (const choice of turn.choices) for (const part of choice.parts) this.outputBytes += visibleSize(part);
+    this.outputBytes += visibleSizeOf(turn, this.encoding);
   }
 
   #read(chunk: Buffer): void {
@@ -288,12 +293,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   #event(name: string, data: string): void {
-    let value: unknown;
-    try {
-      value = parseJson(data);
-    } catch {
-      value = undefined;
-    }
+    const value = parsedEvent(data, this.encoding);
     this.#take(name, data, value, this.decoder!.read(name, data, value));
   }
 
@@ -301,7 +301,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     let ended = false;
     for (const event of events) {
       if (event.type === 'failure') {
-        this.#fail(event.failure);
+        this.#fail(readableFailure(event.failure, this.encoding));
         return;
       }
       if (event.type === 'end') ended = true;
@@ -331,10 +331,10 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.#judge?.event(event);
     switch (event.type) {
       case 'partDelta':
-        this.outputBytes += visibleSize(event.delta);
+        this.outputBytes += visibleSize(event.delta, this.encoding);
         break;
       case 'partStart':
-        this.outputBytes += visibleSize(event.part);
+        this.outputBytes += visibleSize(event.part, this.encoding);
         break;
       case 'usage':
         this.usage = event.usage;
@@ -342,11 +342,11 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
         this.#countedBytes = this.outputBytes;
         break;
       case 'finish':
-        this.finish ??= event.finish;
+        this.finish ??= readableFinish(event.finish, this.encoding);
         break;
       case 'start':
-        this.upstreamId ??= event.id;
-        this.serviceTier ??= event.serviceTier;
+        this.upstreamId ??= readableText(event.id, this.encoding);
+        this.serviceTier ??= readableText(event.serviceTier, this.encoding);
     }
   }
 
@@ -356,7 +356,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     const unfinished = failure === undefined ? reader.end() : null;
     if (unfinished !== null) this.#event(unfinished.name, unfinished.data);
     if (this.#mode !== 'stream') return;
-    const stray = strayError(reader.stray);
+    const stray = strayError(reader.stray, this.encoding);
     if (stray !== undefined) this.#event('error', stray);
     if (this.#mode !== 'stream') return;
     const events = this.decoder!.close();
@@ -365,7 +365,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     // the usage or a further choice may be lost.
     const silent = failure === undefined || failure.kind === 'timeout';
     if (cut === undefined && silent) this.#take('', '', undefined, events);
-    else this.#fail(failure ?? cut!.failure);
+    else this.#fail(failure ?? readableFailure(cut!.failure, this.encoding));
   }
 
   #finished(): void {

@@ -1,4 +1,5 @@
 /** Answers without visible content, and errors outside of the wire format. */
+import { byteText, type TextEncoding } from '../../base/byte-text.ts';
 import type { Finish, Turn } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { unifiedWord } from '../../formats/conversation/finish-words.ts';
@@ -38,11 +39,12 @@ export function isRefusal(finish: Finish | undefined): boolean {
 }
 
 /** Some upstreams put a bare JSON error object into a stream. Returns it as text that the decoder can read. */
-export function strayError(stray: string): string | undefined {
+export function strayError(stray: string, encoding: TextEncoding): string | undefined {
   if (!stray.includes('"error"')) return undefined;
   try {
     const value: unknown = JSON.parse(stray);
-    return JSON.stringify(Array.isArray(value) ? value[0] : value);
+    const error = JSON.stringify(Array.isArray(value) ? value[0] : value);
+    return encoding === 'utf8' ? error : byteText(error);
   } catch {
     // The object was cut off.
     return /^\s*[[{]/.test(stray) ? '{"error":{"message":"the upstream broke off within an error"}}' : undefined;

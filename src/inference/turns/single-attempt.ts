@@ -61,6 +61,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   paid = false;
   usage: Usage | undefined;
   upstreamId: string | undefined;
+  readonly encoding = 'utf8';
   readonly unseenRefusal = false;
   readonly finish = undefined;
   readonly outputBytes = 0;

@@ -2,6 +2,7 @@
  * Counts whether a client could run the tool calls of an answer: each must name a declared tool, with a JSON object (or
  * an empty text) as arguments. The sort metric `exacto` uses the counts; nothing is refused because of them.
  */
+import { byteText, type TextEncoding } from '../../base/byte-text.ts';
 import { parseJson } from '../../base/json.ts';
 import type { Part, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 
@@ -26,8 +27,9 @@ export class ToolCallJudge {
   readonly #declared: ReadonlySet<string>;
   readonly #open = new Map<string, OpenCall>();
 
-  constructor(declared: readonly string[]) {
-    this.#declared = new Set(declared);
+  /** @param encoding of the answer's texts */
+  constructor(declared: readonly string[], encoding: TextEncoding = 'utf8') {
+    this.#declared = new Set(encoding === 'utf8' ? declared : declared.map(byteText));
   }
 
   event(event: TurnEvent): void {

@@ -4,9 +4,9 @@
  * otherwise translated through the conversation. Pure.
  */
 import type { GatewayError } from '../../base/errors.ts';
-import { applyEdits, type Edit, type JsonDocument, parseJson, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, stringifyJson } from '../../base/json.ts';
 import { needsFunctions, withFunctions } from '../../formats/client-tools/index.ts';
-import { CallIds, distinctDecoder, distinctTurn, withDistinctCalls } from '../../formats/conversation/call-ids.ts';
+import { CallIds, withDistinctCalls } from '../../formats/conversation/call-ids.ts';
 import type { Conversation, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { isFields } from '../../formats/conversation/fields.ts';
@@ -27,34 +27,9 @@ import { hasLongNames, withShortNames } from '../../formats/conversation/short-n
 import { Portable, Rounds } from '../../formats/deferred/index.ts';
 import { withOutputTool } from '../../formats/output-tool/index.ts';
 import { type Fetched, withMedia } from '../media/remote.ts';
+import { type Passage, readTurn, type StreamWriter, type WholeReply } from './passage.ts';
 import { Presentation, type Shown } from './presentation.ts';
-
-/** Writes a streamed answer, relayed or translated, with the same three calls as a `StreamEncoder`. */
-export interface StreamWriter {
-  event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): string;
-  end(closing: Closing): string;
-  failure(error: GatewayError, closing: Closing): string;
-}
-
-/** A whole answer as read; `write` renders it for the client once its usage and cost are known. */
-export interface WholeReply {
-  turn: Turn;
-  write(stamp: Stamp, closing: Closing): string;
-}
-
-/** One request prepared for endpoints of one spoken format; created per attempt. */
-export interface Passage {
-  readonly relayed: boolean;
-  readonly body: Buffer | string;
-  readonly losses: Losses;
-  /** `seed` is for generated ids, as in `SpokenFormat.decoder`. */
-  decoder(seed: string): TurnDecoder;
-  writer(stamp: Stamp): StreamWriter;
-  /** Reads a whole answer. A failure reported with status 200 is returned as `failure`. */
-  readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure };
-  /** The body of the next upstream call of the answer, undefined if there is none. Absent: one call is enough. */
-  again?(): string | undefined;
-}
+import { RelayPassage } from './relay-passage.ts';
 
 const NONE: Fetched = new Map();
 
@@ -83,9 +58,16 @@ export class Translation {
   /**
    * @param media fetched for this endpoint; if there are any, the request is translated even into its own format
    * @param outputByTool sends `response_format` as a tool (`formats/output-tool`)
+   * @param unread nothing reads the answer but its client
    * @throws Uncarried when the spoken format cannot carry the request
    */
-  toward(spoken: SpokenFormat, target: EncodeTarget, media: Fetched = NONE, outputByTool = false): Passage {
+  toward(
+    spoken: SpokenFormat,
+    target: EncodeTarget,
+    media: Fetched = NONE,
+    outputByTool = false,
+    unread = false,
+  ): Passage {
     if (spoken.id !== this.format.id) this.#refuseOwnFeatures();
     const deferred = isGiven(this.document.structure['deferred_tools']);
     this.#checkThread(spoken, target, deferred);
@@ -93,7 +75,7 @@ export class Translation {
     const ids = new CallIds(() => new Set(this.format.callIds(this.document.structure)));
     const relays = spoken.id === this.format.id && media.size === 0 && !deferred && !outputByTool && !shows;
     if (relays && !this.#needsFunctions(spoken, target) && !hasLongNames(this.document.structure['tools'], spoken.id)) {
-      return new RelayPassage(this.format, spoken, this.document, target, ids);
+      return new RelayPassage(this.format, spoken, this.document, target, ids, unread);
     }
     const tool = outputByTool ? withOutputTool(this.conversation) : undefined;
     if (outputByTool && tool === undefined) {
@@ -151,47 +133,9 @@ function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
 
-class RelayPassage implements Passage {
-  readonly relayed = true;
-  readonly body: Buffer;
-  readonly losses = new Losses();
-  readonly #format: ServedFormat;
-  readonly #spoken: SpokenFormat;
-  readonly #dialect: Dialect;
-  readonly #ids: CallIds;
-
-  constructor(format: ServedFormat, spoken: SpokenFormat, document: JsonDocument, target: EncodeTarget, ids: CallIds) {
-    this.#format = format;
-    this.#ids = ids;
-    this.#spoken = spoken;
-    this.#dialect = target.dialect;
-    this.body = applyEdits(
-      document,
-      withTier(format, format.relay.edits(document, target, this.losses), document, target),
-    );
-  }
-
-  decoder(seed: string): TurnDecoder {
-    return distinctDecoder(this.#spoken.decoder(this.#dialect, seed), this.#ids);
-  }
-
-  writer(stamp: Stamp): StreamWriter {
-    return this.#format.relay.stream(stamp, this.#dialect);
-  }
-
-  readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
-    const read = readTurn(text, this.#spoken, this.#dialect, seed);
-    if ('failure' in read) return read;
-    const { value } = read;
-    const turn = distinctTurn(read.turn, this.#ids);
-    const write: WholeReply['write'] = (stamp, closing) =>
-      this.#format.relay.reply(text, value, turn, stamp, closing, this.#dialect);
-    return { turn, write };
-  }
-}
-
 class TranslatedPassage implements Passage {
   readonly relayed = false;
+  readonly encoding = 'utf8';
   readonly body: string;
   readonly losses: Losses;
   readonly #format: ServedFormat;
@@ -224,8 +168,8 @@ class TranslatedPassage implements Passage {
     return writerFromEvents(this.#format, stamp);
   }
 
-  readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
-    const read = readTurn(text, this.#spoken, this.#dialect, seed);
+  readWhole(body: Buffer, seed: string): WholeReply | { failure: UpstreamFailure } {
+    const read = readTurn(body.toString('utf8'), this.#spoken, this.#dialect, seed);
     return 'failure' in read ? read : wholeFrom(this.#format, this.#presentation.turn(read.turn));
   }
 }
@@ -233,6 +177,7 @@ class TranslatedPassage implements Passage {
 /** A translation with one upstream call for each search for tools. */
 class DeferredPassage implements Passage {
   readonly relayed = false;
+  readonly encoding = 'utf8';
   readonly body: string;
   readonly losses: Losses;
   readonly #format: ServedFormat;
@@ -285,8 +230,8 @@ class DeferredPassage implements Passage {
     return writerFromEvents(this.#format, stamp);
   }
 
-  readWhole(text: string, seed: string): WholeReply | { failure: UpstreamFailure } {
-    const read = readTurn(text, this.#spoken, this.#target.dialect, this.#seed(seed));
+  readWhole(body: Buffer, seed: string): WholeReply | { failure: UpstreamFailure } {
+    const read = readTurn(body.toString('utf8'), this.#spoken, this.#target.dialect, this.#seed(seed));
     if ('failure' in read) return read;
     const gathered = this.#rounds.whole(read.turn);
     return 'failure' in gathered ? gathered : wholeFrom(this.#format, this.#presentation.turn(gathered.turn));
@@ -306,23 +251,6 @@ function outputLeft(
   const limits = [settings.maxOutputTokens, capOutputTokens, maxOutputTokens ?? undefined];
   const given = limits.filter((limit) => limit !== undefined);
   return given.length === 0 ? undefined : Math.min(...given);
-}
-
-/** `value` is the parsed response. */
-function readTurn(
-  text: string,
-  spoken: SpokenFormat,
-  dialect: Dialect,
-  seed: string,
-): { value: unknown; turn: Turn } | { failure: UpstreamFailure } {
-  let value: unknown;
-  try {
-    value = parseJson(text);
-  } catch {
-    return { failure: notJson(text) };
-  }
-  const reply = spoken.decodeReply(value, dialect, seed);
-  return 'failure' in reply ? reply : { value, turn: reply.turn };
 }
 
 class TranslatedStream implements StreamWriter {
@@ -368,33 +296,8 @@ export function gatherWhole(format: ServedFormat, events: readonly TurnEvent[]):
   return wholeFrom(format, collect(events));
 }
 
-function notJson(text: string): UpstreamFailure {
-  const shown = text.slice(0, 200);
-  return { kind: 'malformed', status: null, message: 'the upstream response is not JSON', raw: shown };
-}
-
-/** Replaces the client's tier by the endpoint's. A format's own member for a tier is passed to the upstream. */
-function withTier(
-  { relay: { tierWord } }: ServedFormat,
-  edits: Edit[],
-  { structure }: JsonDocument,
-  { serviceTier }: EncodeTarget,
-): Edit[] {
-  if (serviceTier === undefined) return edits;
-  const worded = tierWord !== undefined && structure[tierWord.key] === tierWord.value;
-  if (worded && serviceTier !== null && !(TIER_MEMBER in structure)) return edits;
-  const list = edits.filter(({ key }) => key !== TIER_MEMBER);
-  if (worded) list.push({ key: tierWord.key, json: undefined });
-  if (serviceTier !== null) list.push({ key: TIER_MEMBER, json: JSON.stringify(serviceTier) });
-  else if (TIER_MEMBER in structure) list.push({ key: TIER_MEMBER, json: undefined });
-  return list;
-}
-
 function inTier(conversation: Conversation, { serviceTier }: EncodeTarget): Conversation {
   if (serviceTier === undefined) return conversation;
   const { serviceTier: _wanted, ...settings } = conversation.settings;
   return { ...conversation, settings: serviceTier === null ? settings : { ...settings, serviceTier } };
 }
-
-/** The member's name in every format whose requests are relayed. */
-const TIER_MEMBER = 'service_tier';

@@ -2,7 +2,9 @@
  * The inference pipeline in the test's process, without sockets and without a database: `serve` with a transport that
  * plays bytes and a spend that keeps the row. For what has to be tried thousands of times.
  */
+
 import { type Caller, NO_GUARDRAILS, NO_TERMS } from '../../access/index.ts';
+import type { TextEncoding } from '../../base/byte-text.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from '../../base/config/section-readers.ts';
 import { endOfTurn } from '../../base/end-of-turn.ts';
 import { readDocument } from '../../base/json.ts';
@@ -61,6 +63,10 @@ export interface PipelineRequest {
   more?: Record<string, unknown>;
   /** JSON text of the conversation's messages (items of the input), instead of one greeting. */
   messages?: string;
+  /** The provider's name. */
+  provider?: string;
+  /** The client's side takes text only, no byte text. */
+  textOnly?: boolean;
 }
 
 /** Nano-dollars of a token: the figures that tests reckon with. */
@@ -74,8 +80,9 @@ export async function playThrough(asked: PipelineRequest, played: Played): Promi
   const kind = kindOf(asked.kind, asked.spoken);
   const rows: Generation[] = [];
   const bodies: string[] = [];
-  const parts = partsFor({ ...kind, transport: transportOf(played, bodies) }, spendInto(rows));
-  const sink = new MemorySink();
+  const transport = transportOf(played, bodies);
+  const parts = partsFor({ ...kind, transport }, spendInto(rows), asked.provider);
+  const sink = new MemorySink(asked.textOnly !== true);
   await serve(requestOf(asked), sink, parts);
   const [row, ...others] = rows;
   if (row === undefined || others.length > 0) throw new Error(`${rows.length} rows were entered for one request`);
@@ -130,8 +137,14 @@ function transportOf({ status = 200, headers = {}, pieces, ending = 'close' }: P
   }
 }
 
+/** What a client reads of a text that was sent in an encoding. */
+function textIn(text: string, encoding: TextEncoding): string {
+  return Buffer.from(text, encoding).toString('utf8');
+}
+
 /** A client that reads everything, until it leaves. */
 export class MemorySink implements Sink {
+  readonly takesBytes: boolean;
   status = 0;
   headers: Record<string, string> = {};
   text = '';
@@ -140,15 +153,19 @@ export class MemorySink implements Sink {
   closed = false;
   #left: () => void = () => {};
 
+  constructor(takesBytes = true) {
+    this.takesBytes = takesBytes;
+  }
+
   leave(): void {
     this.closed = true;
     this.#left();
   }
 
-  reply(status: number, headers: Record<string, string>, body: string): void {
+  reply(status: number, headers: Record<string, string>, body: string, encoding: TextEncoding = 'utf8'): void {
     if (this.closed) return;
     if (this.status !== 0) throw new Error('a second answer');
-    Object.assign(this, { status, headers, text: body, ended: true });
+    Object.assign(this, { status, headers, text: textIn(body, encoding), ended: true });
   }
 
   open(headers: Record<string, string>): void {
@@ -156,9 +173,9 @@ export class MemorySink implements Sink {
     Object.assign(this, { status: 200, headers, streamed: true });
   }
 
-  write(text: string): boolean {
+  write(text: string, encoding: TextEncoding = 'utf8'): boolean {
     if (!this.streamed || this.ended) throw new Error('text outside of the stream');
-    this.text += text;
+    this.text += textIn(text, encoding);
     return true;
   }
 
@@ -174,10 +191,10 @@ export class MemorySink implements Sink {
   }
 }
 
-function partsFor(kind: ProviderKind, spend: Spend): InferenceParts {
+function partsFor(kind: ProviderKind, spend: Spend, provider = PROVIDER_NAME): InferenceParts {
   const clock = new TestClock();
   const health = new Health(clock);
-  const endpoint = endpointOf(kind);
+  const endpoint = endpointOf(kind, provider);
   const catalog = {
     find: () => ({ id: MODEL, name: MODEL, endpoints: [endpoint] }),
     pricingOfCalled: () => endpoint.pricing ?? undefined,
@@ -210,11 +227,11 @@ function partsFor(kind: ProviderKind, spend: Spend): InferenceParts {
   };
 }
 
-function endpointOf(kind: ProviderKind): Endpoint {
+function endpointOf(kind: ProviderKind, name: string): Endpoint {
   const price = (nano: bigint) => parsePrice((Number(nano) / 1e9).toFixed(9));
   const provider = {
     id: 'recorded',
-    name: PROVIDER_NAME,
+    name,
     kind,
     baseUrl: 'http://upstream.test',
     options: {},

@@ -1,0 +1,96 @@
+/**
+ * Passes a request on to an endpoint of the client's own format as its bytes with members replaced, and the answer likewise.
+ */
+import { byteTextOf, joinedByteText, parseByteText, type TextEncoding } from '../../base/byte-text.ts';
+import { applyEdits, type Edit, type JsonDocument, parseJson } from '../../base/json.ts';
+import { type CallIds, distinctDecoder, distinctTurn } from '../../formats/conversation/call-ids.ts';
+import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
+import type {
+  Dialect,
+  EncodeTarget,
+  ServedFormat,
+  SpokenFormat,
+  Stamp,
+  TurnDecoder,
+} from '../../formats/conversation/format.ts';
+import { Losses } from '../../formats/conversation/losses.ts';
+import { type Passage, readTurn, type StreamWriter, type WholeReply } from './passage.ts';
+import { ByteRelayStream, closingInBytes, stampInBytes } from './relay-bytes.ts';
+
+export class RelayPassage implements Passage {
+  readonly relayed = true;
+  readonly encoding: TextEncoding;
+  readonly body: Buffer;
+  readonly losses = new Losses();
+  readonly #format: ServedFormat;
+  readonly #spoken: SpokenFormat;
+  readonly #dialect: Dialect;
+  readonly #ids: CallIds;
+
+  constructor(
+    format: ServedFormat,
+    spoken: SpokenFormat,
+    document: JsonDocument,
+    target: EncodeTarget,
+    ids: CallIds,
+    unread: boolean,
+  ) {
+    this.encoding = unread ? 'latin1' : 'utf8';
+    this.#format = format;
+    this.#ids = ids;
+    this.#spoken = spoken;
+    this.#dialect = target.dialect;
+    this.body = applyEdits(
+      document,
+      withTier(format, format.relay.edits(document, target, this.losses), document, target),
+    );
+  }
+
+  decoder(seed: string): TurnDecoder {
+    return distinctDecoder(this.#spoken.decoder(this.#dialect, seed), this.#ids);
+  }
+
+  writer(stamp: Stamp): StreamWriter {
+    const { relay } = this.#format;
+    if (this.encoding === 'utf8') return relay.stream(stamp, this.#dialect);
+    return new ByteRelayStream(relay.stream(stampInBytes(stamp), this.#dialect));
+  }
+
+  readWhole(body: Buffer, seed: string, encoding: TextEncoding): WholeReply | { failure: UpstreamFailure } {
+    const asBytes = encoding === 'latin1';
+    const text = asBytes ? byteTextOf(body) : body.toString('utf8');
+    const read = readTurn(text, this.#spoken, this.#dialect, seed, asBytes ? parseByteText : parseJson);
+    // Failures are read by the gateway itself.
+    if ('failure' in read) return asBytes ? this.readWhole(body, seed, 'utf8') : read;
+    const { value } = read;
+    const turn = distinctTurn(read.turn, this.#ids);
+    const { relay } = this.#format;
+    const write: WholeReply['write'] = asBytes
+      ? (stamp, closing) => {
+          const said = { text, value, turn, stamp: stampInBytes(stamp), closing: closingInBytes(closing) };
+          return joinedByteText(relay.reply(said));
+        }
+      : (stamp, closing) => relay.reply({ text, value, turn, stamp, closing });
+    return { turn, write };
+  }
+}
+
+/** Replaces the client's tier by the endpoint's. A format's own member for a tier is passed to the upstream. */
+function withTier(
+  { relay: { tierWord } }: ServedFormat,
+  edits: Edit[],
+  { structure }: JsonDocument,
+  { serviceTier }: EncodeTarget,
+): Edit[] {
+  if (serviceTier === undefined) return edits;
+  const worded = tierWord !== undefined && structure[tierWord.key] === tierWord.value;
+  if (worded && serviceTier !== null && !(TIER_MEMBER in structure)) return edits;
+  const list = edits.filter(({ key }) => key !== TIER_MEMBER);
+  if (worded) list.push({ key: tierWord.key, json: undefined });
+  if (serviceTier !== null) list.push({ key: TIER_MEMBER, json: JSON.stringify(serviceTier) });
+  else if (TIER_MEMBER in structure) list.push({ key: TIER_MEMBER, json: undefined });
+  return list;
+}
+
+/** The member's name in every format whose requests are relayed. */
+const TIER_MEMBER = 'service_tier';
