@@ -4,7 +4,7 @@ import { type CommandParts, UsageError } from './command.ts';
 import { scimCommand } from './scim.ts';
 
 test('wrong arguments are reported before anything is opened', async () => {
-  // Nothing of it is looked at.
+  // It is not read.
   const parts = {} as CommandParts;
   for (const [args, message] of [
     [[], /scim needs the noun token/],

@@ -53,7 +53,7 @@ test('no two services share a slug or a row of the registry', () => {
   for (const list of [slugs, rows]) assert.equal(new Set(list).size, list.length);
 });
 
-/** Kinds that stand for any service of a format. */
+/** Kinds for any service of a format. */
 const BARE = new Set(['chat', 'converse', 'gemini', 'messages', 'responses']);
 
 test('every kind has a base URL, runs in the process, or is a bare format', () => {

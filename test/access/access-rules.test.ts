@@ -39,7 +39,7 @@ interface Answer {
   body: { error: { message: string; metadata?: unknown } };
 }
 
-/** Serves the rules; the bearer token says who calls: `inference trial-a`. */
+/** Serves the rules; the bearer token names the caller: `inference trial-a`. */
 async function serve(t: TestContext) {
   const operations = Object.entries(RULES).map(
     ([path, access]): Operation<Caller> => ({
@@ -101,7 +101,7 @@ test('a confined key gets 404 for the resources of others', async (t) => {
   assert.equal((await ask('/trial/%61', 'inference trial-a')).status, 200);
 });
 
-test('a root that does not serve an operation answers 403 before it looks at the input, with and without a key', async (t) => {
+test('a root that does not serve an operation answers 403 before it reads the input, with and without a key', async (t) => {
   const ask = await serve(t);
   assert.equal((await ask('/global-only', 'inference other-a')).status, 200);
   assert.equal((await ask('/global-only?unknown=1', 'inference other-a')).status, 400);
@@ -114,7 +114,7 @@ test('a root that does not serve an operation answers 403 before it looks at the
   assert.equal((await ask('/keys-only', 'management other-a', 'us.test')).status, 200);
 });
 
-test('an operation for anyone looks at no key', async (t) => {
+test('an operation for anyone ignores keys', async (t) => {
   const ask = await serve(t);
   assert.equal((await ask('/open')).status, 200);
   assert.equal((await ask('/open', 'scim other-a')).status, 200);

@@ -132,7 +132,7 @@ test('a rotated key: the old secret ends when it should, twice at once gives one
   }
 });
 
-test("a partner's secret is shown nowhere, stands for one key only, and ends with it", async () => {
+test("a partner's secret is shown nowhere, belongs to one key only, and ends with it", async () => {
   const secret = 'canary-partner-secret-0123456789-abcdef';
   const one = await call('POST', '/keys', { name: 'one', external: { user: 'u1', api_key: secret } });
   assert.equal(one.status, 201);

@@ -1,4 +1,4 @@
-/** Keys through their lives: rotation, secrets of partners, makers who leave, expiry; and the members of the organization. */
+/** The life of keys: rotation, secrets of partners, creators that leave, expiry; and the members of the organization. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
@@ -89,7 +89,7 @@ test('the secret from before a rotation ends at once, later, or by hand, and no 
   assert.equal(await seen(second.key), 401);
 });
 
-test("a partner's own secret works as the key, is shown nowhere, and stands for one key alone", async (t) => {
+test("a partner's own secret works as the key, is shown nowhere, and belongs to one key only", async (t) => {
   const gateway = await startGateway(t, SIMULATED);
   const other = await startGateway(t, { ...SIMULATED, target: gateway.target });
   const { call, keyIn, refused } = controlOf(gateway);

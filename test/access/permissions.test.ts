@@ -1,6 +1,6 @@
 /**
  * There is no way around authentication: walks every operation of the service with every kind of caller. An operation
- * that is not told here who may call it fails.
+ * that is missing here fails.
  */
 import assert from 'node:assert/strict';
 import http from 'node:http';
@@ -14,7 +14,7 @@ import { openDatabase } from '../../src/storage/database.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { scimToken } from '../scim/directory.ts';
 
-/** What else decides who may call an operation. */
+/** What else decides whether a caller may call an operation. */
 interface Conditions {
   programme?: string;
   scope?: string;
@@ -22,7 +22,7 @@ interface Conditions {
   regions?: readonly Region[];
 }
 
-/** What an operation answers to callers who get past authentication: the status for each kind of key. */
+/** What an operation answers after authentication: the status for each kind of key. */
 interface Expectation extends Conditions {
   inference: number;
   management: number;
@@ -241,7 +241,7 @@ interface Asked {
   body?: unknown;
 }
 
-/** The path goes out as it stands; `fetch` would tidy it up. */
+/** The path is sent unchanged; `fetch` would normalize it. */
 function ask(url: string, { method, path, token, host, body }: Asked): Promise<{ status: number; text: string }> {
   const headers = {
     'content-type': 'application/json',
@@ -273,7 +273,7 @@ interface Installation {
   scim: string;
   disabled: string;
   expired: string;
-  /** The key of a member who is none any more. */
+  /** The key of a former member. */
   orphan: string;
   /** An inference key of a workspace in no programme. */
   outsider: string;

@@ -53,13 +53,13 @@ export async function doTask(
   assert.ok(existsSync(file) && readFileSync(file, 'utf8') === 'written by the agent\n', about);
   const asked = gateway.upstream.requests(upstream).slice(before);
   assert.equal(asked.length, scenario === 'whole' ? 4 : 5, about);
-  // What the tools said stands in the last request.
+  // The results of the tools are in the last request.
   const last = JSON.stringify(asked.at(-1)!.json);
   assert.match(last, /21 note\.txt/, about);
   assert.match(last, /written by the agent/, about);
 }
 
-/** Runs the program with one prompt; the events that it tells, and what to say of them when a test fails. */
+/** Runs the program with one prompt; the events that it prints, and a summary of them for a failing test. */
 export async function runClaude(
   t: TestContext,
   gateway: Gateway,

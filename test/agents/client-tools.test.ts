@@ -98,7 +98,7 @@ async function events(answer: Response): Promise<Json[]> {
   return text.split('\n').flatMap((line) => (line.startsWith('data: {') ? [JSON.parse(line.slice(6))] : []));
 }
 
-/** What a streamed answer has told: the items that are done, which its last event repeats. */
+/** The content of a streamed response: the items that are done, which its last event repeats. */
 function itemsOf(told: Json[]): Json[] {
   const done = told.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item);
   assert.deepEqual(told.at(-1)?.response.output, done);
@@ -442,7 +442,7 @@ test('a signature that Gemini bound to a call returns to it from a client that k
   assert.doesNotMatch(JSON.stringify(other.body()), /c2lnbmF0dXJl/);
 });
 
-test('an allowed web search is Anthropic’s, OpenRouter’s or Gemini 3’s own, beside the functions of the client', async (t) => {
+test('an allowed web search is Anthropic’s, OpenRouter’s or Gemini 3’s own, next to the functions of the client', async (t) => {
   const gateway = await startGateway(t, {
     providers: {
       messages: { kind: 'anthropic' },

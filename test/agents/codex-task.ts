@@ -1,4 +1,4 @@
-/** A task of three rounds that Codex does through the gateway: look something up (MCP), run a command, tell the outcome. */
+/** A task of three rounds that Codex does through the gateway: look something up (MCP), run a command, report the outcome. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { type Gateway, INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
@@ -50,7 +50,7 @@ export function answersOf(format: AgentUpstream, scenario: Scenario): { first: A
     Answer,
   ];
   if (scenario === 'whole') return { first: [one, two, three], other: [] };
-  // Gemini sends calls whole: the client has this one when the connection breaks, and goes on behind it.
+  // Gemini sends calls whole: the client has this one when the connection breaks, and continues after it.
   if (scenario === 'cut')
     return {
       first: [one, brokenAnswer(format, command), two, three],
@@ -78,7 +78,7 @@ export async function runTask(
   });
 }
 
-/** Each tool ran once, with its whole arguments, and the outcome was told. */
+/** Each tool ran once, with its whole arguments, and the outcome was reported. */
 export function assertDone(run: CodexRun): void {
   const told = `${run.errors}\n${run.output}`;
   assert.equal(run.code, 0, told);

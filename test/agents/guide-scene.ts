@@ -94,7 +94,7 @@ async function runSnippet(t: TestContext, heading: string, program: NpmProgram, 
 function shell(t: TestContext, commands: string, cwd: string, env: Record<string, string>) {
   const child = spawn('sh', ['-e'], { cwd, env, stdio: ['pipe', 'pipe', 'pipe'], detached: true });
   const killAll = () => {
-    // The programs leave servers of their own behind, which belong to the group.
+    // The programs leave servers running, which belong to the group.
     try {
       process.kill(-child.pid!, 'SIGKILL');
     } catch {}

@@ -1,6 +1,6 @@
 /**
  * Chat clients send a call back without the thinking that its vendor signed. The gateway remembers it, so that the model
- * goes on thinking behind its tool results; each key has a memory of its own.
+ * continues thinking after its tool results; each key has a memory of its own.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
  * Services that refuse a tool turn without thinking while the model thinks: histories of other models and of clients that
- * keep no thinking go up so that they are taken, and the model goes on thinking.
+ * keep no thinking go up so that they are taken, and the model continues thinking.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
  * Message threads: the SDK's tool runner asks for them by default. They are relayed where the upstream holds them, and
- * refused elsewhere in the words from which the SDK goes on without.
+ * refused elsewhere with the message that makes the SDK continue without it.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';

@@ -54,7 +54,7 @@ async function control(method: string, path: string, body?: object) {
 const days: string[] = [];
 let other: { key: string; data: { hash: string; workspace_id: string } };
 
-/** First day: two requests to one, one to two by another key. Second day: one to one. Third day: one that nobody answers. */
+/** First day: two requests to one, one to two by another key. Second day: one to one. Third day: one that no endpoint answers. */
 before(async () => {
   upstream.script('one', [{ ...chatWhole('hi', {}, { usage }), repeat: true }]);
   upstream.script('two', [{ ...chatWhole('hi', {}, { usage }), repeat: true }]);

@@ -98,7 +98,7 @@ function bucket(granularity: string, ms: number): string {
   return date.toISOString();
 }
 
-/** What groups are told apart by. */
+/** What distinguishes groups. */
 function groupValue(name: string, row: Generation, keys: Keys): Value {
   switch (name) {
     case 'model':

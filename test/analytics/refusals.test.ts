@@ -1,4 +1,4 @@
-/** Questions that are refused, by the path of what is wrong; values that would be SQL elsewhere; questions that take too long. */
+/** Queries that are refused, by the path of what is wrong; values that would be SQL elsewhere; queries that take too long. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { analyticsOperations } from '../../src/analytics/index.ts';

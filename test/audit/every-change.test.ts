@@ -1,6 +1,6 @@
 /**
  * No change of the control plane escapes the audit log: every operation that is not a GET is called so that it changes
- * something, and the log must have an entry of that request. One that is not told here how to be called, or why it changes
+ * something, and the log must have an entry of that request. One without an entry here that says how to call it, or why it changes
  * nothing, fails. What is asked for a second time changes nothing, and is not entered.
  */
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-/** What the audit log holds, that nobody can alter it, and how it is read. */
+/** What the audit log holds, that it cannot be altered, and how it is read. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createOperatorKey, revokeOperatorKey } from '../../src/access/index.ts';
@@ -155,7 +155,7 @@ test('entries are listed newest first, by every filter, in pages that neither re
   for (let cursor = ''; ; ) {
     const page = await list(`limit=2${cursor && `&cursor=${cursor}`}`);
     paged.push(...page.data.map((entry: Json) => entry.id));
-    // What comes meanwhile stands before the first page.
+    // New entries come before the first page.
     await control.call('PATCH', `/keys/${key.hash}`, { name: `renamed ${paged.length}` });
     if (!page.has_more) break;
     cursor = page.next_cursor;

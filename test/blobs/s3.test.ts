@@ -171,7 +171,7 @@ test('content that breaks off in the middle of an upload leaves no parts', async
   assert.deepEqual([s3.objects.size, s3.uploads.size], [0, 0]);
 });
 
-test('a download whose connection breaks goes on where it ended, and gives up when nothing more comes', async (t) => {
+test('a download whose connection breaks resumes where it ended, and gives up when nothing more comes', async (t) => {
   const { blobs, s3 } = await setup(t);
   const content = randomBytes(1_000_000);
   const blob = await blobs.write(pieces(content, 100_000));
@@ -218,7 +218,7 @@ test('a bucket that is missing, refused or unreachable is 503, and the log says 
   await assert.rejects(backend.read(uuidv7(0)), /the bucket does not exist/, 'not: the blob is missing');
 });
 
-test('content that nobody reads asks the bucket for nothing', async (t) => {
+test('content that is not read causes no request to the bucket', async (t) => {
   const { blobs, s3 } = await setup(t);
   const blob = await blobs.write(pieces(randomBytes(100_000), 100_000));
   await blobs.read(blob.id);

@@ -81,7 +81,7 @@ test('a model that always thinks is asked for little where none is wanted, and o
   }
 });
 
-test('a model is told how to sample by what it takes: both ways, one of them, or none', async () => {
+test('sampling parameters follow what the model accepts: both, one of them, or neither', async () => {
   const body = { temperature: 0.2, top_p: 0.5, top_k: 7 };
   const sampling = ({ temperature, top_p, top_k }: Json) => ({ temperature, top_p, top_k });
   assert.deepEqual(sampling(await sent('haiku3', body)), body);
@@ -100,7 +100,7 @@ test('a model is told how to sample by what it takes: both ways, one of them, or
   assert.equal(cloud.additionalModelRequestFields, undefined);
 });
 
-test('texts of white space only leave no block, wherever they stand', async () => {
+test('texts of white space only leave no block, at any position', async () => {
   const call = { id: 't1', type: 'function', function: { name: 'f', arguments: '{}' } };
   const body = await sent('sonnet', {
     tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }],
@@ -119,7 +119,7 @@ test('texts of white space only leave no block, wherever they stand', async () =
   ]);
 });
 
-test('a begun answer ends without white space and goes on without thinking, where a model goes on in one at all', async () => {
+test('a prefilled answer ends without white space and continues without thinking, if the model accepts prefill at all', async () => {
   const messages = [USER, { role: 'assistant', content: 'Sure: \n' }];
   const body = await sent('sonnet', { messages, reasoning: { effort: 'high' } });
   assert.deepEqual(body.messages.at(-1), { role: 'assistant', content: [{ type: 'text', text: 'Sure:' }] });
@@ -132,7 +132,7 @@ test('a begun answer ends without white space and goes on without thinking, wher
     assert.equal(status, 400);
     assert.match(json.error.message, /messages: this model cannot continue an assistant message/);
   }
-  // Another model of the list may well go on.
+  // Another model of the list may accept prefill.
   gateway.upstream.script('sonnet', answerOf('messages', false, { text: 'yes' }));
   const { json } = await ask(gateway, 'chat', 'test/opus', { messages, models: ['test/sonnet'] });
   assert.equal(json.model, 'test/sonnet');
@@ -190,7 +190,7 @@ test('a strict tool is strict where its schema can be kept, and a plain one else
   assert.deepEqual(older.tools, [{ name: 'limited', input_schema: limited }]);
 });
 
-test('a tool whose alternatives stand at the top of its schema goes out as one object', async () => {
+test('a tool schema with alternatives at its top level is sent as one object', async () => {
   const alternatives = [{ properties: { a: { type: 'string' } } }, { properties: { b: { type: 'number' } } }];
   const tools = [
     { type: 'function', function: { name: 'f', parameters: { type: 'object', anyOf: alternatives } } },

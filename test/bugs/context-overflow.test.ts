@@ -126,7 +126,7 @@ test('a prompt that no endpoint has the context for is refused in the same words
   assert.equal(gateway.upstream.requests().length, asked);
 });
 
-test('output that does not fit beside a prompt that would is told in the words by which a client asks for less', async () => {
+test('output that does not fit after a prompt that does fit gets the error message that makes clients ask for less', async () => {
   const message =
     "'max_tokens' is too large: 32000. This model's maximum context length is 32768 tokens and your request has 1000 input tokens";
   gateway.upstream.script('chat', [refused({ error: { message, type: 'BadRequestError', code: 400 } })]);

@@ -104,7 +104,7 @@ test('25 | an empty argument fragment is accepted, and so is a stream without a 
   );
 });
 
-test('a vendor that would keep the response is told not to, whatever the client leaves out', async () => {
+test('a vendor that stores responses by default is asked not to, whatever the client leaves out', async () => {
   for (const stream of [false, true]) {
     gateway.upstream.script('openai', responsesAnswer(stream, { text: 'ok' }));
     await post('/responses', { model: 'test/openai', input: 'hi', stream });

@@ -138,7 +138,7 @@ for (const { served, spoken, name } of FORMAT_PAIRS) {
       await gateway.upstream.request(spoken, count);
       gateway.clock.jump(20_001);
       const { status, text } = await alone;
-      // A stream that was kept alive by a comment tells it inside.
+      // A stream that a comment kept alive has the error inside.
       if (status === 200)
         assert.ok([504, 524, 'timeout_error'].includes(readStreamed(served, text).error as never), text);
       else assert.ok([504, 524].includes(status), text);
@@ -203,7 +203,7 @@ for (const { served, spoken, name } of FORMAT_PAIRS) {
   });
 }
 
-/** What services tell of the wait, and the seconds that a client is told; undefined where any sane wait will do. */
+/** What services report about the wait, and the seconds that a client gets; undefined if any sane wait will do. */
 const WAITS: [Record<string, string>, string, string | undefined][] = [
   [{ 'retry-after': '20' }, 'Limit (org: 0c4a1f6e-1111-4222-8333-0123456789ab, model: m) reached', '20'],
   [{ 'retry-after': '30' }, 'slow down', '30'],

@@ -240,7 +240,7 @@ test('72 | the caller’s key is never forwarded, whichever header carries it', 
   }
 });
 
-// The upstreams of this issue fetch pictures themselves: the gateway opens no connection for one, wherever it points.
+// The upstreams of this issue fetch images themselves: the gateway opens no connection for one, wherever it points.
 test('73 | image URLs are not fetched by the gateway, and non-web URLs are refused', async () => {
   const part = (served: Format, url: string) =>
     served === 'chat' ? { type: 'image_url', image_url: { url } } : { type: 'image', source: { type: 'url', url } };

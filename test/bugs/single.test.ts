@@ -1,4 +1,4 @@
-/** Faults of embeddings, rankings and pictures that users of other gateways met, each asked of a whole gateway. */
+/** Faults of embeddings, rankings and images that users of other gateways met, each tried on a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
@@ -9,7 +9,7 @@ const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
   {
-    // The picture of these tests stands on loopback.
+    // The image of these tests is on loopback.
     yaml: { egress: { networks: ['127.0.0.0/8'], ports: ['1-65535'] } },
     providers: {
       gemini: { kind: 'google', model: { output_modalities: ['embeddings'] } },

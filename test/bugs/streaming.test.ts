@@ -310,7 +310,7 @@ const ODD: [string, Format, Answer][] = [
     streamOf([chatChunk({ content: 'Hello' }), chatFinish(), chatUsageChunk({ input: 1, output: 2 }), 'data: [DONE]']),
   ],
   [
-    'no end marker behind the finish and the usage',
+    'no end marker after the finish and the usage',
     'chat',
     streamOf([chatChunk({ content: 'Hello' }), chatFinish(), chatUsageChunk({ input: 1, output: 2 })]),
   ],

@@ -218,7 +218,7 @@ for (const { served, spoken, name } of FORMAT_PAIRS) {
     }
   });
 
-  // A chat service that was told which function to call ends with a plain stop, and its clients know that.
+  // A chat service with a forced function call ends with a plain stop, and its clients know that.
   if (served === 'chat' && spoken === 'chat') continue;
   test(`27 | ${name} | calls with a finish other than tool_calls are reported as calls`, async () => {
     for (const stream of [true, false]) {

@@ -529,7 +529,7 @@ test('40 and its kind | several texts of a response are joined in chat without l
   assert.equal((await ask(gateway, 'chat', 'test/messages')).json.choices[0].message.content, texts.join(''));
 });
 
-test('a refusal told as text reaches a messages client, and one without text is a refusal in both formats', async () => {
+test('a refusal sent as text reaches a messages client, and one without text is a refusal in both formats', async () => {
   const value: Json = chatReply({});
   value.choices[0].message = { role: 'assistant', content: null, refusal: 'I will not.' };
   gateway.upstream.script('chat', wholeOf(value));

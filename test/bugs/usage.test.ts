@@ -207,7 +207,7 @@ test('7 | stream_options is not sent to an upstream that refuses it', async () =
 const COUNT = { prompt_tokens: 26, completion_tokens: 9, total_tokens: 35 };
 const text = chatChunk({ role: 'assistant', content: 'Hello' });
 
-/** Where and how services tell their counts; each means 26 read and 9 written, or what is said. */
+/** Where and how services report their counts; each means 26 read and 9 written, or what is given. */
 const RECORDS: [string, Json[] | string[], Counts][] = [
   [
     'on the finish chunk',

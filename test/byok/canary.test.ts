@@ -76,7 +76,7 @@ test('in every operation on BYOK credentials, right and wrong', async (t) => {
   await clean();
 });
 
-test('where the database refuses a row and tells of its values, or cannot be asked', async (t) => {
+test('where the database refuses a row and quotes its values, or cannot be reached', async (t) => {
   const { gateway, send, clean, lines } = await scene(t);
   const id = idOf(await send('POST', '/byok', JSON.stringify({ provider: 'a', key: CANARY, name: 'first' })));
   await inDatabase(gateway, [`alter table byok_keys add constraint no_boom check (name <> 'boom')`]);

@@ -1,6 +1,6 @@
 /**
  * BYOK credentials during requests: in which order they are tried, what
- * follows when one fails, and who pays for what.
+ * follows when one fails, and which account pays.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -79,7 +79,7 @@ test('an order of providers is one of the shared credentials only', async (t) =>
   assert.deepEqual(heard('a'), [SHARED, SHARED]);
 });
 
-test('a key fits who and what it says', async (t) => {
+test('a key serves only the callers, models and requests that it names', async (t) => {
   const { gateway, control, key, own, ask, heard } = await scene(t);
   gateway.upstream.script('a', [{ ...wholeOf(OK), repeat: true }]);
   gateway.upstream.script('b', [{ ...wholeOf(OK), repeat: true }]);

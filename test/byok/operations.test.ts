@@ -56,7 +56,7 @@ test('the public client gives, lists, reads, changes and deletes BYOK credential
   await assert.rejects(sdk.byok.get({ id: key.id }), (error) => (error as { statusCode?: number }).statusCode === 404);
 });
 
-test('of one provider each key is tried after those that were there, and a page tells how many there are', async () => {
+test('a new key of a provider comes last, and a page has the number of all keys', async () => {
   const ids: string[] = [];
   for (const provider of ['b', 'a', 'a', 'a']) ids.push((await give({ provider })).id);
   const { body: all } = await call('GET', '/byok?limit=100');
@@ -118,7 +118,7 @@ test('errors in a BYOK credential name the path', async () => {
   assert.equal((await call('POST', '/byok', { provider: 'a', key: SECRET }, INFERENCE_KEY)).status, 403);
 });
 
-test('a change of one of two flags that exclude each other looks at the other one', async () => {
+test('a change of one of two flags that exclude each other considers the other one', async () => {
   const { id } = await give({ is_byok_only: true, provider: 'b' });
   await refused(call('PATCH', `/byok/${id}`, { is_fallback: true }), 400, /^is_fallback cannot be true/);
   const { body } = await call('PATCH', `/byok/${id}`, { is_fallback: true, is_byok_only: false });

@@ -127,7 +127,7 @@ const FORMATS: { route: string; model: string; stream: boolean; answer: Answer; 
 ]);
 
 for (const { route, model, stream, answer, body } of FORMATS) {
-  test(`${route}, ${stream ? 'streamed' : 'whole'}, ${model}: given again with the same content, under a new id, for nothing`, async () => {
+  test(`${route}, ${stream ? 'streamed' : 'whole'}, ${model}: served again with the same content, under a new id, at no cost`, async () => {
     const key = model.slice('test/'.length);
     upstream.script(key, [answer]);
     const before = upstream.requests(key).length;
@@ -165,7 +165,7 @@ for (const { route, model, stream, answer, body } of FORMATS) {
   });
 }
 
-test('vectors are given again, and text completions, which are a front of the chat format', async () => {
+test('vectors are served again, and so are text completions, which use the chat format', async () => {
   const body = {
     object: 'list',
     data: [{ object: 'embedding', index: 0, embedding: [0.25, -1] }],
@@ -219,7 +219,7 @@ test('the time to live: leading digits count, clamped to a second and a day, and
     const body = chatBody();
     const first = await post('/chat/completions', body, { ...CACHE, 'x-svc-cache-ttl': ttl! });
     assert.deepEqual([first.cache, first.headers.get('x-svc-cache-ttl')], ['MISS', told]);
-    // Real time goes on too, so that the shortest one is not asked for in the middle of its time.
+    // Real time passes too, so the shortest one is not requested in the middle of its lifetime.
     gateway.clock.jump(Number(told) * 500);
     if (told !== '1') assert.equal((await post('/chat/completions', body)).headers.get('x-svc-cache-ttl'), told);
     gateway.clock.jump(Number(told) * 500 + 1);

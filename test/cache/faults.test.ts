@@ -171,7 +171,7 @@ test('a stream that is still being given when the gateway ends is ended in words
   try {
     for (let piece = await reader.read(); !piece.done; piece = await reader.read()) text += decoder.decode(piece.value);
   } catch {
-    // Reading may be cut off once the last words had their time.
+    // Reading may be aborted once the last words had their time.
   }
   assert.doesNotMatch(text, /\[DONE\]/);
   assert.match(text, /"the gateway is shutting down"/);

@@ -36,7 +36,7 @@ test('a cached answer is given again as it was filtered, and under other filters
       };
     };
     const first = await given();
-    // What is kept is written behind the answer.
+    // The content is written after the answer.
     let again = first;
     await until(async () => {
       again = await given();

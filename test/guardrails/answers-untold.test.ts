@@ -1,4 +1,4 @@
-/** What a filter blocks in an answer stands nowhere that a caller or an operator looks. */
+/** What a filter blocks in an answer is nowhere that a caller or an operator can read it. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';

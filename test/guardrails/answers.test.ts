@@ -122,7 +122,7 @@ test('a pattern without a longest match is refused for answers and taken for req
   assert.deepEqual(made.body.data.content_filters[0].apply_to, ['response']);
 });
 
-test('an upstream that breaks off shows nothing of what was held back, and no clean end', async () => {
+test('an upstream that breaks off reveals nothing of what was held back, and there is no clean end', async () => {
   const key = await guarded(email('redact'));
   gateway.upstream.script('chat', {
     headers: { 'content-type': 'text/event-stream' },

@@ -1,7 +1,7 @@
 /**
  * One guardrail more never allows more: on a whole gateway, with generated catalogs, account settings, guardrails in every
  * place where one can stand, and requests. Every upstream says that it does not know the model, so each request walks
- * through all of the endpoints that may serve it, and the upstreams tell which those are.
+ * through all of the endpoints that may serve it, and the upstreams record which those are.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -202,7 +202,7 @@ async function listed(key: TeamKey): Promise<{ models: string[]; zdr: string[] }
   const get = async (path: string) => (await control.call('GET', path, undefined, key.token)).body.data as Json[];
   const [models, zdr] = [await get('/models/user'), await get('/endpoints/zdr')];
   return {
-    // Those with a tilde stand for others of the list.
+    // Those with a tilde are aliases of others in the list.
     models: models.flatMap(({ id }) => (id.startsWith('~') ? [] : [id])).toSorted(),
     zdr: zdr.map(({ provider_name, model_id }) => `${provider_name.replace('Provider ', '')} ${model_id}`).toSorted(),
   };
@@ -266,7 +266,7 @@ const PLAIN: Asked = {
   provider: {} as Asked['provider'],
 };
 
-/** What is listed is what can be asked for, unless a budget, the region or a model that nobody offers is in the way. */
+/** What is listed is what can be asked for, unless a budget, the region or a model without an endpoint is in the way. */
 function assertListed(lists: { models: string[]; zdr: string[] }, [any, zdr]: readonly [Seen, Seen]): void {
   const asked = {
     models: [...new Set([...any.sent.keys()].map((endpoint) => endpoint.split(' ')[1]!))].toSorted(),

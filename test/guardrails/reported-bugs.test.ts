@@ -74,7 +74,7 @@ const PLACES: Record<string, readonly [string, Json]> = {
   images: ['/images', { model: 'test/chat', prompt: PHRASE }],
 };
 
-test('64 | what goes out is what was looked at: the phrase is blocked wherever a model would read it', async () => {
+test('64 | what is sent is what was filtered: the phrase is blocked wherever a model would read it', async () => {
   const key = await guarded({ content_filter_builtins: [{ slug: 'regex-prompt-injection', action: 'block' }] });
   const seen = [sentTo(gateway, 'chat'), sentTo(gateway, 'messages')];
   for (const [place, [path, body]] of Object.entries(PLACES)) {
@@ -114,7 +114,7 @@ test('65 | a match that is split over neighbouring parts is found, and replaced 
   );
 });
 
-test('a part that ends where a match does is looked at by itself as well', async () => {
+test('a part that ends where a match does is filtered alone as well', async () => {
   const key = await guarded({ content_filter_builtins: [{ slug: 'credit-card', action: 'block' }] });
   const content = [
     { type: 'text', text: 'card 4111 1111 1111 1111' },

@@ -55,7 +55,7 @@ const KEYS: Record<string, TestCaller> = {
   'Bearer management': { id: 'user_2', kind: 'management' },
 };
 
-/** Knows `inference` and `management`; `slow-...` keys answer one turn later; `down` is for when it cannot be told. */
+/** Knows `inference` and `management`; `slow-...` keys answer one turn later; `down` is for when keys cannot be checked. */
 function authenticate(headers: { authorization?: string }): TestCaller | Promise<TestCaller> {
   const given = headers.authorization ?? '';
   if (given === 'Bearer down') {

@@ -77,7 +77,7 @@ test('the reference has every operation of the document once, and every link of 
   );
 });
 
-test('the document and the reference come compressed for those who take it, and not again when unchanged', async () => {
+test('the document and the reference are compressed if the client accepts it, and not sent again if unchanged', async () => {
   for (const path of ['/openapi.json', '/docs']) {
     const plain = await read(path, { 'accept-encoding': 'identity' });
     const raw = await RawClient.open(Number(new URL(gateway.url).port));

@@ -5,7 +5,7 @@ import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.t
 
 const FORWARDED = { 'x-forwarded-host': 'eu.gate.test', 'x-forwarded-proto': 'https' };
 
-/** The region that an answer names, and where the feed of models says that it stands. */
+/** The region that a response names, and the address that the feed of models names. */
 async function seenThrough(t: TestContext, trusted: readonly string[]) {
   const gateway = await startGateway(t, { yaml: { hosts: { europe: ['eu.gate.test'] }, trusted_proxies: trusted } });
   const question = { model: 'simulated/echo', messages: [{ role: 'user', content: 'Hello' }] };

@@ -168,7 +168,7 @@ test('without a provider that counts, or while it fails, the count is an estimat
   }
 });
 
-test('what the provider finds wrong with a conversation is told in the messages format', async () => {
+test('an error of the provider about a conversation is in the messages format', async () => {
   gateway.upstream.script('claude', [
     {
       status: 400,

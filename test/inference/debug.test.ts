@@ -37,7 +37,7 @@ async function stream(body: object | string): Promise<{ text: string; chunks: Ch
 const debugOf = (chunks: Chunk[]) => chunks.flatMap(({ debug }) => debug ?? []);
 const eventsOf = (chunks: Chunk[]) => debugOf(chunks).flatMap(({ timings }) => timings?.event ?? []);
 
-test('the first chunk of a stream echoes the body as the upstream got it, and timings tell its way', async () => {
+test('the first chunk of a stream echoes the body as the upstream got it, and timings show its stages', async () => {
   upstream.script('one', [chatStream('hello')]);
   const before = gateway.clock.now();
   const { text, chunks } = await stream({ ...BODY, model: 'test/one', stream: true });

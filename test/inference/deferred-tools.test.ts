@@ -126,7 +126,7 @@ for (const format of CLIENT_FORMATS) {
           JSON.stringify(sent[1].messages.slice(0, sent[0].messages.length)),
           JSON.stringify(sent[0].messages),
         );
-        // The definition is told once, and only those that were found.
+        // Definitions are sent once, and only those that were found.
         assert.equal(raw[1]!.split('Bills a customer').length, 2);
         assert.ok(raw[1]!.includes('Unpaid bills') && !raw[1]!.includes('Sends a letter'));
         const { choices, usage } = read(format, stream, text);
@@ -138,14 +138,14 @@ for (const format of CLIENT_FORMATS) {
       });
     }
 
-    test(`the conversation goes on where it stood, with the tools that were found | ${format} to ${spoken}`, async () => {
+    test(`the conversation continues where it stopped, with the tools that were found | ${format} to ${spoken}`, async () => {
       const rounds = [{ calls: [SEARCH] }, { text: 'Found.', calls: [CALL] }];
       const first = await ask(format, spoken, false, rounds, bodyOf(format, spoken, false));
       const history = historyOf(format, first.text, 'call_2');
       const next = await ask(format, spoken, false, [{ text: 'Done.' }], bodyOf(format, spoken, false, {}, history));
       assert.equal(next.status, 200, next.text);
       const [before, after] = [first.sent[1].messages, next.sent[0].messages];
-      // What the second call sent is the beginning of what the third one sends: caches of prompts hit.
+      // What the second call sent is the beginning of what the third one sends: prompt caches hit.
       assert.equal(prompt(after.slice(0, before.length)), prompt(before));
       assert.equal(next.raw[0]!.split('Bills a customer').length, 2);
       assert.ok(next.raw[0]!.includes('Ada') && next.raw[0]!.includes('billed'));
@@ -166,7 +166,7 @@ for (const format of CLIENT_FORMATS) {
     }
   });
 
-  test(`a call of the client's own beside a search ends the answer, and the search is kept | ${format}`, async () => {
+  test(`a call of the client's own next to a search ends the answer, and the search is kept | ${format}`, async () => {
     const own = { id: 'call_9', name: 'get_time', arguments: '{}' };
     const first = await ask(format, 'chat', false, [{ calls: [SEARCH, own] }], bodyOf(format, 'chat', false));
     assert.equal(first.sent.length, 1);
@@ -219,7 +219,7 @@ for (const format of CLIENT_FORMATS) {
   });
 }
 
-test('a search by the client itself is the client\u2019s call, and what it names is described behind its result', async () => {
+test('a search by the client itself is the client\u2019s call, and what it names is described after its result', async () => {
   const search = { type: 'custom', tool_id: 'get_time', result_key: 'ids', max_results: 1 };
   const deferred_tools = { protocol: 'v1', profile: 'portable', validation: 'runtime', search };
   const call = { id: 'call_7', type: 'function', function: { name: 'get_time', arguments: '{}' } };
@@ -315,7 +315,7 @@ test('a budget holds what all rounds could cost, and only what they did cost is 
   };
   const body = bodyOf('chat', 'chat', false, { max_tokens: 100 });
   const bytes = Buffer.byteLength(JSON.stringify(body));
-  // Each of six rounds reads the request, every definition again, what was written and what was told.
+  // Each of six rounds reads the request, every definition again, what was written and what was found.
   const most = 6 * (2 * bytes + 64 * 1024 + 100 + 1024) * 0.00000375 + 100 * 0.000015;
   for (const [limit, status] of [
     [most * 0.99, 402],

@@ -1,4 +1,4 @@
-/** `reasoning.exclude`: the model thinks, and the client sees nothing of it, whoever is asked and however. */
+/** `reasoning.exclude`: the model thinks, and the client sees nothing of it, with every upstream and format. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { readServedStream, readServedWhole } from '../../src/testing/clients/served-answer.ts';

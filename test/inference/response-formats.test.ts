@@ -96,7 +96,7 @@ for (const stream of [false, true]) {
     assert.equal('tools' in native.sent, false);
   });
 
-  test(`no digit is lost, and what is said beside the answer does not spoil it | ${how}`, async () => {
+  test(`no digit is lost, and text next to the answer does not spoil it | ${how}`, async () => {
     const told = { text: 'Here you are:', ...called(ANSWER) };
     const answer = await ask('toolsonly', 'chat', told, body('toolsonly', JSON_OBJECT, { stream }));
     assert.equal(answer.text, ANSWER);
@@ -130,7 +130,7 @@ for (const stream of [false, true]) {
     assert.deepEqual([answer.text, answer.calls, answer.finish], ['{"city":"x"}', [], 'stop']);
   });
 
-  test(`a model that is to think is told, not forced, and its thinking reaches the client | ${how}`, async () => {
+  test(`a model that thinks gets an instruction instead of a forced tool, and its thinking reaches the client | ${how}`, async () => {
     const asked = body('messages', JSON_OBJECT, { stream, reasoning: { max_tokens: 2000 }, max_tokens: 4000 });
     const told = { thinking: { text: 'Hm.', signature: 'c2ln' }, ...called('{"city":"x"}') };
     const answer = await ask('messages', 'messages', told, asked);

@@ -89,7 +89,7 @@ test('the log line of a response has model, provider, tokens, cost, attempts and
   assert.equal(key_hash, hashToken(INFERENCE_KEY).slice(0, 12));
 });
 
-test("the level tells how it ended: info, warn for the client's fault, error for ours; probes are for debugging", async (t) => {
+test("the level shows how it ended: info, warn for the client's fault, error for ours; probes are for debugging", async (t) => {
   const { gateway, requests } = await logged(t);
   gateway.upstream.script('one', [
     chatWhole('hello'),

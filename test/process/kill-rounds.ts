@@ -23,7 +23,7 @@ const STREAMS = 50;
 const EVENTS = 6;
 const TEXT = 'words ';
 
-/** The upstream as its log tells it. */
+/** The upstream according to its log. */
 interface Upstream {
   url: string;
   entries(what: Entry['what']): Entry[];
@@ -44,7 +44,7 @@ export type Phase = (round: Round, random: () => number) => Promise<void>;
 
 export const PHASES: Record<string, Phase> = {
   'before dispatch': async ({ send, upstream, gateway }, random) => {
-    // A stopped upstream reads nothing, so that what was sent to it counts as not asked until it goes on.
+    // A stopped upstream reads nothing, so requests to it count as not received until it continues.
     if (random() < 0.5) upstream.stop();
     const before = journalBytes(gateway);
     send({ hold: 'head' });
@@ -74,7 +74,7 @@ export const PHASES: Record<string, Phase> = {
       const answers = send({ events: 1, text: TEXT });
       await until(() => answers.every(({ done }) => done), 'all ends');
       await lock.waiting();
-      // Killed while the transaction waits, or just when it goes on.
+      // Killed while the transaction waits, or just when it continues.
       if (random() < 0.5) await lock.free();
       await sleep(random() * 10);
     } finally {
@@ -87,7 +87,7 @@ export const PHASES: Record<string, Phase> = {
 export interface Counts {
   rounds: number;
   sent: number;
-  /** Requests that the upstream has seen, and the rows that tell of them. */
+  /** Requests that the upstream has seen, and their rows. */
   seen: number;
   exact: number;
   estimated: number;

@@ -69,7 +69,7 @@ test('a lost management key is replaced on an installation that does not run, th
   assert.equal((await second.get('/keys', token)).status, 200);
 });
 
-test('wrong arguments are told apart from what went wrong, with the help', async (t) => {
+test('wrong arguments have their own exit code and show the help; failures do not', async (t) => {
   const home = await gatewayHome(t);
   for (const args of [
     ['keys'],

@@ -137,7 +137,7 @@ test('a binary stream that the network cuts at any position reads as in one piec
   for (const served of CLIENT_FORMATS) {
     gateway.upstream.script('nova', binary([STREAM]));
     const one = readServedStream(served, (await ask(served, 'nova', true)).text, 'finish');
-    // Every position in one format; the others come behind the reading of the bytes.
+    // Every position in one format; the others share the reading of the bytes.
     const step = served === 'chat' ? 1 : 17;
     for (let at = step; at < STREAM.length; at += step) {
       gateway.upstream.script('nova', binary([STREAM.subarray(0, at), STREAM.subarray(at)]));

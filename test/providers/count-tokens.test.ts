@@ -33,7 +33,7 @@ async function count(name: string, more: object = {}) {
 const asked = (name: string) => gateway.upstream.requests(name).at(-1)!;
 const PARENT = '/projects/cloud-project/locations/us-east5';
 
-test('Claude on Vertex is counted by the operation beside it, which is told the model in the body', async () => {
+test('Claude on Vertex is counted by the operation next to it, which takes the model in the body', async () => {
   gateway.upstream.script('claude', wholeOf({ input_tokens: 21 }));
   assert.deepEqual((await count('claude')).body, { input_tokens: 21 });
   const { path, json } = asked('claude');

@@ -321,7 +321,7 @@ test('an answer that a client sends back as it came is taken by services that re
   assert.equal((await sent('mistral', body, 'messages')).messages[2].tool_call_id, translated[2].tool_call_id);
 });
 
-test('a developer message is a system message by the time that its members are looked at', async () => {
+test('a developer message is a system message before its members are checked', async () => {
   const messages = [{ role: 'developer', content: 'be short', name: 'boss' }, USER];
   assert.deepEqual((await sent('mistral', { messages })).messages, [{ role: 'system', content: 'be short' }, USER]);
 });

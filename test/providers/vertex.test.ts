@@ -110,7 +110,7 @@ describe('Vertex AI', () => {
     gateway.upstream.script('renewed', GEMINI);
     await ask('renewed');
     gateway.clock.jump(57 * 60_000);
-    // The server is silent: nobody waits for it.
+    // The server is silent, and nothing waits for it.
     tokens.script('token', [
       { ...tokenOf('new', 7200), chunks: [{ gate: 'renewal' }, ...tokenOf('new', 7200).chunks!] },
     ]);

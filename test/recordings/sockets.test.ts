@@ -52,7 +52,7 @@ describe('recorded traffic through sockets', { skip: corpusMissing }, () => {
     gateway = await startGateway({ after: (close) => closing.push(close as () => Promise<void>) }, { providers });
   });
 
-  // The gateway before the database that it stands on.
+  // The gateway before its database.
   after(async () => {
     for (const close of closing.toReversed()) await close();
   });
@@ -248,7 +248,7 @@ function assertRefused(
   recorded: RecordedAnswer,
   where: string,
 ): void {
-  // What may become a tag of thinking is held back, and nobody has seen it then.
+  // What may become a thinking tag is held back, so the client has not seen it.
   const held = /^<(t(h(i(nk?)?)?)?)?$/.test(recorded.choices[0]?.text ?? '');
   assert.ok(
     !recorded.complete && (held || !saysSomething(recorded)),
@@ -277,7 +277,7 @@ function assertBroken(served: ClientFormat, read: ServedAnswer, recorded: Record
   assertContent(served, read, recorded, where);
 }
 
-/** Of what a reset took away some may be missing at the end, but nothing is wrong, and the error is told. */
+/** A reset may lose the end, but everything before it is right, and there is an error. */
 function assertBeginning(read: ServedAnswer, recorded: RecordedAnswer, where: string): void {
   assert.ok(read.error !== null, `${where}: ends as if it were complete`);
   const { text = '', reasoning = '', refusal = '' } = recorded.choices[0] ?? {};

@@ -136,7 +136,7 @@ test('every path that a comment or document names exists', () => {
   ]);
 });
 
-/** File names that stand for any file of a kind. */
+/** File names that mean any file of a kind. */
 const EXAMPLES = /^(?:x|NNNN-[\w-]+)(?:\.test)?\.ts$/;
 
 test('every folder of the sources that a document names exists', () => {

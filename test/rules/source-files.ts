@@ -10,7 +10,7 @@ export interface Import {
   own: boolean;
   /** Erased before the program runs. */
   typeOnly: boolean;
-  /** What stands between the braces; empty for namespace, side-effect and dynamic imports. */
+  /** The names in braces; empty for namespace, side-effect and dynamic imports. */
   names: string[];
 }
 

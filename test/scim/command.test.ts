@@ -1,4 +1,4 @@
-/** `gatehouse scim`, run as a process beside a gateway that serves. */
+/** `gatehouse scim`, run as a process next to a gateway that serves. */
 import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
 import { test } from 'node:test';

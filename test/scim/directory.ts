@@ -13,7 +13,7 @@ import { controlOf, type Json } from '../workspaces/control.ts';
 export interface ScimAnswer {
   status: number;
   headers: Headers;
-  /** undefined where there is none. */
+  /** undefined if there is none. */
   body: Json;
 }
 

@@ -1,4 +1,4 @@
-/** The law of filters: what the database finds is what the same condition says of each user by itself. */
+/** The law of filters: the database finds exactly the users that satisfy the condition one by one. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';

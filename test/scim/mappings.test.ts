@@ -152,7 +152,7 @@ test('a mapping to the default workspace raises the role there, and removes no m
   assert.equal((await rolesIn('default'))[a], 'member');
 });
 
-test('a mapping is made once, of what there is, with what it may say', async () => {
+test('a mapping is created once, from existing groups and workspaces, with valid roles', async () => {
   const ws = await workspace();
   const { id } = await group('Once');
   const body = { scim_group_id: id, workspace_id: ws, role: 'member' };
@@ -194,7 +194,7 @@ test('a workspace that ends takes its mappings along', async () => {
   );
 });
 
-test('an existing member who is provisioned stays the same member, with their keys', async () => {
+test('an existing member that is provisioned stays the same member, with its keys', async () => {
   await inDatabase(gateway, [
     `insert into users (id, name, email, created_at) values ('user_before', 'Before', 'Before@People.test', now())`,
     `insert into members select distinct organization_id, 'user_before', 'admin', now() from members`,

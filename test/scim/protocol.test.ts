@@ -17,7 +17,7 @@ const query = (filter: string, more = '') => `?filter=${encodeURIComponent(filte
 const namesBy = async (filter: string): Promise<string[]> =>
   (await list(`/Users${query(filter)}`)).Resources.map(({ userName }: Json) => userName).toSorted();
 
-test('a user is made, told, replaced and deleted', async () => {
+test('a user is created, read, replaced and deleted', async () => {
   const body = {
     schemas: [USER, ENTERPRISE],
     externalId: 'ext-1',

@@ -166,7 +166,7 @@ test('a source that cannot be asked fails the job with the reason, and nothing c
   assert.doesNotMatch(job.error_message, new RegExp(remote.token));
 });
 
-/** A provider without users that answers once it is told to. */
+/** A provider without users that answers once it is released. */
 async function slowSource(t: TestContext) {
   const upstream = await startUpstream();
   t.after(() => upstream.close());

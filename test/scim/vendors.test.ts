@@ -46,7 +46,7 @@ test('Entra: an address that was typed in with a slash at its end, or two, leads
   const searched = await scim('POST', '//Users/.search', { filter: 'userName eq "slash@contoso.test"' });
   assert.equal(searched.body.totalResults, 1);
   assert.equal((await scim('GET', '//ServiceProviderConfig')).status, 200);
-  // It is still nobody's without the token, and nobody is deleted without an id.
+  // Without the token it still belongs to no user, and without an id no user is deleted.
   const stranger = await fetch(`${directory.gateway.url}/scim/v2//Users`);
   assert.equal(stranger.status, 401);
   assert.equal((await scim('DELETE', '//Users//')).status, 405);

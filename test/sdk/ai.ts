@@ -7,7 +7,7 @@ import { type Client, type Question, TIME, WEATHER } from './client.ts';
 export interface AiProvider {
   name: string;
   model(format: Format): LanguageModel;
-  /** How it is told to think hard. */
+  /** How it is asked to think hard. */
   thinking: Json;
   /** Options of every call. */
   always?: Json;

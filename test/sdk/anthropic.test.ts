@@ -66,7 +66,7 @@ function assertBlock(block: Anthropic.ContentBlock): void {
     assert.ok(typeof block.thinking === 'string' && typeof block.signature === 'string');
   } else if (block.type === 'tool_use') {
     assert.ok(block.id && block.name && typeof block.input === 'object' && block.input !== null);
-    // A relayed block is the upstream's own, and older services tell no caller.
+    // A relayed block is the upstream's own, and older services name no caller.
     assert.ok(block.caller === undefined || typeof block.caller.type === 'string');
   }
 }

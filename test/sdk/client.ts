@@ -7,10 +7,10 @@ export interface Question {
   /** The model is `test/<format>`. */
   format: Format;
   stream: boolean;
-  /** The turns behind the user's first words, as the library keeps them. */
+  /** The turns after the user's first message, as the library keeps them. */
   history?: Json[];
   tools?: boolean;
-  /** A picture behind the words, base64 of a PNG. */
+  /** An image after the text, base64 of a PNG. */
   image?: string;
   /** Think hard. */
   think?: boolean;
@@ -48,7 +48,7 @@ export interface Client {
   keepsSignatures: boolean;
   /**
    * It hands a `Request` to fetch, whose signal Node forgets when the request is collected in the middle of an answer: then
-   * nothing is aborted, whoever answers.
+   * nothing is aborted, whichever upstream answers.
    */
   mayForget?: true;
 }

@@ -46,7 +46,7 @@ const scriptRanks = () =>
     },
   ]);
 
-test('openai: it asks for base64 by itself, and its vectors have their own length whatever the upstream sends', async () => {
+test('openai: it asks for base64 by default, and its vectors have their own length whatever the upstream sends', async () => {
   scriptVectors(base64Of([0.5, -1, 0.25]));
   const packed = await openai.embeddings.create({ model: 'test/vectors', input: 'a' });
   assert.deepEqual([...packed.data[0]!.embedding], [0.5, -1, 0.25]);

@@ -110,7 +110,7 @@ for (const client of CLIENTS) {
           ['weather', 'time'],
         );
         for (const { id } of calls) assert.ok(JSON.stringify(answered).includes(`result of ${id}`), id);
-        // A library may tell calls in the order in which they are complete.
+        // A library may report calls in the order of completion.
         assert.deepEqual(callsOf(answered).toSorted(byId), CALLS_SEEN.slice(0, calls.length));
       });
     }
@@ -205,7 +205,7 @@ for (const client of CLIENTS) {
       const collect = (piece: string) => {
         text += piece;
       };
-      // Most throw; one has no place for an error beside a chunk's choices, and tells it as the way in which it ended.
+      // Most throw; one cannot represent an error next to a chunk's choices and reports it as the finish reason.
       const finish = await client.ask({ format, stream: true, onText: collect }).then(
         (seen) => seen.finish,
         () => 'thrown',

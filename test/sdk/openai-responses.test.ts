@@ -173,7 +173,7 @@ cell('structured output', async (upstream) => {
   assert.ok(JSON.stringify(sent()[0]).includes('"degrees"'));
 });
 
-cell('cut off by the cap', async (upstream) => {
+cell('truncated by the token limit', async (upstream) => {
   script(upstream, true, { text: 'Half', finish: 'length' });
   const response = await openai.responses.stream({ model: `test/${upstream}`, input: 'hi' }).finalResponse();
   assert.deepEqual([response.status, response.incomplete_details], ['incomplete', { reason: 'max_output_tokens' }]);

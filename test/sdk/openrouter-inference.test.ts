@@ -1,4 +1,4 @@
-/** The operations for inference of the openrouter library that no other test asks: responses, streamed pictures, lists. */
+/** Inference operations of the openrouter library that no other test calls: responses, streamed images, lists. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';

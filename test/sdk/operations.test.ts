@@ -1,6 +1,6 @@
 /**
  * Every method that `@openrouter/sdk` has for keys and governance, unmodified, each once and in an order in which they make
- * sense. A method that a newer SDK adds makes this fail until it stands here.
+ * sense. A method that a newer SDK adds makes this fail until it is listed here.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';

@@ -19,7 +19,7 @@ function step(): void {
   if (steps === killAt) process.kill(process.pid, 'SIGKILL');
 }
 
-// Written at the end otherwise, which whoever is killed does not reach.
+// Otherwise it is written at the end, which a killed process does not reach.
 flushCompileCache();
 const changing = fs as unknown as Record<string, (...args: unknown[]) => unknown>;
 for (const name of ['writeSync', 'linkSync', 'renameSync', 'rmSync']) {

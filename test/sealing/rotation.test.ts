@@ -229,7 +229,7 @@ test('a sweep in a process that has not heard of a new key never encrypts with t
   assert.deepEqual(await opened(process()), { 2: COUNT });
 });
 
-test('a sweep that is told to stop begins no further batch', async (t) => {
+test('a sweep that is stopped begins no further batch', async (t) => {
   const { database, process, opened } = await installation(t);
   const sealing = process();
   await database.transaction((tx) => sealing.addKey(tx, 'things'));

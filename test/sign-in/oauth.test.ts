@@ -48,7 +48,7 @@ async function codeFor(gateway: Gateway, body: Json): Promise<Json> {
   return answer.body.data;
 }
 
-test('through the page to a key with everything that was asked for, made by who let the application in', async (t) => {
+test('through the page to a key with everything that was requested, created by the person that allowed the application', async (t) => {
   const gateway = await startGateway(t);
   const { call, made } = controlOf(gateway);
   const { id: workspace } = await made({ name: 'Team', slug: 'team' });

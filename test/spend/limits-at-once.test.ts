@@ -33,7 +33,7 @@ async function twoProcesses(t: TestContext) {
       assert.ok(status === 200 || status === 201, JSON.stringify(answer));
       return answer.data;
     },
-    /** Through the other process than the one that is told of limits. */
+    /** Through the process that did not receive the limits. */
     spend: (): Promise<{ status: number; body: Json }> =>
       elsewhere.call(
         'POST',

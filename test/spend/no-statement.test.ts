@@ -76,7 +76,7 @@ test('governed requests cause not one statement while no limit is near, and thei
   const { gateway, tap, database, ask } = await scene(t);
   for (const [route, body] of ASKED) assert.equal((await ask(route, body)).status, 200);
   await rowsOnce(database, ASKED.length);
-  // What is done from time to time, however many requests there are, is not done while time stands still.
+  // Periodic work, which does not depend on requests, does not run while time is frozen.
   gateway.clock.stand();
   await tap.quiet();
 

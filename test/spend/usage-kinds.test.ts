@@ -61,7 +61,7 @@ const CASES: [string, Kind, object, number][] = [
     20_000 * 19 + 50 * 23,
   ],
   [
-    'caches are beside the input, and both lives of a write are told apart',
+    'caches are not part of the input, and the two lifetimes of a write are distinct',
     'messages',
     {
       id: 'm',
@@ -107,7 +107,7 @@ const CASES: [string, Kind, object, number][] = [
     60 * 1 + 40 * 0.1 + 30 * 2 + 20 * 3,
   ],
   [
-    'thinking is beside the answer, sound by its modality',
+    'thinking is not part of the output, audio has its own modality',
     'gemini',
     gemini({
       promptTokenCount: 100,
@@ -123,7 +123,7 @@ const CASES: [string, Kind, object, number][] = [
     50 * 1 + 40 * 0.1 + 10 * 5 + 50 * 2 + 20 * 3,
   ],
   [
-    'pictures of both sides have their prices',
+    'images in input and output have their prices',
     'gemini',
     gemini({
       promptTokenCount: 100,
@@ -135,7 +135,7 @@ const CASES: [string, Kind, object, number][] = [
     40 * 1 + 60 * 11 + 20 * 2 + 30 * 13,
   ],
   [
-    'caches are beside the input, and both lives of a write are told apart',
+    'caches are not part of the input, and the two lifetimes of a write are distinct',
     'converse',
     {
       output: { message: { role: 'assistant', content: [{ text: 'ok' }] } },

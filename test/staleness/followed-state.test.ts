@@ -151,7 +151,7 @@ async function happen({ a, b, line }: Scene, step: Exclude<(typeof STEPS)[number
   else for (const { clock } of [b, a]) clock.jump(TRUST_MS / 2);
 }
 
-/** The time of both processes goes on faster, by the same steps. */
+/** Time passes faster for both processes, in equal steps. */
 async function whileTimePasses({ a, b }: Scene, pending: Promise<unknown>): Promise<void> {
   let done = false;
   const ended = pending.finally(() => {

@@ -33,13 +33,13 @@ test('an installation that the account cannot reach is copied to where it can, a
   assert.equal(statSync(postgres).ctimeMs, copiedAt, 'it is copied once');
 });
 
-test('an installation that cannot be written is copied beside the data', { skip: needsRoot }, (t) => {
+test('an installation that cannot be written is copied next to the data', { skip: needsRoot }, (t) => {
   const { folder, found } = installation(t);
   removeLinks(found);
   const beside = join(folder, 'data');
   mkdirSync(beside);
   chownSync(beside, NOBODY.uid, NOBODY.gid);
-  // Modes do not bind root, so somebody else has to try.
+  // Modes do not bind root, so another user has to try.
   const script = `
     const { prepareBinaries } = await import(${JSON.stringify(join(import.meta.dirname, '../../src/storage/embedded/binaries.ts'))});
     console.log(prepareBinaries(undefined, ${JSON.stringify(beside)}, ${JSON.stringify(found)}).postgres);`;

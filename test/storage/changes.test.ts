@@ -114,7 +114,7 @@ test('a process that has ended in good order is not waited for', async (t) => {
   assert.ok((await settleTime(here, changes)) < LEASE_MS / 2);
 });
 
-test('a frozen process is waited for as long as its lease, then cut off, and forgets everything when it wakes', async (t) => {
+test('a frozen process is waited for as long as its lease, then disconnected, and forgets everything when it wakes', async (t) => {
   const here = await freshDatabase(t);
   const { changes } = await join(t, here);
   const other = await startOther(t, here);

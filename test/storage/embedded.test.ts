@@ -364,7 +364,7 @@ function kill(...pids: number[]): void {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It has just ended by itself.
+      // It has just ended on its own.
     }
   }
 }

@@ -111,7 +111,7 @@ function kill(pids: readonly number[]): void {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It has just ended by itself.
+      // It has just ended on its own.
     }
   }
 }

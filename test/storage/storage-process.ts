@@ -1,6 +1,6 @@
 /**
- * A process for the storage tests to kill: starts the embedded server of a data folder, opens the database and, told to
- * write, inserts rows one after another. Arguments: the folder, `serve` or `write`, PostgreSQL settings as JSON. What it prints, a JSON value a line, is what it has been told by the database:
+ * A process for the storage tests to kill: starts the embedded server of a data folder, opens the database and, in mode
+ * `write`, inserts rows one after another. Arguments: the folder, `serve` or `write`, PostgreSQL settings as JSON. What it prints, a JSON value a line, is what the database has reported:
  * `{"serving":<pid of the server>}`, `{"failed":<message>}`, and a number for each row that was acknowledged. SIGINT
  * makes it stop in an orderly way, with one more statement on the way out: `{"drained":true}`.
  */

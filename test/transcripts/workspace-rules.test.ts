@@ -41,7 +41,7 @@ test('a workspace has its requests logged although the installation does not, fr
   assert.equal(await contentOf(one), null);
 });
 
-test('a workspace that is logged goes by its own choice where the installation logs everything', async () => {
+test('a workspace decides about its own logging even if the installation logs everything', async () => {
   const workspace = await made({ name: 'Some', slug: 'some', is_observability_io_logging_enabled: true });
   const [one, two] = [await keyIn(workspace.id, 'one'), await keyIn(workspace.id, 'two')];
   const elsewhere = await keyIn(undefined, 'elsewhere');

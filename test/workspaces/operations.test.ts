@@ -272,7 +272,7 @@ test('two changes of one workspace at the same time are both kept', async () => 
   assert.deepEqual([data.description, data.default_text_model], ['kept', 'test/a']);
 });
 
-test('the default workspace goes only when that is confirmed; what relies on it is then told to name one', async (t) => {
+test('the default workspace is deleted only with confirmation; requests that rely on it must then name one', async (t) => {
   const own = await startGateway(t, { providers: { a: {} } });
   const control = controlOf(own);
   const kept = await control.made({ name: 'Kept', slug: 'kept' });

@@ -77,7 +77,7 @@ test('endpoints are sorted as the workspace prescribes, unless the request or th
   await prescribe({ default_provider_sort: 'price' });
   assert.equal(await whoAnswers(), 'Provider cheap');
   assert.equal(await whoAnswers({ provider: { order: ['dear'] } }), 'Provider dear');
-  // Of throughput nothing is known yet that would tell them apart, so they stay as they are configured.
+  // No throughput is known yet, so they stay in configured order.
   assert.equal(await whoAnswers({ provider: { sort: 'price' } }), 'Provider cheap');
   await prescribe({ default_provider_sort: null });
   assert.equal(await whoAnswers(), 'Provider dear');

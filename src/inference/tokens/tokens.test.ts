@@ -176,7 +176,7 @@ const WITH_IMAGES: readonly [ServedFormat, Record<string, unknown>][] = [
 ];
 
 for (const [format, body] of WITH_IMAGES) {
-  test(`${format.id}: of what a model reads, only the images that are counted apart are left out of the text`, () => {
+  test(`${format.id}: the text for counting leaves out only the images, which are counted separately`, () => {
     assert.ok(format.facts(body).media.images >= 1);
     const text = requestText(body, format.images(body));
     for (const word of ['look', 'closer', 'hidden']) assert.ok(text.includes(word), word);

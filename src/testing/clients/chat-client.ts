@@ -107,7 +107,7 @@ function logprobCount(choice: Json): number {
 
 /**
  * Reads the text of a stream; what breaks the format throws: framing, ids that change, a second finish or usage, content
- * behind a finish, anything behind `[DONE]`, a call that begins without id and name.
+ * after a finish, anything after `[DONE]`, a call that begins without id and name.
  */
 export function readChatStream(text: string, usage: 'chunk' | 'finish' | 'none'): SeenAnswer & { chunks: Json[] } {
   assert.ok(text.endsWith('\n\n'), 'the last event is not complete');

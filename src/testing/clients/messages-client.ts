@@ -53,7 +53,7 @@ export function readMessageStream(text: string): ReadMessage {
   return message;
 }
 
-/** What a recording tells, by the same reading but without insisting on the format. */
+/** The content of a recording, by the same reading but without insisting on the format. */
 export function readRecordedEvents(events: readonly RecordedEvent[]): ReadMessage {
   return readEvents(
     events.map((event) => JSON.parse(event.data)),

@@ -16,7 +16,7 @@ export interface Asking {
 export class Answer {
   readonly tag: string;
   readonly request: ClientRequest;
-  /** 0 while there is none. */
+  /** 0 if there is none yet. */
   status = 0;
   generationId: string | undefined;
   text = '';

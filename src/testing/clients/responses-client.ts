@@ -15,7 +15,7 @@ export interface ReadResponse {
   /** The last response object that came. */
   response: Record<string, unknown>;
   error: Record<string, unknown> | undefined;
-  /** The output items that were told as done, and the whole output in the end. */
+  /** The output items reported as done, and the whole output at the end. */
   items: Json[];
 }
 

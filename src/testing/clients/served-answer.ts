@@ -1,6 +1,6 @@
 /**
  * What a client of each format reads in an answer of the gateway's, by strict readers, in the shape in which recordings
- * are told (recorded-answer.ts); and how the two are compared. Every difference that a format makes stands here.
+ * are read (recorded-answer.ts); and how the two are compared. Every difference that a format makes is here.
  */
 import assert from 'node:assert/strict';
 import {
@@ -184,12 +184,12 @@ const NOTHING: ServedChoice = { text: '', reasoning: '', refusal: '', calls: [],
 function assertCall(got: ServedCall, want: RecordedCall, broken: boolean, where: string): void {
   if (want.id !== null) assert.equal(got.id, want.id, where);
   if (broken) {
-    // An input that came whole with the start of its block is told at the block's end.
+    // An input that came whole with the start of its block is sent at the block's end.
     const told = got.arguments === '{}' || got.arguments.startsWith(want.arguments);
     const waits = got.arguments === '' && want.arguments.endsWith('}');
     assert.ok(want.custom || told || waits, `${where}: ${got.arguments} instead of ${want.arguments}`);
   } else if (want.custom && got.arguments !== want.arguments) {
-    // Free text stands in a JSON object where only JSON has a place.
+    // Free text is wrapped in a JSON object where only JSON is allowed.
     assert.deepEqual(JSON.parse(got.arguments), { input: want.arguments }, where);
   } else if (!want.custom && got.arguments !== want.arguments) {
     assert.equal(exactly(got.arguments, where), exactly(want.arguments || '{}', where), where);

@@ -10,7 +10,7 @@ interface Pending {
   order: number;
 }
 
-/** A clock that only `advance` and `set` move. Time starts at 2026-01-01 unless told otherwise. */
+/** A clock that only `advance` and `set` move. Time starts at 2026-01-01 by default. */
 export class TestClock implements Clock {
   #wallMs: number;
   #monotonicMs = 0;
@@ -104,7 +104,7 @@ class TestTimer implements Timer {
     this.run = run;
   }
 
-  /** As the platform's: also sets a timer anew that has fired, but not one that was cancelled. */
+  /** As the platform's: also restarts a timer that has fired, but not one that was cancelled. */
   refresh(): void {
     if (!this.#cancelled) this.#clock.schedule(this, this.#delayMs);
   }

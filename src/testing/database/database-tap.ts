@@ -14,7 +14,7 @@ export interface DatabaseTap {
   readonly statements: readonly string[];
   /** Resolves when every statement is answered, no transaction is open and none follows. */
   quiet(): Promise<void>;
-  /** When nobody needs the database any more. */
+  /** Once the database is not needed any more. */
   close(): void;
 }
 

@@ -51,7 +51,7 @@ export class RateProcess {
     this.#power.fault = fault;
   }
 
-  /** As kill -9: nothing that it began goes on, nothing is given back. */
+  /** As kill -9: nothing continues, nothing is given back. */
   async kill(): Promise<void> {
     this.dead = true;
     this.#power.off();

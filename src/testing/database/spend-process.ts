@@ -60,7 +60,7 @@ export class SpendProcess {
     this.#switch.fault = fault;
   }
 
-  /** As kill -9: nothing that it began goes on, nothing is closed. Its journal stays. */
+  /** As kill -9: nothing continues, nothing is closed. Its journal stays. */
   async kill(): Promise<void> {
     this.#switch.off();
     await this.#switch.quiet();

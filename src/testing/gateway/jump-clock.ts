@@ -5,7 +5,7 @@ import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
 
 export class JumpClock implements Clock {
   #aheadMs = 0;
-  /** When the real monotonic time was that the clock stands at. */
+  /** The real monotonic time at which the clock is frozen. */
   #stoodAt: number | undefined;
   readonly #pending = new Set<JumpTimer>();
   readonly #startedAt = systemClock.monotonic();
@@ -21,7 +21,7 @@ export class JumpClock implements Clock {
   }
 
   monotonic(): number {
-    // Read once: what passes between two readings would set back a clock that stands.
+    // Read once: the time between two readings would set a frozen clock back.
     const real = systemClock.monotonic();
     return real + this.#aheadMs - this.#behind(real);
   }
@@ -30,7 +30,7 @@ export class JumpClock implements Clock {
     return this.#stoodAt !== undefined;
   }
 
-  /** From now on no timer fires by itself. */
+  /** From now on timers fire only in `jump`. */
   stand(): void {
     this.#stoodAt ??= systemClock.monotonic();
     for (const timer of this.#pending) timer.reschedule();

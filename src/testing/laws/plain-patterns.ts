@@ -14,7 +14,7 @@ export function plainPattern(source: string): RE2JS | undefined {
   }
 }
 
-/** Every place where it matches; empty matches are none. */
+/** Every position where it matches, except for empty matches. */
 export function placesIn(expression: RE2JS, text: string): Span[] {
   const spans: Span[] = [];
   const matcher = expression.matcher(text);

@@ -17,7 +17,7 @@ import {
 import { KINDS, providersFrom } from '../../providers/index.ts';
 import { TestClock } from '../clock/clock.ts';
 
-/** A provider; its models are `a/m` unless told otherwise. The other members are the model's, as in the yaml. */
+/** A provider; its models are `a/m` by default. The other members are the model's, as in the yaml. */
 export interface RoutedProvider {
   id: string;
   name?: string;

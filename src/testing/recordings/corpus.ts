@@ -74,7 +74,7 @@ interface Meta {
   headers?: Record<string, string | string[]>;
 }
 
-/** Those written from descriptions stand in the index alone: file, provider, api, stream, status. */
+/** Those written from descriptions are in the index only: file, provider, api, stream, status. */
 function indexed(id: string): Meta | undefined {
   const index = readFileSync(join(FOLDER, 'INDEX.md'), 'utf8');
   const row = index.split('\n').find((line) => line.startsWith(`| ${id} |`));

@@ -32,20 +32,20 @@ export interface RecordedChoice {
 }
 
 export interface RecordedAnswer {
-  /** False: it failed, or it is cut off before its end. */
+  /** False: it failed, or it is truncated. */
   complete: boolean;
   choices: RecordedChoice[];
   /** The last count that came. */
   usage: Counts | null;
-  /** Letters that came behind that count. */
+  /** Letters that came after that count. */
   uncounted: number;
-  /** It holds something a client may see beside text, reasoning, refusals and calls: a signature, a vendor's block, sound. */
+  /** It has something visible other than text, reasoning, refusals and calls: a signature, a vendor's block, sound. */
   other: boolean;
 }
 
 /**
  * Which of the two counts the service did not make: it wrote something and read nothing, or the reverse. The recording
- * was shortened, is cut off, or the service never makes it.
+ * was shortened, is truncated, or the service never reports it.
  */
 export function lackingCount(recorded: RecordedAnswer): 'input' | 'output' | undefined {
   const { usage } = recorded;
@@ -221,7 +221,7 @@ export class ChatReading extends Reading {
     if (typeof usage?.prompt_tokens !== 'number') return;
     const read = usage.prompt_tokens_details ?? {};
     const reasoning = usage.completion_tokens_details?.reasoning_tokens || usage.reasoning_tokens || 0;
-    // xAI counts reasoning beside the completion; its total tells.
+    // xAI counts reasoning outside of the completion; its total shows that.
     const beside = reasoning > 0 && usage.total_tokens === usage.prompt_tokens + usage.completion_tokens + reasoning;
     this.usage = {
       input: usage.prompt_tokens,
@@ -346,7 +346,7 @@ export function billedMessages(record: Json): Counts {
   return { ...counts, reasoning: record.output_tokens_details?.thinking_tokens ?? 0 };
 }
 
-/** A number as its digits stand in the text; one that a double holds may be spelled otherwise, `1.0` as `1`. */
+/** A number with its digits as in the text; one that a double holds may be spelled otherwise, `1.0` as `1`. */
 class Digits {
   readonly written: string;
   constructor(written: string) {

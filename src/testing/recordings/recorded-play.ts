@@ -11,8 +11,8 @@ import { type PipelineAnswer, PRICES_NANO } from '../laws/pipeline.ts';
 import { type Counts, type RecordedAnswer, saysSomething } from './recorded-answer.ts';
 
 /**
- * Fails unless the client was told what the recording says, to its end.
- * @returns what a client has seen; undefined where nobody was shown anything, which was right
+ * Fails unless the client received what the recording says, to its end.
+ * @returns what the client has seen; undefined if it rightly saw nothing
  */
 export function assertTold(
   served: ClientFormat,

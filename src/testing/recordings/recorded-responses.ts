@@ -16,7 +16,7 @@ const DELTAS: Record<string, 'text' | 'refusal' | 'reasoning'> = {
 
 export class ResponsesReading extends Reading {
   private started = false;
-  /** What was told so far, by output, place and number. */
+  /** What was sent so far, by output, part and index. */
   private readonly told = new Map<string, string>();
   private readonly open = new Map<number, RecordedCall>();
   private readonly done = new Set<number>();
@@ -111,7 +111,7 @@ export class ResponsesReading extends Reading {
     this.choice(0).calls.push(call);
   }
 
-  /** Whatever of the item did not come in deltas; a finished text that is another one than they told is not believed. */
+  /** What did not come in deltas. A finished text that contradicts them is ignored. */
   private complete(index: number, item: Json): void {
     if (this.done.has(index)) return;
     this.done.add(index);

@@ -6,7 +6,7 @@
  *     node src/testing/upstream/planned-upstream.ts <file for the log>
  *
  * Then each entry is a line of the file and of the output; the first line of the output is `{"url":...}`, and the signal
- * SIGUSR2 lets every answer go on that is held.
+ * SIGUSR2 releases every response that is held.
  */
 import { once } from 'node:events';
 import { appendFileSync, writeSync } from 'node:fs';
@@ -21,7 +21,7 @@ export interface Plan {
   events?: number;
   text?: string;
   gapMs?: number;
-  /** Sends nothing more from here on, until `release`: before the head, behind it, or behind so many events. */
+  /** Sends nothing more until `release`: before the head, after it, or after so many events. */
   hold?: 'head' | 'body' | number;
   /** Breaks the connection after so many events. */
   cutAfter?: number;
@@ -81,7 +81,7 @@ export class PlannedUpstream {
     return new Set(this.log.filter((entry) => entry.what === what).map((entry) => entry.tag));
   }
 
-  /** Lets every answer go on that is held now. */
+  /** Releases every response that is held now. */
   release(): void {
     for (const go of this.#held.splice(0)) go();
   }
@@ -195,7 +195,7 @@ class PlannedAnswer {
       await write(JSON.stringify(this.#whole()));
     }
     if (response.destroyed) return this.#note('left', sent);
-    // Before the last byte leaves, so that nobody can have an answer that is not in the log.
+    // Before the last byte leaves, so that every response that a client has is in the log.
     this.#note('sent', sent);
     end();
   }

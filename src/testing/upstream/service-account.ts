@@ -13,7 +13,7 @@ export const SERVICE_ACCOUNT = {
   private_key: privateKey,
 };
 
-/** Its key file. @param more that the file tells */
+/** Its key file. @param more further members of the file */
 export function serviceAccount(more: Record<string, unknown> = {}): string {
   return JSON.stringify({ ...SERVICE_ACCOUNT, ...more });
 }

@@ -26,17 +26,17 @@ export interface Answer {
   status?: number;
   /** With a `content-length` the body is sent as it is, otherwise chunked. */
   headers?: Record<string, string>;
-  /** Each is written by itself, after the kernel has taken the one before. */
+  /** Each is one write, after the kernel has taken the previous one. */
   chunks?: readonly Chunk[];
   /** Written to the connection as it is, status line included, instead of `status`, `headers` and the HTTP framing. */
   raw?: readonly Chunk[];
   /**
    * After the chunks: `close` completes the answer; `cut` closes the connection cleanly without completing it; `reset`
    * breaks it; `stall` stays silent with the connection open. `stall-before-headers` answers nothing at all, and `refuse`
-   * is a port where nobody listens (it must be the only answer of its key).
+   * is a port without a listener (it must be the only answer of its key).
    */
   end?: 'close' | 'cut' | 'reset' | 'stall' | 'stall-before-headers' | 'refuse';
-  /** Cuts all text of the body anew: into pieces of so many bytes, or at these positions. Waits are dropped. */
+  /** Splits all text of the body again: into pieces of so many bytes, or at these positions. Waits are dropped. */
   pieces?: number | readonly number[];
   /** Only the first so many bytes of the body are sent; `end` says what follows them. */
   truncateAt?: number;
@@ -274,7 +274,7 @@ export class Upstream {
 
 type Step = string | Buffer | { gate: string | Promise<unknown> } | { pauseMs: number };
 
-/** The body as it is to be written: as scripted, or cut anew. */
+/** The body as it is to be written: as scripted, or split again. */
 function bodyChunks(answer: Answer): Step[] {
   const steps: Step[] = [];
   for (const chunk of answer.raw ?? answer.chunks ?? []) {
@@ -288,7 +288,7 @@ function bodyChunks(answer: Answer): Step[] {
   return cutBytes(bytes, answer.pieces ?? []);
 }
 
-/** A port of this machine where nobody listens. */
+/** A port of this machine without a listener. */
 async function unusedPort(): Promise<number> {
   const server = net.createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -29,7 +29,7 @@ export async function makeKey(kid: string, alg = 'RS256'): Promise<IssuedKey> {
   return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
 }
 
-/** What a build is told of itself, at this moment of the gateway. */
+/** The claims of a build at this moment of the gateway's clock. */
 export function claimsAt(nowMs: number, issuer: string, more: JWTPayload = {}): JWTPayload {
   const now = Math.floor(nowMs / 1000);
   return { iss: issuer, aud: AUDIENCE, sub: SUBJECT, iat: now, nbf: now, exp: now + 600, ...more };
@@ -48,7 +48,7 @@ export class Issuer {
   readonly asked: string[] = [];
   /** It breaks every connection. */
   down = false;
-  /** Instead of what it says usually, by path. */
+  /** Replaces its usual responses, by path. */
   readonly says = new Map<string, unknown>();
 
   answer(request: http.IncomingMessage, response: http.ServerResponse): void {
@@ -120,7 +120,7 @@ export const FORM = {
   subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
 };
 
-/** @param more fields beside the usual ones, or in their place; undefined leaves one out */
+/** @param more fields that extend or replace the usual ones; undefined leaves one out */
 export function exchange(
   gateway: Pick<Gateway, 'api'>,
   subjectToken: string,

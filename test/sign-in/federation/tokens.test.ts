@@ -45,7 +45,7 @@ async function scene(t: TestContext, options: GatewayOptions = {}) {
 
 const subjectToken = (gateway: Gateway) => sign(given, claimsAt(gateway.clock.now(), ISSUER));
 const tokenOf = async (gateway: Gateway) => accessToken(gateway, await subjectToken(gateway));
-/** The policy stands for this key from now on. */
+/** The policy issues tokens for this key from now on. */
 function standFor(gateway: Gateway, keyHash: string): void {
   const [policy] = gateway.config.federation;
   gateway.app.reload({ ...gateway.config, federation: [{ ...policy!, keyHash }] });

@@ -1,4 +1,4 @@
-/** What each image service is asked, what its answers mean, and who is left when the client leaves. */
+/** What each image service is asked, what its responses mean, and what is cancelled when the client disconnects. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readRows } from '../../../src/testing/database/rows.ts';
@@ -243,7 +243,7 @@ test('a result URL in the private network is refused, and its content is not sho
   const response = await make('old');
   const { error } = await refused(response, 502, /not public/);
   assert.doesNotMatch(JSON.stringify(error), /secret/);
-  // The picture was made, so what the service told of it is charged: 20 x 0.000005 + 300 x 0.00004.
+  // The image was made, so the reported usage is charged: 20 x 0.000005 + 300 x 0.00004.
   const { total_cost, native_tokens_completion } = await row(response);
   assert.deepEqual([total_cost, native_tokens_completion], [0.0121, 300]);
 });

@@ -1,4 +1,4 @@
-/** A gateway with every image service behind the scripted upstream, and what its tests share. */
+/** A gateway with the scripted upstream as every image service, and what its tests share. */
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { startGateway } from '../../../src/testing/gateway/gateway.ts';
@@ -32,7 +32,7 @@ export const model = (upstream_id: string, pricing: unknown = PIECES) => ({
 export const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
   {
-    // Results and references of these tests stand on loopback.
+    // Results and references of these tests are on loopback.
     yaml: { egress: { networks: ['127.0.0.0/8'], ports: ['1-65535'] } },
     providers: {
       gpt: { kind: 'openai', model: model('gpt-image-2.5-flare', TOKENS) },
