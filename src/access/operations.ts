@@ -2,13 +2,13 @@
  * The operations on keys. Those on `/keys` see inference keys only: management keys are created and revoked on the
  * machine itself, so a leaked one can neither create others nor revoke the owner's.
  */
-import { authorOf, recordChange } from '../audit/index.ts';
+import { authorOf, type Changed, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { invalidField, notFound } from '../base/errors.ts';
 import { ANY_KEY, MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
-import { type Announce, changeEverywhere } from '../storage/change-everywhere.ts';
+import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { rotateKey } from './aliases/rotate.ts';
 import { type Alias, endAlias, predecessor } from './aliases/store.ts';
@@ -146,7 +146,7 @@ function updateKey(parts: OperationParts): Operation<Caller> {
       const { clock, usageOf } = parts;
       const { organizationId } = exchange.caller;
       const hash = hashOf(exchange);
-      const { key, isNewLimit } = await changeEverywhere(parts, async (tx, announce) => {
+      const { key, isNewLimit } = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const before = await lockedKey(tx, organizationId, hash);
         const terms = changedTerms(before, exchange.body as schema.UpdateKeyBody);
         if (!terms.disabled && !(await store.hasWorkspace(tx, organizationId, before.caller.workspaceId, true))) {
@@ -154,9 +154,13 @@ function updateKey(parts: OperationParts): Operation<Caller> {
         }
         await store.updateKey(tx, before.caller.keyId, terms, new Date(clock.now()));
         const key = await existingKey(tx, organizationId, hash);
-        const states = { before: keyState(before), after: keyState(key) };
-        await recordChange(tx, authorOf(exchange), { action: 'key.updated', ...keyResource(key), ...states });
-        await announce(KEYS_TOPIC, hash);
+        await changed({
+          action: 'key.updated',
+          ...keyResource(key),
+          before: keyState(before),
+          after: keyState(key),
+          announce: [KEYS_TOPIC, hash],
+        });
         return { key, isNewLimit: terms.limitNano !== null && resetsUsage(before.caller, terms) };
       });
       // Leases do not cover spend from before the new limit.
@@ -189,14 +193,17 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
       const { organizationId } = exchange.caller;
       const hash = hashOf(exchange);
       const now = new Date(parts.clock.now());
-      await changeEverywhere(parts, async (tx, announce) => {
+      await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const former = isHash(hash) ? await predecessor(tx, organizationId, hash) : undefined;
-        if (former !== undefined) return endPredecessor(tx, announce, exchange, former, now);
+        if (former !== undefined) return endPredecessor(tx, changed, organizationId, former, now);
         const key = await lockedKey(tx, organizationId, hash);
         await store.markKeyDeleted(tx, key.caller.keyId, now);
-        const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
-        await recordChange(tx, authorOf(exchange), deleted);
-        await announce(KEYS_TOPIC, hash);
+        await changed({
+          action: 'key.deleted',
+          ...keyResource(key),
+          before: keyState(key),
+          announce: [KEYS_TOPIC, hash],
+        });
       });
       exchange.reply(200, { deleted: true });
     },
@@ -206,20 +213,21 @@ function deleteKey(parts: OperationParts): Operation<Caller> {
 /** Ends the secret that a key had before its rotation, unless it has already ended; the key itself stays. */
 async function endPredecessor(
   tx: Queryable,
-  announce: Announce,
-  exchange: Exchange<Caller>,
+  changed: Changed,
+  organizationId: string,
   former: Alias,
   now: Date,
 ): Promise<void> {
   if (former.expiresAt !== null && former.expiresAt <= now) return;
   await endAlias(tx, former.hash, now);
-  const key = await existingKey(tx, exchange.caller.organizationId, former.keyHash);
-  const states = {
+  const key = await existingKey(tx, organizationId, former.keyHash);
+  await changed({
+    action: 'key.predecessor_ended',
+    ...keyResource(key),
     before: { previous_secret: former.hash, previous_secret_ends_at: former.expiresAt },
     after: { previous_secret: former.hash, previous_secret_ends_at: now },
-  };
-  await recordChange(tx, authorOf(exchange), { action: 'key.predecessor_ended', ...keyResource(key), ...states });
-  await announce(KEYS_TOPIC, former.hash);
+    announce: [KEYS_TOPIC, former.hash],
+  });
 }
 
 function hashOf(exchange: Exchange<Caller>): string {

@@ -2,7 +2,7 @@
  * Keys as the operator manages them on the machine (`gatehouse keys`): all kinds, without authenticating. This is how
  * to recover from a lost management key. No HTTP operation offers it.
  */
-import { operatorAuthor, recordChange } from '../audit/index.ts';
+import { changeAs, operatorAuthor } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
@@ -82,15 +82,18 @@ export async function revokeOperatorKey(parts: OperatorKeysParts, hashPrefix: st
   if (found.length > 1)
     throw new Error(`${found.length} keys have a hash that begins with ${prefix}; give more characters`);
   const { keyId, keyHash, organizationId } = first.caller;
-  return changeEverywhere(parts, async (tx, announce) => {
+  return changeAs(operatorAuthor(organizationId, clock.now()), parts, async (tx, changed) => {
     await store.lockKey(tx, organizationId, keyHash);
     // The key may have been deleted or rotated since it was found.
     const [key] = await store.keysByHash(tx, [keyHash]);
     if (key === undefined) throw noneBegins(prefix);
     await store.markKeyDeleted(tx, keyId, new Date(clock.now()));
-    const deleted = { action: 'key.deleted', ...keyResource(key), before: keyState(key) } as const;
-    await recordChange(tx, operatorAuthor(organizationId, clock.now()), deleted);
-    await announce(KEYS_TOPIC, keyHash);
+    await changed({
+      action: 'key.deleted',
+      ...keyResource(key),
+      before: keyState(key),
+      announce: [KEYS_TOPIC, keyHash],
+    });
     return operatorKey(key);
   });
 }

@@ -1,7 +1,7 @@
 /** The operations on BYOK credentials, `/byok`. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Caller, chosenWorkspace, namedKeys } from '../access/index.ts';
-import { authorOf, recordChange } from '../audit/index.ts';
+import { authorOf, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ProviderSettings } from '../base/config.ts';
 import { GatewayError, invalidField, orNotFound } from '../base/errors.ts';
@@ -11,7 +11,6 @@ import { idOf, listReply, ok, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
 import type { ProviderKind } from '../providers/index.ts';
 import { type Sealing, SealingError } from '../sealing/index.ts';
-import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { type Credential, readCredential } from './credential.ts';
 import {
@@ -94,7 +93,7 @@ function createByokCredential(parts: ByokParts): Operation<Caller> {
       const createdAt = new Date(parts.clock.now());
       const id = uuidv7(createdAt.getTime());
       const sealed = await sealedValue(parts, id, credential);
-      const key = await changeEverywhere(parts, async (tx, announce) => {
+      const key = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         if ((await store.countByokCredentials(tx, organizationId)) >= MAX_CREDENTIALS) {
           const message = `an organization has at most ${MAX_CREDENTIALS} provider credentials`;
           throw new GatewayError('invalid_request', message);
@@ -110,13 +109,12 @@ function createByokCredential(parts: ByokParts): Operation<Caller> {
           sortOrder: await store.nextSortOrder(tx, organizationId, body.provider),
         });
         const key = await existing(tx, organizationId, id);
-        const created = {
+        await changed({
           action: 'byok_key.created',
           ...byokCredentialResource(key),
           after: byokCredentialState(key),
-        } as const;
-        await recordChange(tx, authorOf(exchange), created);
-        await announce(TOPIC, id);
+          announce: [TOPIC, id],
+        });
         return key;
       });
       exchange.reply(201, { data: byokCredentialReply(key) });
@@ -157,7 +155,7 @@ function updateByokCredential(parts: ByokParts): Operation<Caller> {
       const id = idOf(exchange);
       const body = exchange.body as schema.UpdateByokCredentialBody;
       const replaced = await replacement(parts, await existing(parts.database, organizationId, id), body);
-      const key = await changeEverywhere(parts, async (tx, announce) => {
+      const key = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const before = await existing(tx, organizationId, id, true);
         const settings = changedSettings(before, body, await keyIdsOf(tx, organizationId, body));
         const same = isDeepStrictEqual({ ...before, ...settings }, { ...before });
@@ -165,13 +163,13 @@ function updateByokCredential(parts: ByokParts): Operation<Caller> {
         await store.updateByokCredential(tx, id, settings, new Date(parts.clock.now()));
         if (replaced !== undefined) await store.replaceCredential(tx, id, replaced);
         const key = await existing(tx, organizationId, id);
-        const states = { before: byokCredentialState(before), after: byokCredentialState(key) };
-        await recordChange(tx, authorOf(exchange), {
+        await changed({
           action: 'byok_key.updated',
           ...byokCredentialResource(key),
-          ...states,
+          before: byokCredentialState(before),
+          after: byokCredentialState(key),
+          announce: [TOPIC, id],
         });
-        await announce(TOPIC, id);
         return key;
       });
       exchange.reply(200, { data: byokCredentialReply(key) });
@@ -191,16 +189,15 @@ function deleteByokCredential(parts: ByokParts): Operation<Caller> {
     replies: ok('The credential is deleted and used by no process', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
-      await changeEverywhere(parts, async (tx, announce) => {
+      await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const key = await existing(tx, organizationId, idOf(exchange), true);
         await store.deleteByokCredential(tx, key.id);
-        const deleted = {
+        await changed({
           action: 'byok_key.deleted',
           ...byokCredentialResource(key),
           before: byokCredentialState(key),
-        } as const;
-        await recordChange(tx, authorOf(exchange), deleted);
-        await announce(TOPIC, key.id);
+          announce: [TOPIC, key.id],
+        });
       });
       exchange.reply(200, { deleted: true });
     },

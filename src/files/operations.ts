@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Caller, chosenWorkspace } from '../access/index.ts';
-import { authorOf, recordChange } from '../audit/index.ts';
+import { authorOf, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField, orNotFound } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -11,7 +11,7 @@ import type { Blobs } from '../blobs/index.ts';
 import { ANY_KEY } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
-import type { Database, Queryable } from '../storage/database.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { typed } from './content-type.ts';
 import { checkFilename } from './filename.ts';
 import { readForm, type UploadedFile } from './form.ts';
@@ -21,6 +21,7 @@ import * as store from './store.ts';
 
 export interface FileParts {
   database: Database;
+  changes: Changes;
   blobs: Blobs;
   clock: Clock;
   /** The name of `svc` on the wire. */
@@ -156,12 +157,12 @@ function deleteFile(parts: FileParts): Operation<Caller> {
     replies: ok('The file is gone', schema.FileDeletedReply),
     async handle(exchange) {
       const known = await existing(exchange, parts);
-      const file = await parts.database.transaction(async (tx) => {
+      const file = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const held = orNotFound(await store.findFile(tx, known.workspaceId, known.id, true), FILE);
         await store.deleteFile(tx, held.id);
         await parts.blobs.drop(tx, held.blobId);
         const before = fileReply(held, 'svc', parts.namespace);
-        await recordChange(tx, authorOf(exchange), { action: 'file.deleted', ...resourceOf(held), before });
+        await changed({ action: 'file.deleted', ...resourceOf(held), before });
         return held;
       });
       exchange.reply(200, deletedReply(file, shapeOf(exchange.headers, exchange.query), parts.namespace));
@@ -171,7 +172,7 @@ function deleteFile(parts: FileParts): Operation<Caller> {
 
 async function storeFile(
   exchange: Exchange<Caller>,
-  { database, blobs, clock, limits, namespace }: FileParts,
+  { database, changes, blobs, clock, limits, namespace }: FileParts,
   workspaceId: string,
   { filename, content }: UploadedFile,
   fields: ReadonlyMap<string, string>,
@@ -193,12 +194,12 @@ async function storeFile(
       downloadable: false,
       createdAt,
     };
-    await database.transaction(async (tx) => {
+    await changeAs(authorOf(exchange), { database, changes }, async (tx, changed) => {
       if ((await store.lockBytesOf(tx, workspaceId)) + file.bytes > limits.workspaceBytes) throw workspaceFull(limits);
       await blobs.keep(tx, blob.id);
       await store.insertFile(tx, file);
       const after = fileReply(file, 'svc', namespace);
-      await recordChange(tx, authorOf(exchange), { action: 'file.created', ...resourceOf(file), after });
+      await changed({ action: 'file.created', ...resourceOf(file), after });
     });
     return file;
   } catch (error) {

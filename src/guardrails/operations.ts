@@ -1,13 +1,12 @@
 /** The operations on guardrails. Those on assignments to keys and members are in `assignments/`. */
 import { type Caller, chosenWorkspace, GUARDRAILS_TOPIC, hasWorkspace, WORKSPACES_TOPIC } from '../access/index.ts';
-import { authorOf, recordChange } from '../audit/index.ts';
+import { authorOf, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, notFound } from '../base/errors.ts';
 import { isUuid, uuidv7 } from '../base/ids.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
 import { idOf, listReply, ok, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
-import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { defaultGuardrailId } from '../workspaces/index.ts';
 import { checkPatterns } from './filters/patterns.ts';
@@ -85,13 +84,12 @@ function createGuardrail(parts: GuardrailParts): Operation<Caller> {
     body: { schema: schema.CreateGuardrailSchema },
     replies: { 201: { description: 'The guardrail', schema: schema.GuardrailEnvelope } },
     async handle(exchange) {
-      const { database, clock } = parts;
       const { organizationId } = exchange.caller;
       const body = exchange.body as schema.CreateGuardrailBody;
       const settings = changedSettings({ ...UNSET, name: body.name }, body);
       await checkPatterns('content_filters', settings.rules.patterns ?? []);
-      const createdAt = new Date(clock.now());
-      const guardrail = await database.transaction(async (tx) => {
+      const createdAt = new Date(parts.clock.now());
+      const guardrail = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id?.toLowerCase(), true);
         if ((await store.countGuardrails(tx, organizationId)) >= MAX_GUARDRAILS) {
           throw new GatewayError('invalid_request', `an organization has at most ${MAX_GUARDRAILS} guardrails`);
@@ -106,12 +104,8 @@ function createGuardrail(parts: GuardrailParts): Operation<Caller> {
           updatedAt: null,
         };
         await store.insertGuardrail(tx, organizationId, made);
-        const created = {
-          action: 'guardrail.created',
-          ...guardrailResource(made),
-          after: guardrailReply(made),
-        } as const;
-        await recordChange(tx, authorOf(exchange), created);
+        // No announcement: no process can have cached a new guardrail.
+        await changed({ action: 'guardrail.created', ...guardrailResource(made), after: guardrailReply(made) });
         return made;
       });
       exchange.reply(201, { data: guardrailReply(guardrail) });
@@ -160,7 +154,7 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
         { ...body, limit_usd: undefined, reset_interval: undefined },
       );
       await checkPatterns('content_filters', given.rules.patterns ?? []);
-      const { guardrail, isNewLimit } = await changeEverywhere(parts, async (tx, announce) => {
+      const { guardrail, isNewLimit } = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const now = new Date(parts.clock.now());
         const before = await existingGuardrail(tx, organizationId, id, true);
         const settings = changedSettings(before, body);
@@ -168,13 +162,13 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
         const guardrail: store.StoredGuardrail = { ...before, ...settings, revision, updatedAt: now };
         if (isWritten(before)) await store.updateGuardrail(tx, id, settings, { revision, updatedAt: now });
         else if (!(await store.insertGuardrail(tx, organizationId, guardrail))) throw conflict();
-        await recordChange(tx, authorOf(exchange), {
+        await changed({
           action: 'guardrail.updated',
           ...guardrailResource(guardrail),
           before: guardrailReply(before),
           after: guardrailReply(guardrail),
+          announce: announced(guardrail),
         });
-        await announce(...announced(guardrail));
         return { guardrail, isNewLimit: resetsUsage(before, guardrail) };
       });
       // Leases cover neither spend from before the new limit, nor earlier BYOK spend.
@@ -204,16 +198,16 @@ function deleteGuardrail(parts: GuardrailParts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const id = idOf(exchange);
-      await changeEverywhere(parts, async (tx, announce) => {
+      await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const guardrail = await existingGuardrail(tx, organizationId, id, true);
         if (!isWritten(guardrail)) return;
         await store.deleteGuardrail(tx, organizationId, id);
-        await recordChange(tx, authorOf(exchange), {
+        await changed({
           action: 'guardrail.deleted',
           ...guardrailResource(guardrail),
           before: guardrailReply(guardrail),
+          announce: announced(guardrail),
         });
-        await announce(...announced(guardrail));
       });
       exchange.reply(200, { deleted: true });
     },

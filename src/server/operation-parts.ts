@@ -51,7 +51,7 @@ export function operationParts(
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
     guardrails: { database, changes, clock, spendEntered },
     byok: { database, changes, clock, sealing, providers: () => live.settings.providers },
-    files: { database, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
+    files: { database, changes, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
     inference: inferenceParts(options, live, parts, observability, namespace),

@@ -1,7 +1,7 @@
 /** Authorization codes: created when a person authorizes an application, exchanged once for a key. */
 import { randomBytes } from 'node:crypto';
 import { type Caller, hashToken, hasMember, issueKey, keyNumber } from '../access/index.ts';
-import { type Author, recordChange } from '../audit/index.ts';
+import { type Author, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
@@ -27,22 +27,27 @@ export interface NewCode {
 }
 
 export async function createCode(
-  { database, clock }: CodeParts,
+  parts: CodeParts,
   { organizationId, userId, keyHash }: Pick<Caller, 'organizationId' | 'userId' | 'keyHash'>,
   { callback, challenge, method, key }: AuthRequest,
   author: Author,
 ): Promise<NewCode> {
   const code = randomBytes(32).toString('base64url');
-  const createdAt = new Date(clock.now());
+  const createdAt = new Date(parts.clock.now());
   const expiresAt = new Date(createdAt.getTime() + LIFE_MS);
   const appId = keyNumber(hashToken(callback.host));
   const place = { organizationId, userId, keyHash, callbackUrl: callback.href };
-  await database.transaction(async (tx) => {
+  await changeAs(author, parts, async (tx, changed) => {
     await store.insertCode(tx, { hash: hashToken(code), ...place, challenge, method, body: key, createdAt, expiresAt });
     const after = { callback_host: callback.host, code_challenge_method: method, ...key };
     const workspaceId = key.workspace_id ?? null;
-    const resource = { resourceType: 'auth_code', resourceId: String(appId), workspaceId };
-    await recordChange(tx, author, { action: 'auth_code.created', ...resource, after });
+    await changed({
+      action: 'auth_code.created',
+      resourceType: 'auth_code',
+      resourceId: String(appId),
+      workspaceId,
+      after,
+    });
   });
   return { code, appId, createdAt };
 }

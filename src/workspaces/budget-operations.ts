@@ -1,13 +1,12 @@
 /** The operations on workspace budgets. They never change recorded spend. */
 import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
-import { authorOf, recordChange } from '../audit/index.ts';
+import { authorOf, changeAs } from '../audit/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { type Interval, limitFromUsd } from '../spend/index.ts';
-import { changeEverywhere } from '../storage/change-everywhere.ts';
 import { BY_WIDTH, budgetReply, checkDecreasing } from './budget.ts';
 import { existingWorkspace } from './lookup.ts';
 import type { WorkspaceOperationParts } from './operations.ts';
@@ -77,7 +76,7 @@ function putBudget(parts: Parts): Operation<Caller> {
       const body = exchange.body as schema.UpsertBudgetBody;
       const interval = intervalOf(exchange);
       const limitNano = limitFromUsd('limit_usd', body.limit_usd);
-      const { budget, resetsUsage, includeByok } = await changeEverywhere(parts, async (tx, announce) => {
+      const { budget, resetsUsage, includeByok } = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const workspace = await existingWorkspace(tx, exchange.caller.organizationId, referenceOf(exchange), true);
         const before = await store.budgetsOfWorkspace(tx, workspace.id);
         checkDecreasing(interval, limitNano, before);
@@ -88,13 +87,13 @@ function putBudget(parts: Parts): Operation<Caller> {
         const budget = ofInterval(await store.budgetsOfWorkspace(tx, workspace.id), interval)!;
         const earlier = ofInterval(before, interval);
         const includeByok = body.include_byok_in_budgets ?? workspace.includeByokInBudgets;
-        await recordChange(tx, authorOf(exchange), {
+        await changed({
           action: 'budget.set',
           ...budgetResource(workspace.id, interval),
           before: earlier && { ...budgetReply(earlier), include_byok_in_budgets: workspace.includeByokInBudgets },
           after: { ...budgetReply(budget), include_byok_in_budgets: includeByok },
+          announce: [WORKSPACES_TOPIC, workspace.id],
         });
-        await announce(WORKSPACES_TOPIC, workspace.id);
         const resetsUsage = earlier === undefined || includeByok !== workspace.includeByokInBudgets;
         return { budget, resetsUsage, includeByok };
       });
@@ -116,19 +115,19 @@ function deleteBudget(parts: Parts): Operation<Caller> {
     params: schema.BudgetParams,
     replies: ok('The budget does not exist any more', schema.DeletedEnvelope),
     async handle(exchange) {
-      await changeEverywhere(parts, async (tx, announce) => {
+      await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const workspace = await existingWorkspace(tx, exchange.caller.organizationId, referenceOf(exchange), true);
         const interval = intervalOf(exchange);
         const budget = ofInterval(await store.budgetsOfWorkspace(tx, workspace.id), interval);
         if (budget === undefined) return;
         await store.deleteBudget(tx, workspace.id, interval);
-        await recordChange(tx, authorOf(exchange), {
+        await store.bumpVersion(tx, workspace.id, undefined);
+        await changed({
           action: 'budget.deleted',
           ...budgetResource(workspace.id, interval),
           before: budgetReply(budget),
+          announce: [WORKSPACES_TOPIC, workspace.id],
         });
-        await store.bumpVersion(tx, workspace.id, undefined);
-        await announce(WORKSPACES_TOPIC, workspace.id);
       });
       exchange.reply(200, { deleted: true });
     },

@@ -1,6 +1,6 @@
 /** The operations on workspace members. Roles are those of the organization. */
 import type { Caller } from '../access/index.ts';
-import { authorOf, recordChange } from '../audit/index.ts';
+import { authorOf, changeAs } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
@@ -14,7 +14,7 @@ import type { WorkspaceOperationParts } from './operations.ts';
 import * as schema from './schema.ts';
 import { workspaceResource } from './workspace.ts';
 
-type Parts = Pick<WorkspaceOperationParts, 'database' | 'clock'>;
+type Parts = Pick<WorkspaceOperationParts, 'database' | 'changes' | 'clock'>;
 
 export function memberOperations(parts: Parts): Operation<Caller>[] {
   return [listMembers(parts), addMembers(parts), removeMembers(parts)];
@@ -53,7 +53,7 @@ function addMembers(parts: Parts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const userIds = userIdsOf(exchange);
-      const members = await parts.database.transaction(async (tx) => {
+      const members = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const workspace = await existingWorkspace(tx, organizationId, exchange.params['id']!, true);
         await checkBelong(tx, organizationId, userIds);
         const now = parts.clock.now();
@@ -61,7 +61,7 @@ function addMembers(parts: Parts): Operation<Caller> {
         // They are already members of the default workspace.
         const added = workspace.isDefault ? [] : await store.insertMembers(tx, workspace, wanted, new Date(now));
         if (added.length > 0) {
-          await recordChange(tx, authorOf(exchange), {
+          await changed({
             action: 'workspace.members_added',
             ...workspaceResource(workspace),
             after: { user_ids: added },
@@ -88,7 +88,7 @@ function removeMembers(parts: Parts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const userIds = userIdsOf(exchange);
-      const removed = await parts.database.transaction(async (tx) => {
+      const removed = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const workspace = await existingWorkspace(tx, organizationId, exchange.params['id']!, true);
         if (workspace.isDefault) {
           throw new GatewayError(
@@ -111,7 +111,7 @@ function removeMembers(parts: Parts): Operation<Caller> {
         }
         const removedIds = await store.deleteMembers(tx, workspace, userIds);
         if (removedIds.length > 0) {
-          await recordChange(tx, authorOf(exchange), {
+          await changed({
             action: 'workspace.members_removed',
             ...workspaceResource(workspace),
             before: { user_ids: removedIds },

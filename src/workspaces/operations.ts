@@ -1,13 +1,12 @@
 /** The operations on workspaces themselves. */
 import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
-import { authorOf, recordChange } from '../audit/index.ts';
+import { authorOf, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
 import { listReply, ok, PageQuery, pageOf } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
-import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { budgetOperations } from './budget-operations.ts';
 import { existingWorkspace } from './lookup.ts';
@@ -81,7 +80,7 @@ function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId, userId } = exchange.caller;
       const settings = newSettings(exchange.body as schema.CreateWorkspaceBody, parts.knowsModel);
-      const workspace = await parts.database.transaction(async (tx) => {
+      const workspace = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         await takeSlug(tx, organizationId, settings.slug);
         if ((await store.countWorkspaces(tx, organizationId)) >= MAX_WORKSPACES) {
           throw new GatewayError('invalid_request', `an organization has at most ${MAX_WORKSPACES} workspaces`);
@@ -93,14 +92,14 @@ function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
         if (userId !== null && (await membersOfOrganization(tx, organizationId, [userId])).has(userId)) {
           await insertMembers(tx, made, [{ id: uuidv7(createdAt.getTime()), userId }], createdAt);
         }
-        await recordChange(tx, authorOf(exchange), {
+        // No announcement: no process can have cached a new workspace.
+        await changed({
           action: 'workspace.created',
           ...workspaceResource(made),
           after: workspaceReply(made, parts.toolName),
         });
         return made;
       });
-      // No announcement: no process can have cached a new workspace.
       exchange.reply(201, { data: workspaceReply(workspace, parts.toolName) });
     },
   };
@@ -142,22 +141,22 @@ function updateWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const body = exchange.body as schema.UpdateWorkspaceBody;
-      const workspace = await changeEverywhere(parts, async (tx, announce) => {
+      const workspace = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         // Always lock the organization before the workspace, so that concurrent changes do not deadlock.
         if (body.slug !== undefined) await store.lockOrganization(tx, organizationId);
         const before = await existingWorkspace(tx, organizationId, exchange.params['id']!, true);
         const settings = changedSettings(before.settings, body, parts.knowsModel);
         if (settings.slug !== before.settings.slug) await takeSlug(tx, organizationId, settings.slug);
         await store.updateWorkspace(tx, before.id, settings, new Date(parts.clock.now()));
-        const changed = await existingWorkspace(tx, organizationId, before.id);
-        await recordChange(tx, authorOf(exchange), {
+        const after = await existingWorkspace(tx, organizationId, before.id);
+        await changed({
           action: 'workspace.updated',
-          ...workspaceResource(changed),
+          ...workspaceResource(after),
           before: workspaceReply(before, parts.toolName),
-          after: workspaceReply(changed, parts.toolName),
+          after: workspaceReply(after, parts.toolName),
+          announce: [WORKSPACES_TOPIC, before.id],
         });
-        await announce(WORKSPACES_TOPIC, before.id);
-        return changed;
+        return after;
       });
       exchange.reply(200, { data: workspaceReply(workspace, parts.toolName) });
     },
@@ -178,19 +177,19 @@ function deleteWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const confirmed = exchange.query['confirm_default_workspace_deletion'] === true;
-      await changeEverywhere(parts, async (tx, announce) => {
+      await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         await store.lockOrganization(tx, organizationId);
         const workspace = await existingWorkspace(tx, organizationId, exchange.params['id']!, true);
         const now = new Date(parts.clock.now());
         await checkMayEnd(tx, workspace, confirmed, now);
         for (const end of parts.ended) await end(tx, workspace.id);
         await store.endWorkspace(tx, workspace, now);
-        await recordChange(tx, authorOf(exchange), {
+        await changed({
           action: 'workspace.deleted',
           ...workspaceResource(workspace),
           before: workspaceReply(workspace, parts.toolName),
+          announce: [WORKSPACES_TOPIC, workspace.id],
         });
-        await announce(WORKSPACES_TOPIC, workspace.id);
       });
       exchange.reply(200, { deleted: true });
     },

@@ -2,11 +2,10 @@
  * POST /keys/{hash}/rotate: gives a key a new secret. Spend, limits, guardrails and workspace stay, so rotation cannot
  * be used to escape any of them. The previous secret keeps working for a limited time, or until it is deleted.
  */
-import { authorOf, recordChange } from '../../audit/index.ts';
+import { authorOf, changeAs } from '../../audit/index.ts';
 import { GatewayError, notFound } from '../../base/errors.ts';
 import { MANAGEMENT } from '../../http/access-rule.ts';
 import type { Operation } from '../../http/operation.ts';
-import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { KEYS_TOPIC, WORKSPACES_TOPIC } from '../authenticator.ts';
 import type { Caller } from '../caller.ts';
@@ -43,7 +42,7 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
       const now = new Date(clock.now());
       const endsAt =
         seconds === null ? null : new Date(now.getTime() + Math.min(seconds, LONGEST_OVERLAP_SECONDS) * 1000);
-      const key = await changeEverywhere(parts, async (tx, announce) => {
+      const key = await changeAs(authorOf(exchange), parts, async (tx, changed, announce) => {
         const old = await rotatable(tx, organizationId, before, now);
         const { keyId } = old.caller;
         const secret = { hash, label: maskToken(token), number: keyNumber(hash), formerNumber: keyNumber(before) };
@@ -51,9 +50,13 @@ export function rotateKey(parts: OperationParts): Operation<Caller> {
         const alias = { hash: before, keyId, kind: 'predecessor' as const, label: old.caller.label };
         await insertAlias(tx, { ...alias, createdAt: now, expiresAt: endsAt });
         const key = (await inferenceKey(tx, organizationId, hash))!;
-        const states = { before: keyState(old), after: { ...keyState(key), previous_secret_ends_at: endsAt } };
-        await recordChange(tx, authorOf(exchange), { action: 'key.rotated', ...keyResource(key), ...states });
-        await announce(KEYS_TOPIC, before, hash);
+        await changed({
+          action: 'key.rotated',
+          ...keyResource(key),
+          before: keyState(old),
+          after: { ...keyState(key), previous_secret_ends_at: endsAt },
+          announce: [KEYS_TOPIC, before, hash],
+        });
         await announce(WORKSPACES_TOPIC, ...workspaces);
         return key;
       });

@@ -1,12 +1,11 @@
 /** Assigns guardrails to keys and members, in bulk, and unassigns them. */
 import { type Caller, KEYS_TOPIC, MEMBERS_TOPIC } from '../../access/index.ts';
-import { authorOf, recordChange } from '../../audit/index.ts';
+import { authorOf, changeAs } from '../../audit/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import { MANAGEMENT } from '../../http/access-rule.ts';
 import { idOf, listReply, ok, type Page, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
-import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { guardrailResource } from '../guardrail.ts';
 import { existingGuardrail, type GuardrailParts } from '../operations.ts';
@@ -148,7 +147,7 @@ function assignment(
     async handle(exchange) {
       const { organizationId, userId } = exchange.caller;
       const names = [...new Set(named(exchange))];
-      const { count, isNewLimit } = await changeEverywhere(parts, async (tx, announce) => {
+      const { count, isNewLimit } = await changeAs(authorOf(exchange), parts, async (tx, changed, announce) => {
         const guardrail = await assignable(tx, organizationId, idOf(exchange));
         const createdAt = new Date(parts.clock.now());
         const ids = names.map(() => uuidv7(createdAt.getTime()));
@@ -157,7 +156,7 @@ function assignment(
           ? await unassign(tx, organizationId, guardrail.id, names)
           : await assign(tx, names, ids, by);
         if (touched.changed.length > 0) {
-          await recordChange(tx, authorOf(exchange), {
+          await changed({
             action: `guardrail.${noun}_${removes ? 'unassigned' : 'assigned'}`,
             ...guardrailResource(guardrail),
             [removes ? 'before' : 'after']: { [noun === 'keys' ? 'key_hashes' : 'member_user_ids']: touched.changed },

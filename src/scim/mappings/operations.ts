@@ -1,13 +1,13 @@
 /** The control plane's operations on groups and group mappings. */
 import { type Caller, hasWorkspace } from '../../access/index.ts';
-import { authorOf, recordChange } from '../../audit/index.ts';
+import { authorOf, changeAs } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError, orNotFound } from '../../base/errors.ts';
 import { isUuid, uuidv7 } from '../../base/ids.ts';
 import { MANAGEMENT } from '../../http/access-rule.ts';
 import { listReply, ok, PageQuery, pageOf } from '../../http/contract.ts';
 import type { Operation } from '../../http/operation.ts';
-import type { Database, Queryable } from '../../storage/database.ts';
+import type { Changes, Database, Queryable } from '../../storage/database.ts';
 import { countGroups, findGroup, listGroups, type StoredGroup } from '../groups/store.ts';
 import * as schema from '../schema.ts';
 import { lockOrganization } from '../store.ts';
@@ -16,6 +16,7 @@ import * as store from './store.ts';
 
 export interface MappingParts {
   database: Database;
+  changes: Changes;
   clock: Clock;
 }
 
@@ -85,7 +86,7 @@ function createMapping(parts: MappingParts): Operation<Caller> {
       const { organizationId } = exchange.caller;
       const { role, ...body } = exchange.body as schema.CreateMappingBody;
       const [groupId, workspaceId] = [body.scim_group_id.toLowerCase(), body.workspace_id.toLowerCase()];
-      const mapping = await parts.database.transaction(async (tx) => {
+      const mapping = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         await lockOrganization(tx, organizationId);
         if (!(await findGroup(tx, organizationId, groupId))) throw missing('scim_group_id is not a known group');
         if (!(await hasWorkspace(tx, organizationId, workspaceId)))
@@ -101,7 +102,7 @@ function createMapping(parts: MappingParts): Operation<Caller> {
         await store.insertMapping(tx, { id, organizationId, groupId, workspaceId, role, createdAt: new Date(now) });
         await applyGrants(tx, organizationId, { workspaceIds: [workspaceId] }, now);
         const made = await existing(tx, organizationId, id);
-        await recordChange(tx, authorOf(exchange), {
+        await changed({
           action: 'scim_group_mapping.created',
           ...mappingResource(made),
           after: mappingReply(made),
@@ -143,21 +144,21 @@ function updateMapping(parts: MappingParts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId } = exchange.caller;
       const { role } = exchange.body as schema.UpdateMappingBody;
-      const mapping = await parts.database.transaction(async (tx) => {
+      const mapping = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         await lockOrganization(tx, organizationId);
         const before = await existing(tx, organizationId, exchange.params['id']!);
         if (role === undefined || role === before.role) return before;
         const now = parts.clock.now();
         await store.updateRole(tx, before.id, role, new Date(now));
         await applyGrants(tx, organizationId, { workspaceIds: [before.workspaceId] }, now);
-        const changed = await existing(tx, organizationId, before.id);
-        await recordChange(tx, authorOf(exchange), {
+        const after = await existing(tx, organizationId, before.id);
+        await changed({
           action: 'scim_group_mapping.updated',
-          ...mappingResource(changed),
+          ...mappingResource(after),
           before: mappingReply(before),
-          after: mappingReply(changed),
+          after: mappingReply(after),
         });
-        return changed;
+        return after;
       });
       exchange.reply(200, { data: mappingReply(mapping) });
     },
@@ -177,12 +178,12 @@ function deleteMapping(parts: MappingParts): Operation<Caller> {
     replies: ok('The mapping is deleted', schema.DeletedEnvelope),
     async handle(exchange) {
       const { organizationId } = exchange.caller;
-      await parts.database.transaction(async (tx) => {
+      await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         await lockOrganization(tx, organizationId);
         const mapping = await existing(tx, organizationId, exchange.params['id']!);
         if (exchange.query['keep_members'] === true) await store.keepByHand(tx, mapping);
         await store.deleteMapping(tx, mapping.id);
-        await recordChange(tx, authorOf(exchange), {
+        await changed({
           action: 'scim_group_mapping.deleted',
           ...mappingResource(mapping),
           before: { ...mappingReply(mapping), keep_members: exchange.query['keep_members'] },

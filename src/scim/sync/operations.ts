@@ -1,6 +1,6 @@
 /** `/scim/sync-jobs`. */
 import type { Caller } from '../../access/index.ts';
-import { authorOf, recordChange } from '../../audit/index.ts';
+import { authorOf, changeAs } from '../../audit/index.ts';
 import { GatewayError, orNotFound } from '../../base/errors.ts';
 import { isUuid, uuidv7 } from '../../base/ids.ts';
 import { MANAGEMENT } from '../../http/access-rule.ts';
@@ -32,9 +32,9 @@ function createSyncJob(parts: ProvisioningParts): Operation<Caller> {
     errors: [404, 429],
     replies: { 202: { description: 'The job; `Location` is the URL of its status', schema: schema.SyncJobEnvelope } },
     async handle(exchange) {
-      const { database, clock, runSyncJobs } = parts;
+      const { clock, runSyncJobs } = parts;
       const { organizationId } = exchange.caller;
-      const job = await database.transaction(async (tx) => {
+      const job = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         await lockOrganization(tx, organizationId);
         if ((await store.countUnfinished(tx, organizationId)) >= MAX_UNFINISHED) {
           throw new GatewayError('rate_limit_exceeded', `${MAX_UNFINISHED} sync jobs are already waiting`, {
@@ -44,7 +44,7 @@ function createSyncJob(parts: ProvisioningParts): Operation<Caller> {
         await store.deleteOld(tx, organizationId, MAX_KEPT);
         const id = uuidv7(clock.now());
         await store.insertJob(tx, id, organizationId, new Date(clock.now()));
-        await recordChange(tx, authorOf(exchange), {
+        await changed({
           action: 'scim_sync_job.created',
           resourceType: 'scim_sync_job',
           resourceId: id,

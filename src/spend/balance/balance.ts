@@ -2,11 +2,10 @@
  * The account balance: the total that may ever be spent. A balance set on the command line overrides the configuration,
  * in every process.
  */
-import { operatorAuthor, recordChange } from '../../audit/index.ts';
+import { changeAs, operatorAuthor } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { type Nano, usdFromNano } from '../../base/money.ts';
-import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Changes, Database } from '../../storage/database.ts';
 import { Followed, type Refreshable } from '../../storage/followed.ts';
 import { readBalance, type StoredBalance, writeBalance } from './store.ts';
@@ -54,18 +53,19 @@ export async function setBalance(
   organizationId: string,
   balance: Nano | null | undefined,
 ): Promise<void> {
-  await changeEverywhere(parts, async (tx, announce) => {
-    const now = parts.clock.now();
+  const now = parts.clock.now();
+  await changeAs(operatorAuthor(organizationId, now), parts, async (tx, changed) => {
     const before = await readBalance(tx);
     const after = await writeBalance(tx, organizationId, balance, new Date(now));
-    const resource = { resourceType: 'credits', resourceId: organizationId, workspaceId: null };
-    const states = { before: shown(before), after: shown(after) };
-    await recordChange(tx, operatorAuthor(organizationId, now), {
+    await changed({
       action: 'credits.updated',
-      ...resource,
-      ...states,
+      resourceType: 'credits',
+      resourceId: organizationId,
+      workspaceId: null,
+      before: shown(before),
+      after: shown(after),
+      announce: [BALANCE_TOPIC, organizationId],
     });
-    await announce(BALANCE_TOPIC, organizationId);
   });
 }
 
