@@ -22,6 +22,8 @@ export interface Scan {
   escapedMember: boolean;
   /** A number has more digits than a double holds exactly, or an exponent. */
   longNumber: boolean;
+  /** Commas that `scanRun` has seen: each value except the first of its list or object has one before it. */
+  values: number;
 }
 
 const QUOTE = 0x22;
@@ -124,6 +126,61 @@ export function scanObject(text: string, maxDepth: number, maxValues = Number.PO
 }
 
 /**
+ * Scans values from `from` on, up to the comma or bracket after them: the first such comma at least `size` characters further
+ * on, or the bracket that ends their list or object. Returns its offset, or -1 if the text ends before.
+ */
+export function scanRun(text: string, from: number, size: number, maxDepth: number, scan: Scan): number {
+  const levels = objectAt;
+  const length = text.length;
+  let depth = 0;
+  let expectsKey = false;
+  let at = from;
+  while (at < length) {
+    const code = text.charCodeAt(at);
+    switch (code) {
+      case QUOTE: {
+        const end = stringEnd(text, at + 1);
+        // Below the top level.
+        if (expectsKey) noteKey(scan, text, at, end, 2);
+        expectsKey = false;
+        at = end;
+        continue;
+      }
+      case COMMA:
+        if (depth === 0 && at - from >= size) return at;
+        expectsKey = depth > 0 && levels[depth] === true;
+        scan.values += 1;
+        break;
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        depth += 1;
+        if (depth > maxDepth) {
+          scan.tooDeep = true;
+          return at;
+        }
+        levels[depth] = code === OPEN_BRACE;
+        expectsKey = code === OPEN_BRACE;
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        if (depth === 0) return at;
+        depth -= 1;
+        expectsKey = false;
+        break;
+      case COLON:
+        break;
+      default:
+        if (code <= 0x20) break;
+        if (code < COLON && isLongNumber(text, at, scalarEnd(text, at))) scan.longNumber = true;
+        at = scalarEnd(text, at);
+        continue;
+    }
+    at += 1;
+  }
+  return -1;
+}
+
+/**
  * The top-level members of the JSON object that starts at or after `from`, in order. The text must be valid JSON; values are
  * only skipped.
  */
@@ -175,7 +232,7 @@ function endOfValue(text: string, start: number): number {
   return at;
 }
 
-function createScan(): Scan {
+export function createScan(): Scan {
   return {
     members: [],
     keys: 0,
@@ -185,6 +242,7 @@ function createScan(): Scan {
     escapedKey: false,
     escapedMember: false,
     longNumber: false,
+    values: 0,
   };
 }
 
@@ -223,7 +281,7 @@ function isLongNumber(text: string, start: number, end: number): boolean {
 }
 
 /** The offset after the closing quote of the string whose content starts at `start`; the length of the text if it is not closed. */
-function stringEnd(text: string, start: number): number {
+export function stringEnd(text: string, start: number): number {
   const shortEnd = Math.min(start + SHORT_STRING, text.length);
   let at = start;
   for (; at < shortEnd; at += 1) {

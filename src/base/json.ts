@@ -50,10 +50,10 @@ export interface Edit {
 }
 
 /** Maximum number of values in one body. No conversation has as many, and parsing more would block other requests. */
-const MAX_VALUES = 250_000;
+export const MAX_VALUES = 250_000;
 
 /** Default maximum nesting; the document itself is level 1. */
-const DEFAULT_MAX_DEPTH = 128;
+export const DEFAULT_MAX_DEPTH = 128;
 
 /**
  * Reads a body that must be one JSON object in UTF-8. Throws GatewayError 400 (`invalid_request`) for anything else, and
@@ -79,7 +79,7 @@ export function readDocument(bytes: Buffer, limits: { maxDepth?: number } = {}):
   if (!isObject(structure)) throw refusal(text, maxDepth);
   // Two spellings of one key are one key after parsing, so the counts reveal duplicates at any depth.
   if (countKeys(structure, scan.escapedKey) !== scan.keys) throw refusal(text, maxDepth);
-  if (!ascii) for (const member of scan.members) member.key = Buffer.from(member.key, 'latin1').toString('utf8');
+  if (!ascii) for (const member of scan.members) member.key = decodedKey(member.key);
   return new ParsedDocument(bytes, scan.members, structure, ascii, scan.longNumber);
 }
 
@@ -178,7 +178,7 @@ export function stringifyJson(value: unknown): string {
   return JSON.stringify(value);
 }
 
-class ParsedDocument implements JsonDocument {
+export class ParsedDocument implements JsonDocument {
   readonly bytes: Buffer;
   readonly members: readonly Member[];
   readonly structure: Record<string, unknown>;
@@ -271,7 +271,7 @@ function findEdit(edits: readonly Edit[], key: string): Edit | undefined {
   return undefined;
 }
 
-function checkEncoding(bytes: Buffer): void {
+export function checkEncoding(bytes: Buffer): void {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw new GatewayError('invalid_request', 'the body starts with a byte order mark, which JSON must not have');
   }
@@ -313,7 +313,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * Keys in `value` at any depth; NaN when some string holds half of a surrogate pair (cheap, because
  * strings from a Latin-1 text are wide only if they have escapes). Keys are checked only if one was written with escapes.
  */
-function countKeys(value: object, checksKeys: boolean): number {
+export function countKeys(value: object, checksKeys: boolean): number {
   let count = 0;
   if (Array.isArray(value)) {
     for (const item of value as unknown[]) {
@@ -352,6 +352,13 @@ function isDeeper(text: string, maxDepth: number): boolean {
 
 /** Standard (ES2026), not in the compiler's library yet. */
 const rawJson = JSON as unknown as { rawJSON(literal: string): unknown };
+
+const NOT_ASCII = /[\u0080-\u00ff]/;
+
+/** The key whose bytes the text stands for. */
+export function decodedKey(bytes: string): string {
+  return NOT_ASCII.test(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes;
+}
 
 /** The reviver that keeps a literal whose decimal value differs from its double's. */
 function keepExactNumber(_key: string, value: unknown, context?: { source?: string }): unknown {

@@ -78,7 +78,7 @@ const MIN_CAPACITY = 4096;
 
 /**
  * Collects a body that arrives in chunks. A single chunk is kept as it is. From the second chunk on, all are copied
- * into one buffer that doubles in size, so neither many tiny chunks nor an announced length that never arrives costs
+ * into one buffer that grows by a factor, so neither many tiny chunks nor an announced length that never arrives costs
  * memory.
  */
 export class BodyBuffer {
@@ -106,8 +106,9 @@ export class BodyBuffer {
   }
 
   #grow(length: number): void {
-    const doubled = Math.max(2 * length, MIN_CAPACITY);
-    const capacity = this.#expected === undefined ? doubled : Math.max(length, Math.min(doubled, this.#expected));
+    const expected = this.#expected ?? Number.POSITIVE_INFINITY;
+    const wanted = Math.max((this.#expected === undefined ? 2 : 4) * length, MIN_CAPACITY);
+    const capacity = Math.max(length, Math.min(wanted, expected));
     const grown = Buffer.allocUnsafe(capacity);
     this.#bytes.copy(grown, 0, 0, this.length);
     this.#bytes = grown;

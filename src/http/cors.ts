@@ -16,8 +16,19 @@ export function allowOrigin(headers: IncomingHttpHeaders, answer: Record<string,
   answer['Access-Control-Expose-Headers'] = '*';
 }
 
+/** The headers of the response to an OPTIONS request; undefined when it is for an unknown path. @param path `*`: the server */
+export function optionsHeaders(
+  headers: IncomingHttpHeaders,
+  path: string,
+  allowedAt: (path: string) => string | undefined,
+): Record<string, string> | undefined {
+  const allow = path === '*' ? METHODS : allowedAt(path);
+  const preflight = preflightHeaders(headers);
+  return allow === undefined && preflight === undefined ? undefined : { ...(allow && { Allow: allow }), ...preflight };
+}
+
 /** The response headers for a preflight; undefined when the OPTIONS request is not a preflight. */
-export function preflightHeaders(headers: IncomingHttpHeaders): Record<string, string> | undefined {
+function preflightHeaders(headers: IncomingHttpHeaders): Record<string, string> | undefined {
   if (headers.origin === undefined || headers['access-control-request-method'] === undefined) return undefined;
   const requested = headers['access-control-request-headers'];
   // Listed by name, since `*` does not cover Authorization.

@@ -7,14 +7,16 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
+import { LARGE_DOCUMENT_BYTES } from '../base/json-pieces.ts';
 import { announcesBody, BodyBuffer, checkBodyHeaders, slowBody, tooLarge } from './body.ts';
 import type { Connection, Core, HasTimeout } from './core.ts';
-import { allowOrigin, preflightHeaders } from './cors.ts';
+import { allowOrigin, optionsHeaders } from './cors.ts';
 import { busy, encodeEnvelope, errorHeaders, ownErrorBody, presentableError } from './envelope.ts';
+import { readInSteps } from './large-body.ts';
 import type { Linger } from './linger.ts';
 import type { GatewayRequest, GatewayResponse } from './message.ts';
 import type { Exchange, FinishedExchange, Operation, UploadRule } from './operation.ts';
-import { pathOf, shownPath } from './router.ts';
+import { methodNotAllowed, noResource, pathOf } from './router.ts';
 import { checkSingleHeaders } from './single-headers.ts';
 import { clientDisconnected, Upload } from './upload.ts';
 import { checksOf } from './validate.ts';
@@ -251,28 +253,18 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     const queryAt = url.indexOf('?');
     const path = pathOf(queryAt === -1 ? url : url.slice(0, queryAt));
     if (method === 'OPTIONS') {
-      const preflight = preflightHeaders(this.headers);
-      const allow = path === '*' ? 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' : undefined;
-      const known = allow ?? this.#core.router.find(path)?.route.allow;
-      if (preflight || known) {
-        this.reply(204, undefined, { ...(known && { Allow: known }), ...preflight });
-        return undefined;
-      }
+      const headers = optionsHeaders(this.headers, path, (at) => this.#core.router.find(at)?.route.allow);
+      if (headers !== undefined) return void this.reply(204, undefined, headers);
     }
     const match = this.#core.router.find(path);
-    if (!match) {
-      const bare = this.#core.unsupported.test(path);
-      const hint = bare ? '' : this.#core.router.hint(path);
-      throw new GatewayError('not_found', `there is no resource at ${shownPath(path)}${hint}`, { bare });
-    }
+    if (!match) throw noResource(path, this.#core);
     this.#matches = true;
     const { route } = match;
     const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);
     if (!operation) {
       // The error is rendered in the format of the path's other operations.
       [this.#operation] = route.operations.values();
-      const message = `method ${method.slice(0, 20)} is not allowed here; allowed: ${route.allow}`;
-      throw new GatewayError('invalid_request', message, { status: 405, headers: { Allow: route.allow } });
+      throw methodNotAllowed(method, route.allow);
     }
     this.params = match.params;
     if (queryAt !== -1) this.#search = url.slice(queryAt + 1);
@@ -347,19 +339,25 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   #bodyComplete(): void {
     this.#phase = 'handling';
     this.#core.receiving.delete(this, this.#bodySlot);
+    const { body } = this.#operation!;
+    const bytes = this.#body!.take();
+    const limits = { maxDepth: this.#core.limits.depth };
     try {
-      const operation = this.#operation!;
-      const bytes = this.#body!.take();
-      if (operation.body?.form) {
-        this.form = new URLSearchParams(bytes.toString('utf8'));
-      } else if (bytes.length > 0 || !operation.body?.optional) {
-        this.document = readDocument(bytes, { maxDepth: this.#core.limits.depth });
-        checksOf(operation).body?.(this.document);
-      }
-      this.#handle(operation);
+      if (body?.form) this.form = new URLSearchParams(bytes.toString('utf8'));
+      else if (bytes.length >= LARGE_DOCUMENT_BYTES) {
+        readInSteps(bytes, limits, this);
+        return;
+      } else if (bytes.length > 0 || !body?.optional) this.document = readDocument(bytes, limits);
+      this.documentRead(this.document);
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  documentRead(document: JsonDocument | undefined): void {
+    this.document = document;
+    if (document !== undefined) checksOf(this.#operation!).body?.(document);
+    this.#handle(this.#operation!);
   }
 
   #handle(operation: Operation<C>): void {

@@ -183,7 +183,17 @@ export function pathOf(target: string): string {
   return absolute ? absolute[1] || '/' : target;
 }
 
-/** A path as an error may show it. */
-export function shownPath(path: string): string {
-  return path.length > 200 ? `${path.slice(0, 200)}...` : path;
+/** @param unsupported paths whose clients expect an error without the gateway's metadata */
+export function noResource<C>(
+  path: string,
+  { router, unsupported }: { router: Router<C>; unsupported: RegExp },
+): GatewayError {
+  const bare = unsupported.test(path);
+  const shown = path.length > 200 ? `${path.slice(0, 200)}...` : path;
+  return new GatewayError('not_found', `there is no resource at ${shown}${bare ? '' : router.hint(path)}`, { bare });
+}
+
+export function methodNotAllowed(method: string, allow: string): GatewayError {
+  const message = `method ${method.slice(0, 20)} is not allowed here; allowed: ${allow}`;
+  return new GatewayError('invalid_request', message, { status: 405, headers: { Allow: allow } });
 }
