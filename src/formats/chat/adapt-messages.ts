@@ -3,18 +3,18 @@
  * earlier ones (except for the mark on the last), so a longer history starts with the same bytes.
  */
 import { createHash } from 'node:crypto';
+import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
 import { boundedId } from '../conversation/tool-ids.ts';
 import type { ChatDialect } from './dialect.ts';
-import { type JsonObject, list, object, someText } from './read.ts';
 
 /** @returns the same list (the usual case) when nothing changes */
-export function adaptMessages(messages: JsonObject[], dialect: ChatDialect, losses: Losses): JsonObject[] {
+export function adaptMessages(messages: Fields[], dialect: ChatDialect, losses: Losses): Fields[] {
   const { messageFields, prefill, answersTools, documentUrl } = dialect;
   const renameId = callIdRule(messages, dialect);
   if (!messageFields && !renameId && !prefill && !answersTools && !documentUrl) return messages;
   let changed = false;
-  const adapted: JsonObject[] = [];
+  const adapted: Fields[] = [];
   messages.forEach((original, index) => {
     if (answersTools && original['role'] === 'user' && messages[index - 1]?.['role'] === 'tool') {
       adapted.push({ role: 'assistant', content: BRIDGE });
@@ -36,11 +36,7 @@ const BRIDGE = 'OK.';
 
 const CALL_FIELDS: readonly string[] = ['id', 'type', 'function', 'custom'];
 
-function onlyFields(
-  message: JsonObject,
-  fieldsByRole: NonNullable<ChatDialect['messageFields']>,
-  losses: Losses,
-): JsonObject {
+function onlyFields(message: Fields, fieldsByRole: NonNullable<ChatDialect['messageFields']>, losses: Losses): Fields {
   const fields = fieldsByRole[String(message['role'])];
   if (fields === undefined) return message;
   let kept = only(message, fields);
@@ -49,8 +45,8 @@ function onlyFields(
     if (!fields.includes(key) && saysSomething(value))
       losses.drop(`messages.${key}`, 'the upstream does not accept it');
   }
-  const calls = list(kept['tool_calls']);
-  const plain = calls.map((call) => only(object(call) ?? {}, CALL_FIELDS));
+  const calls = listOf(kept['tool_calls']);
+  const plain = calls.map((call) => only(fieldsOf(call), CALL_FIELDS));
   if (plain.some((call, index) => call !== calls[index])) kept = { ...kept, tool_calls: plain };
   return kept;
 }
@@ -59,7 +55,7 @@ function saysSomething(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
 }
 
-function only(value: JsonObject, fields: readonly string[]): JsonObject {
+function only(value: Fields, fields: readonly string[]): Fields {
   const keys = Object.keys(value);
   if (keys.every((key) => fields.includes(key))) return value;
   return Object.fromEntries(keys.filter((key) => fields.includes(key)).map((key) => [key, value[key]]));
@@ -71,34 +67,37 @@ const LONGEST_ID = 40;
 type IdRule = (id: string) => string;
 
 /** How to rewrite call ids; undefined (the usual case) when they stay unchanged. */
-function callIdRule(messages: readonly JsonObject[], dialect: ChatDialect): IdRule | undefined {
+function callIdRule(messages: readonly Fields[], dialect: ChatDialect): IdRule | undefined {
   if (dialect.nineCharacterIds) return nineCharacters;
   // Such a service translates ids itself, and its reasoning details refer to calls by id.
   if (dialect.reasoningDetails || !messages.some(hasLongId)) return undefined;
   return (id) => boundedId(id, LONGEST_ID, dialect.strictCallIds === true);
 }
 
-function hasLongId(message: JsonObject): boolean {
+function hasLongId(message: Fields): boolean {
   const { tool_call_id: answered, tool_calls: calls } = message;
   if (typeof answered === 'string' && answered.length > LONGEST_ID) return true;
-  return Array.isArray(calls) && calls.some((call) => (someText(object(call)?.['id']) ?? '').length > LONGEST_ID);
+  return (
+    Array.isArray(calls) &&
+    calls.some((call) => (nonEmptyText(fieldsOrUndefined(call)?.['id']) ?? '').length > LONGEST_ID)
+  );
 }
 
-function withCallIds(message: JsonObject, rename: IdRule): JsonObject {
-  const answered = someText(message['tool_call_id']);
+function withCallIds(message: Fields, rename: IdRule): Fields {
+  const answered = nonEmptyText(message['tool_call_id']);
   if (answered !== undefined) {
     const id = rename(answered);
     return id === answered ? message : { ...message, tool_call_id: id };
   }
-  const calls = list(message['tool_calls']);
+  const calls = listOf(message['tool_calls']);
   let changed = false;
   const renamed = calls.map((call) => {
-    const given = someText(object(call)?.['id']);
+    const given = nonEmptyText(fieldsOrUndefined(call)?.['id']);
     if (given === undefined) return call;
     const id = rename(given);
     if (id === given) return call;
     changed = true;
-    return { ...object(call), id };
+    return { ...fieldsOrUndefined(call), id };
   });
   return changed ? { ...message, tool_calls: renamed } : message;
 }
@@ -117,19 +116,19 @@ export function nineCharacters(id: string): string {
   return short;
 }
 
-function marked(message: JsonObject, mark: 'prefix' | 'partial'): JsonObject {
-  if (message['role'] !== 'assistant' || mark in message || list(message['tool_calls']).length > 0) return message;
+function marked(message: Fields, mark: 'prefix' | 'partial'): Fields {
+  if (message['role'] !== 'assistant' || mark in message || listOf(message['tool_calls']).length > 0) return message;
   return { ...message, [mark]: true };
 }
 
-function withDocumentUrls(message: JsonObject): JsonObject {
-  const parts = list(message['content']);
+function withDocumentUrls(message: Fields): Fields {
+  const parts = listOf(message['content']);
   let changed = false;
   const rewritten = parts.map((part) => {
-    const url = someText(object(object(part)?.['file'])?.['file_data']);
+    const url = nonEmptyText(fieldsOrUndefined(fieldsOrUndefined(part)?.['file'])?.['file_data']);
     if (url === undefined) return part;
     changed = true;
-    const name = someText(object(object(part)?.['file'])?.['filename']);
+    const name = nonEmptyText(fieldsOrUndefined(fieldsOrUndefined(part)?.['file'])?.['filename']);
     return { type: 'document_url', document_url: url, ...(name !== undefined && { document_name: name }) };
   });
   return changed ? { ...message, content: rewritten } : message;

@@ -1,8 +1,9 @@
 /** Adapts request parameters to a service's dialect, for both translated and relayed requests. */
+
+import { type Fields, fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { ChatDialect } from './dialect.ts';
-import { type JsonObject, list, object, someText } from './read.ts';
 
 /** Access to a request body, independent of its representation. */
 export interface Parameters {
@@ -30,7 +31,7 @@ export function adaptParameters(
     changes.set(parameter, undefined);
     losses.drop(parameter, 'the upstream does not accept it');
   }
-  const tier = someText(request.read('service_tier'));
+  const tier = nonEmptyText(request.read('service_tier'));
   if (tier !== undefined && dialect.serviceTiers?.includes(tier) === false) {
     changes.set('service_tier', undefined);
     losses.drop('service_tier', `the upstream has no tier ${tier}`);
@@ -44,15 +45,17 @@ function refused(dialect: ChatDialect, model: string): string[] {
 }
 
 function adaptTools(request: Parameters, dialect: ChatDialect, changes: Map<string, unknown>): void {
-  if (dialect.lacks?.includes('tools') && list(request.read('tools')).length > 0) {
+  if (dialect.lacks?.includes('tools') && listOf(request.read('tools')).length > 0) {
     if (request.read('tool_choice') !== 'none') throw new Uncarried('tools', 'the upstream does not support tools');
     changes.set('tools', undefined);
     changes.set('tool_choice', undefined);
   }
   if (!dialect.toolChoiceWords) return;
-  const name = someText(object(object(request.read('tool_choice'))?.['function'])?.['name']);
+  const name = nonEmptyText(fieldsOrUndefined(fieldsOrUndefined(request.read('tool_choice'))?.['function'])?.['name']);
   if (name === undefined) return;
-  const only = list(request.read('tools')).filter((tool) => object(object(tool)?.['function'])?.['name'] === name);
+  const only = listOf(request.read('tools')).filter(
+    (tool) => fieldsOrUndefined(fieldsOrUndefined(tool)?.['function'])?.['name'] === name,
+  );
   if (only.length === 0) return;
   changes.set('tool_choice', 'required');
   changes.set('tools', only);
@@ -65,14 +68,14 @@ function adaptGrammar(grammar: unknown, dialect: ChatDialect, changes: Map<strin
   changes.set(dialect.grammar, dialect.grammar === 'grammar' ? grammar : { grammar });
 }
 
-const ANY_OBJECT: JsonObject = {
+const ANY_OBJECT: Fields = {
   type: 'json_schema',
   json_schema: { name: 'answer', schema: { type: 'object', additionalProperties: true } },
 };
 
 function adaptOutput(request: Parameters, dialect: ChatDialect, changes: Map<string, unknown>): void {
   if (!request.has('response_format')) return;
-  const format = object(request.read('response_format'));
+  const format = fieldsOrUndefined(request.read('response_format'));
   const type = format?.['type'];
   if (type === 'grammar') adaptGrammar(format!['grammar'], dialect, changes);
   if (type === 'python' && !dialect.python) {

@@ -1,12 +1,12 @@
 /** Validates one message of a request: what each role and each kind of content part requires. */
 import { invalidField } from '../../base/errors.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 import { imageUrlFault } from '../conversation/media-bytes.ts';
-import { type JsonObject, list, object, someText, text } from './read.ts';
 
-export function checkMessage(message: JsonObject, path: string): void {
-  const role = text(message['role']);
+export function checkMessage(message: Fields, path: string): void {
+  const role = textOf(message['role']);
   const content = message['content'];
-  if (role === 'tool' && someText(message['tool_call_id']) === undefined) {
+  if (role === 'tool' && nonEmptyText(message['tool_call_id']) === undefined) {
     throw invalidField(`${path}.tool_call_id`, 'is missing');
   }
   if (role !== 'assistant' && (content === undefined || content === null)) {
@@ -15,15 +15,15 @@ export function checkMessage(message: JsonObject, path: string): void {
   if (message['configuration_update'] !== undefined && message['configuration_update'] !== null) {
     throw invalidField(`${path}.configuration_update`, 'requests a feature that this gateway does not support');
   }
-  list(content).forEach((part, index) => void checkPart(object(part) ?? {}, `${path}.content[${index}]`));
-  list(message['tool_calls']).forEach((call, index) => {
-    const value = object(call) ?? {};
+  listOf(content).forEach((part, index) => void checkPart(fieldsOf(part), `${path}.content[${index}]`));
+  listOf(message['tool_calls']).forEach((call, index) => {
+    const value = fieldsOf(call);
     if (value['function'] === undefined && value['custom'] === undefined) {
       throw invalidField(`${path}.tool_calls[${index}].function`, 'is missing');
     }
     for (const kind of ['function', 'custom']) {
       // Translation would lose a call without a name, and its result with it.
-      if (object(value[kind])?.['name'] === '') {
+      if (fieldsOrUndefined(value[kind])?.['name'] === '') {
         throw invalidField(`${path}.tool_calls[${index}].${kind}.name`, 'must not be empty');
       }
     }
@@ -42,19 +42,20 @@ const NEEDS = new Map(
   }),
 );
 
-function checkPart(part: JsonObject, path: string): void {
-  const type = text(part['type']);
+function checkPart(part: Fields, path: string): void {
+  const type = textOf(part['type']);
   const needed = NEEDS.get(type);
   if (needed !== undefined && (part[needed] === undefined || part[needed] === null)) {
     throw invalidField(`${path}.${needed}`, 'is missing');
   }
-  if (type === 'image_url') checkImage(text(object(part['image_url'])?.['url']), `${path}.image_url.url`);
-  if (needed === 'video_url') checkAddress(text(object(part['video_url'])?.['url']), `${path}.video_url.url`);
+  if (type === 'image_url') checkImage(textOf(fieldsOrUndefined(part['image_url'])?.['url']), `${path}.image_url.url`);
+  if (needed === 'video_url')
+    checkAddress(textOf(fieldsOrUndefined(part['video_url'])?.['url']), `${path}.video_url.url`);
   if (type === 'file') {
-    const file = object(part['file']) ?? {};
-    const data = someText(file['file_data']);
+    const file = fieldsOf(part['file']);
+    const data = nonEmptyText(file['file_data']);
     if (data !== undefined) checkAddress(data, `${path}.file.file_data`);
-    else if (someText(file['file_id']) === undefined)
+    else if (nonEmptyText(file['file_id']) === undefined)
       throw invalidField(`${path}.file`, 'requires file_data or file_id');
   }
 }

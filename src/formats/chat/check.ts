@@ -3,6 +3,7 @@
  * ignored. Every error names the field.
  */
 import { invalidField } from '../../base/errors.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
 import {
   checkMetadata,
@@ -14,27 +15,30 @@ import {
 import { checkDeferral, type DeclaredTool } from '../deferred/index.ts';
 import { type FeatureRules, refuseUnbuilt } from '../server-tools/index.ts';
 import { checkMessage } from './check-message.ts';
-import { type JsonObject, list, object, someText, text } from './read.ts';
 
 /** No upstream of this format runs tools of vendors' types itself. */
 const FEATURES: FeatureRules = { shorthands: true, unbuilt: ['stop_server_tools_when', 'transforms', 'preset'] };
 
 export function check(value: unknown): void {
-  const body = object(value);
+  const body = fieldsOrUndefined(value);
   if (body === undefined) throw invalidField('', 'must be a JSON object');
   refuseUnbuilt(body, FEATURES);
   checkPreferences(body['provider']);
   checkModels(body);
   checkReasoning(body);
   checkLimits(body);
-  list(body['tools']).forEach((tool, index) => void checkTool(object(tool) ?? {}, `tools[${index}]`));
+  listOf(body['tools']).forEach((tool, index) => void checkTool(fieldsOf(tool), `tools[${index}]`));
   checkToolChoice(body['tool_choice']);
-  checkDeferral(body, declaredTools(body), someText(object(object(body['tool_choice'])?.['function'])?.['name']));
-  list(body['messages']).forEach((message, index) => void checkMessage(object(message) ?? {}, `messages[${index}]`));
+  checkDeferral(
+    body,
+    declaredTools(body),
+    nonEmptyText(fieldsOrUndefined(fieldsOrUndefined(body['tool_choice'])?.['function'])?.['name']),
+  );
+  listOf(body['messages']).forEach((message, index) => void checkMessage(fieldsOf(message), `messages[${index}]`));
 }
 
-function checkReasoning(body: JsonObject): void {
-  const reasoning = object(body['reasoning']) ?? {};
+function checkReasoning(body: Fields): void {
+  const reasoning = fieldsOf(body['reasoning']);
   const effort = reasoning['effort'] ?? undefined;
   const shorthand = body['reasoning_effort'] ?? undefined;
   if (effort !== undefined && shorthand !== undefined && effort !== shorthand) {
@@ -43,33 +47,33 @@ function checkReasoning(body: JsonObject): void {
   checkReasoningObject(reasoning, effort ?? shorthand);
 }
 
-function checkLimits(body: JsonObject): void {
+function checkLimits(body: Fields): void {
   if (typeof body['top_logprobs'] === 'number' && body['logprobs'] !== true) {
     throw invalidField('top_logprobs', 'requires logprobs: true');
   }
   checkMetadata(body);
-  const format = object(body['response_format']);
+  const format = fieldsOrUndefined(body['response_format']);
   if (format?.['type'] === 'json_schema' && format['json_schema'] === undefined) {
     throw invalidField('response_format.json_schema', 'is missing');
   }
-  const name = object(format?.['json_schema'])?.['name'];
+  const name = fieldsOrUndefined(format?.['json_schema'])?.['name'];
   if (name !== undefined) checkSchemaName(name, 'response_format.json_schema.name');
-  if (format?.['type'] === 'grammar' && someText(format['grammar']) === undefined) {
+  if (format?.['type'] === 'grammar' && nonEmptyText(format['grammar']) === undefined) {
     throw invalidField('response_format.grammar', 'is missing');
   }
 }
 
-function checkTool(tool: JsonObject, path: string): void {
+function checkTool(tool: Fields, path: string): void {
   if (tool['type'] !== 'function') return;
-  const definition = object(tool['function']);
+  const definition = fieldsOrUndefined(tool['function']);
   if (definition === undefined) throw invalidField(`${path}.function`, 'is missing');
   checkToolName(definition['name'], `${path}.function.name`);
 }
 
-function declaredTools(body: JsonObject): DeclaredTool[] {
-  return list(body['tools']).map((value, index) => {
-    const tool = object(value) ?? {};
-    const name = someText(object(tool['function'])?.['name']);
+function declaredTools(body: Fields): DeclaredTool[] {
+  return listOf(body['tools']).map((value, index) => {
+    const tool = fieldsOf(value);
+    const name = nonEmptyText(fieldsOrUndefined(tool['function'])?.['name']);
     return { path: `tools[${index}]`, name, deferred: tool['defer_loading'] === true };
   });
 }
@@ -81,12 +85,12 @@ function checkToolChoice(choice: unknown): void {
     if (choice === 'none' || choice === 'auto' || choice === 'required') return;
     throw invalidField('tool_choice', "must be 'none', 'auto', 'required' or an object that names a tool");
   }
-  const value = object(choice) ?? {};
-  const type = text(value['type']);
+  const value = fieldsOf(choice);
+  const type = textOf(value['type']);
   if (type === 'allowed_tools') return;
   if (type !== 'function' && type !== 'custom') {
     throw invalidField('tool_choice.type', "must be 'function', 'custom' or 'allowed_tools'");
   }
-  if (someText(object(value[type])?.['name']) === undefined)
+  if (nonEmptyText(fieldsOrUndefined(value[type])?.['name']) === undefined)
     throw invalidField(`tool_choice.${type}.name`, 'is missing');
 }

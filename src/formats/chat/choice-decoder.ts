@@ -2,6 +2,7 @@
 
 import { isObjectText } from '../conversation/call-input.ts';
 import type { Citation, Part, PartDelta, ReasoningOrigin, TurnEvent } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 import { decodeCitations } from './citation.ts';
 import { decodeContent, decodeUrl } from './content.ts';
 import { argumentsText } from './decode-message.ts';
@@ -9,7 +10,6 @@ import { decodeLogprobs, inventedCallId } from './decode-reply.ts';
 import { blockOf, readDetail } from './details.ts';
 import type { ChatDialect } from './dialect.ts';
 import { readFinish } from './finish.ts';
-import { type JsonObject, list, object, someText, text } from './read.ts';
 import { ThinkTags, type Told } from './think-tags.ts';
 
 interface Call {
@@ -59,15 +59,16 @@ export class ChoiceDecoder {
     if (dialect.thinkTags) this.tags = new ThinkTags();
   }
 
-  read(choice: JsonObject, events: TurnEvent[]): void {
-    const delta = object(choice['delta']) ?? (this.visible ? undefined : object(choice['message']));
+  read(choice: Fields, events: TurnEvent[]): void {
+    const delta =
+      fieldsOrUndefined(choice['delta']) ?? (this.visible ? undefined : fieldsOrUndefined(choice['message']));
     if (delta !== undefined) this.readDelta(delta, events);
     const logprobs = choice['logprobs'];
     if (logprobs !== undefined && logprobs !== null) {
       const decoded = decodeLogprobs(logprobs);
       if (decoded !== undefined) events.push({ type: 'logprobs', choice: this.index, logprobs: decoded });
     }
-    const native = someText(choice['finish_reason']);
+    const native = nonEmptyText(choice['finish_reason']);
     if (native !== undefined) {
       this.endTags(events);
       this.finished = true;
@@ -90,7 +91,7 @@ export class ChoiceDecoder {
     events.push({ type: 'finish', choice: this.index, finish });
   }
 
-  private readDelta(delta: JsonObject, events: TurnEvent[]): void {
+  private readDelta(delta: Fields, events: TurnEvent[]): void {
     const content = delta['content'];
     // Fast path for the usual event: a piece of text and nothing else.
     if (this.flow === 'text' && typeof content === 'string' && content !== '' && isPlain(delta)) {
@@ -103,23 +104,23 @@ export class ChoiceDecoder {
     } else if (content !== undefined && content !== null) {
       for (const part of decodeContent(content)) this.readPart(part, events);
     }
-    const refusal = someText(delta['refusal']);
+    const refusal = nonEmptyText(delta['refusal']);
     if (refusal !== undefined) this.write('refusal', refusal, events);
     if (delta['annotations'] !== undefined) {
       const citations = decodeCitations(delta['annotations']);
       if (citations.length > 0) this.cite(citations, events);
     }
-    for (const image of list(delta['images'])) {
-      const url = text(object(object(image)?.['image_url'])?.['url']);
+    for (const image of listOf(delta['images'])) {
+      const url = textOf(fieldsOrUndefined(fieldsOrUndefined(image)?.['image_url'])?.['url']);
       if (url !== '') this.whole({ type: 'image', source: decodeUrl(url) }, events);
     }
-    const audio = object(delta['audio']);
+    const audio = fieldsOrUndefined(delta['audio']);
     if (audio !== undefined) this.readAudio(audio, events);
     const calls = delta['tool_calls'];
-    if (Array.isArray(calls)) for (const call of calls) this.readCall(object(call) ?? {}, events);
+    if (Array.isArray(calls)) for (const call of calls) this.readCall(fieldsOf(call), events);
     // Older versions of one service send a single call without the list.
-    else if (object(calls) !== undefined) this.readCall(object(calls)!, events);
-    const legacy = object(delta['function_call']);
+    else if (fieldsOrUndefined(calls) !== undefined) this.readCall(fieldsOrUndefined(calls)!, events);
+    const legacy = fieldsOrUndefined(delta['function_call']);
     if (legacy !== undefined) this.readCall({ index: FUNCTION_CALL, function: legacy }, events);
   }
 
@@ -157,7 +158,7 @@ export class ChoiceDecoder {
     } else this.whole(part, events);
   }
 
-  private readReasoning(delta: JsonObject, events: TurnEvent[]): void {
+  private readReasoning(delta: Fields, events: TurnEvent[]): void {
     let told = false;
     const entries = delta['reasoning_details'];
     if (Array.isArray(entries)) {
@@ -185,14 +186,14 @@ export class ChoiceDecoder {
       }
     }
     if (told) return;
-    const plain = someText(delta['reasoning']) ?? someText(delta['reasoning_content']);
+    const plain = nonEmptyText(delta['reasoning']) ?? nonEmptyText(delta['reasoning_content']);
     if (plain === undefined) return;
     this.think(plain, events);
   }
 
   /** Encrypted reasoning with the id of a call in the same event belongs to that call. */
-  private isCallOf(delta: JsonObject, id: string | undefined): boolean {
-    return id !== undefined && list(delta['tool_calls']).some((call) => object(call)?.['id'] === id);
+  private isCallOf(delta: Fields, id: string | undefined): boolean {
+    return id !== undefined && listOf(delta['tool_calls']).some((call) => fieldsOrUndefined(call)?.['id'] === id);
   }
 
   private openReasoning(key: string, part: Part & { type: 'reasoning' }, events: TurnEvent[]): void {
@@ -201,27 +202,27 @@ export class ChoiceDecoder {
     this.reasoningKey = key;
   }
 
-  private readAudio(audio: JsonObject, events: TurnEvent[]): void {
+  private readAudio(audio: Fields, events: TurnEvent[]): void {
     if (this.flow !== 'audio') {
       const part: Part = { type: 'audio' };
-      const id = someText(audio['id']);
+      const id = nonEmptyText(audio['id']);
       if (id !== undefined) part.id = id;
       if (typeof audio['expires_at'] === 'number') part.expiresAt = audio['expires_at'];
       this.openFlow('audio', part, events);
     }
-    const data = someText(audio['data']);
-    const transcript = someText(audio['transcript']);
+    const data = nonEmptyText(audio['data']);
+    const transcript = nonEmptyText(audio['transcript']);
     if (data !== undefined || transcript !== undefined) {
       this.add({ ...(data !== undefined && { data }), ...(transcript !== undefined && { transcript }) }, events);
     }
   }
 
-  private readCall(value: JsonObject, events: TurnEvent[]): void {
-    const custom = object(value['custom']);
-    const body = object(value['function']) ?? custom ?? {};
+  private readCall(value: Fields, events: TurnEvent[]): void {
+    const custom = fieldsOrUndefined(value['custom']);
+    const body = fieldsOrUndefined(value['function']) ?? custom ?? {};
     const key = typeof value['index'] === 'number' ? value['index'] : null;
-    const id = someText(value['id']);
-    const name = text(body['name']);
+    const id = nonEmptyText(value['id']);
+    const name = textOf(body['name']);
     const written = argumentsText(custom === body ? body['input'] : body['arguments']);
     let call = this.findCall(key, id, name);
     if (call !== undefined && isTwin(call, id, name, written)) {
@@ -319,7 +320,7 @@ function isTwin(call: Call, id: string | undefined, name: string, written: strin
   return isObjectText(call.told);
 }
 
-function isPlain(delta: JsonObject): boolean {
+function isPlain(delta: Fields): boolean {
   for (const key in delta) {
     if (key !== 'content' && key !== 'role' && delta[key] !== null && delta[key] !== undefined) return false;
   }

@@ -1,7 +1,7 @@
 /** The gateway's members at the head of every chunk: id, object, created, model, provider. */
 import { type Edit, type Member, patchMembers, scanMembers } from '../../base/json.ts';
+import { type Fields, isTime, nonEmptyText } from '../conversation/fields.ts';
 import type { Stamp } from '../conversation/format.ts';
-import { isTime, type JsonObject, someText } from './read.ts';
 
 const OBJECT = 'chat.completion.chunk';
 
@@ -39,7 +39,7 @@ export class ChunkHead {
   }
 
   /** The head members for a rebuilt chunk. */
-  members(chunk: JsonObject = {}): JsonObject {
+  members(chunk: Fields = {}): Fields {
     this.observe(chunk);
     return {
       id: this.stamp.id,
@@ -52,15 +52,15 @@ export class ChunkHead {
     };
   }
 
-  observe(chunk: JsonObject): void {
+  observe(chunk: Fields): void {
     const { created } = chunk;
     if (this.created === undefined && isTime(created)) this.created = created;
-    this.fingerprint ??= someText(chunk['system_fingerprint']);
-    this.tier ??= someText(chunk['service_tier']);
+    this.fingerprint ??= nonEmptyText(chunk['system_fingerprint']);
+    this.tier ??= nonEmptyText(chunk['service_tier']);
   }
 
   /** The text with our head. Services repeat the beginning in every chunk, so usually one comparison suffices. */
-  replace(chunk: JsonObject, text: string): string {
+  replace(chunk: Fields, text: string): string {
     const known = this.beginning;
     if (
       known !== undefined &&
@@ -78,18 +78,18 @@ export class ChunkHead {
   }
 
   /** The text with our head and further edits. */
-  patch(chunk: JsonObject, text: string, further: readonly Edit[]): string {
+  patch(chunk: Fields, text: string, further: readonly Edit[]): string {
     this.observe(chunk);
     return patchMembers(text, scanMembers(text), [...this.editsFor(chunk), ...further]);
   }
 
-  private editsFor(chunk: JsonObject): readonly Edit[] {
+  private editsFor(chunk: Fields): readonly Edit[] {
     const edits = chunk['system_fingerprint'] === null ? this.editsOfNull : this.edits;
     if (isTime(chunk['created'])) return edits;
     return [...edits, { key: 'created', json: String(this.created ?? this.stamp.created) }];
   }
 
-  private learn(chunk: JsonObject, text: string): string {
+  private learn(chunk: Fields, text: string): string {
     this.observe(chunk);
     const edits = this.editsFor(chunk);
     const members = scanMembers(text);

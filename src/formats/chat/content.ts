@@ -1,9 +1,9 @@
 /** Content parts of chat messages, decoded and encoded. */
 import type { CacheMark, Extras, FilePart, Part, Source } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, nonEmptyText, restOf, textOf } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { decodeThinking } from './details.ts';
-import { type JsonObject, object, rest, someText, text } from './read.ts';
 
 const BASE = ['type', 'cache_control', 'prompt_cache_breakpoint'];
 const KNOWN: Record<string, ReadonlySet<string>> = {
@@ -20,66 +20,70 @@ const KNOWN: Record<string, ReadonlySet<string>> = {
 export function decodeContent(content: unknown): Part[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
   if (Array.isArray(content)) return content.flatMap(decodePart);
-  return object(content) === undefined ? [] : [{ type: 'text', text: JSON.stringify(content) }];
+  return fieldsOrUndefined(content) === undefined ? [] : [{ type: 'text', text: JSON.stringify(content) }];
 }
 
 function decodePart(value: unknown): Part[] {
   if (typeof value === 'string') return [{ type: 'text', text: value }];
-  const part = object(value);
+  const part = fieldsOrUndefined(value);
   if (part === undefined) return [];
-  const type = text(part['type']);
+  const type = textOf(part['type']);
   if (type === 'thinking') return decodeThinking(part);
   const decoded = decodeKnown(type, part) ?? { type: 'opaque', origin: 'chat', value: part };
   if (decoded.type === 'opaque') return [decoded];
   const cache = decodeCache(part);
-  const others = rest(part, KNOWN[type]!);
+  const others = restOf(part, KNOWN[type]!);
   if (cache !== undefined) decoded.cache = cache;
   if (others !== undefined) decoded.extras = { chat: others };
   return [decoded];
 }
 
-function decodeKnown(type: string, part: JsonObject): Part | undefined {
+function decodeKnown(type: string, part: Fields): Part | undefined {
   switch (type) {
     case 'text':
-      return { type: 'text', text: text(part['text']) };
+      return { type: 'text', text: textOf(part['text']) };
     case 'refusal':
-      return { type: 'refusal', text: text(part['refusal']) };
+      return { type: 'refusal', text: textOf(part['refusal']) };
     case 'image_url': {
-      const image = object(part['image_url']) ?? { url: part['image_url'] };
-      const source = decodeUrl(text(image['url']));
+      const image = fieldsOrUndefined(part['image_url']) ?? { url: part['image_url'] };
+      const source = decodeUrl(textOf(image['url']));
       // A PDF is a document, even in an image part (BerriAI/litellm#9798).
       if (isPdf(source)) return { type: 'file', source };
-      const detail = someText(image['detail']);
+      const detail = nonEmptyText(image['detail']);
       return { type: 'image', source, ...(detail !== undefined && { detail }) };
     }
     case 'input_audio': {
-      const audio = object(part['input_audio']) ?? {};
-      const format = text(audio['format']);
+      const audio = fieldsOf(part['input_audio']);
+      const format = textOf(audio['format']);
       return {
         type: 'audio',
-        source: { kind: 'bytes', mediaType: `audio/${format}`, data: text(audio['data']) },
+        source: { kind: 'bytes', mediaType: `audio/${format}`, data: textOf(audio['data']) },
         format,
       };
     }
     case 'video_url':
     case 'input_video': {
-      const video = object(part['video_url']) ?? { url: part['video_url'] };
-      const processing = someText(video['processing']);
-      return { type: 'video', source: decodeUrl(text(video['url'])), ...(processing !== undefined && { processing }) };
+      const video = fieldsOrUndefined(part['video_url']) ?? { url: part['video_url'] };
+      const processing = nonEmptyText(video['processing']);
+      return {
+        type: 'video',
+        source: decodeUrl(textOf(video['url'])),
+        ...(processing !== undefined && { processing }),
+      };
     }
     case 'file':
-      return decodeFile(object(part['file']) ?? {});
+      return decodeFile(fieldsOf(part['file']));
     default:
       return undefined;
   }
 }
 
-function decodeFile(file: JsonObject): FilePart {
-  const id = someText(file['file_id']);
-  const filename = someText(file['filename']);
+function decodeFile(file: Fields): FilePart {
+  const id = nonEmptyText(file['file_id']);
+  const filename = nonEmptyText(file['filename']);
   return {
     type: 'file',
-    source: id !== undefined ? { kind: 'file', id, origin: 'chat' } : decodeUrl(text(file['file_data'])),
+    source: id !== undefined ? { kind: 'file', id, origin: 'chat' } : decodeUrl(textOf(file['file_data'])),
     ...(filename !== undefined && { filename }),
   };
 }
@@ -107,16 +111,16 @@ function percentDecoded(body: string): string {
 }
 
 /** Decodes `cache_control`, or its equivalent `prompt_cache_breakpoint`. */
-export function decodeCache(holder: JsonObject): CacheMark | undefined {
-  const mark = object(holder['cache_control']);
+export function decodeCache(holder: Fields): CacheMark | undefined {
+  const mark = fieldsOrUndefined(holder['cache_control']);
   if (mark !== undefined) {
     const ttl = mark['ttl'];
     return ttl === '5m' || ttl === '1h' ? { ttl } : {};
   }
-  return object(holder['prompt_cache_breakpoint']) === undefined ? undefined : {};
+  return fieldsOrUndefined(holder['prompt_cache_breakpoint']) === undefined ? undefined : {};
 }
 
-export function encodeCache(mark: CacheMark): JsonObject {
+export function encodeCache(mark: CacheMark): Fields {
   return { type: 'ephemeral', ...mark };
 }
 
@@ -128,18 +132,18 @@ export interface ContentRules {
 }
 
 /** The shortest encoding of the parts: a text if one plain text suffices, otherwise a list. */
-export function encodeContent(parts: readonly Part[], rules: ContentRules): string | JsonObject[] {
+export function encodeContent(parts: readonly Part[], rules: ContentRules): string | Fields[] {
   const first = parts[0];
   if (first === undefined) return '';
   const items = parts.flatMap((part) => encodePart(part, rules));
   const only = items[0];
-  if (items.length === 1 && only !== undefined && Object.keys(only).length === 2 && someText(only['text'])) {
-    return text(only['text']);
+  if (items.length === 1 && only !== undefined && Object.keys(only).length === 2 && nonEmptyText(only['text'])) {
+    return textOf(only['text']);
   }
   return items;
 }
 
-function encodePart(part: Part, rules: ContentRules): JsonObject[] {
+function encodePart(part: Part, rules: ContentRules): Fields[] {
   const items = encodeKnown(part, rules);
   const last = items.at(-1);
   if (part.type === 'opaque' || last === undefined) return items;
@@ -149,11 +153,11 @@ function encodePart(part: Part, rules: ContentRules): JsonObject[] {
   return items;
 }
 
-export function chatExtras(extras: Extras | undefined): JsonObject | undefined {
+export function chatExtras(extras: Extras | undefined): Fields | undefined {
   return extras?.chat;
 }
 
-function encodeKnown(part: Part, rules: ContentRules): JsonObject[] {
+function encodeKnown(part: Part, rules: ContentRules): Fields[] {
   switch (part.type) {
     case 'text':
       return [{ type: 'text', text: part.text }];
@@ -179,20 +183,20 @@ function encodeKnown(part: Part, rules: ContentRules): JsonObject[] {
       return encodeFile(part, rules);
     case 'opaque':
       if (part.origin !== 'chat') throw new Uncarried(`${part.origin} block`, 'only its own format can carry it');
-      return [part.value as JsonObject];
+      return [part.value as Fields];
     default:
       throw new Uncarried(part.type, 'chat messages do not support it as content');
   }
 }
 
-function encodeFile(part: FilePart, rules: ContentRules): JsonObject[] {
+function encodeFile(part: FilePart, rules: ContentRules): Fields[] {
   const { source } = part;
   if (part.citations === true)
     rules.losses.drop('citations', 'chat completions cannot request citations of a document');
   if (source.kind === 'text' || source.kind === 'parts') {
     // The format does not accept plain-text documents as files; their text is sent as content.
     if (part.filename !== undefined) rules.losses.drop('title', 'chat completions have no title for a text document');
-    const context: JsonObject[] = part.context === undefined ? [] : [{ type: 'text', text: part.context }];
+    const context: Fields[] = part.context === undefined ? [] : [{ type: 'text', text: part.context }];
     if (source.kind === 'text') return [...context, { type: 'text', text: source.text }];
     return [...context, ...source.parts.flatMap((inner) => encodePart(inner, rules))];
   }

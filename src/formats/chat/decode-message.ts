@@ -1,16 +1,24 @@
 /** Decodes request messages (one variant per `role`, and the legacy `function`) into messages of the conversation. */
 import type { Message, Part, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
+import {
+  type Fields,
+  fieldsOf,
+  fieldsOrUndefined,
+  listOf,
+  nonEmptyText,
+  restOf,
+  textOf,
+} from '../conversation/fields.ts';
 import { decodeCitations } from './citation.ts';
 import { decodeContent, decodeUrl } from './content.ts';
 import { decodeReasoning } from './details.ts';
-import { type JsonObject, list, object, rest, someText, text } from './read.ts';
 
 export function decodeMessages(values: readonly unknown[]): Message[] {
   // Legacy function calls have no ids: a call and its result share an id made from the call's position.
   let functionCall = '';
   return values.map((value, index) => {
-    const message = object(value) ?? {};
-    if (object(message['function_call']) !== undefined) functionCall = `call_${index}`;
+    const message = fieldsOf(value);
+    if (fieldsOrUndefined(message['function_call']) !== undefined) functionCall = `call_${index}`;
     return decodeMessage(message, functionCall);
   });
 }
@@ -30,24 +38,28 @@ const ASSISTANT: ReadonlySet<string> = new Set([
   'function_call',
 ]);
 
-function decodeMessage(value: JsonObject, functionCall: string): Message {
-  const role = text(value['role']);
+function decodeMessage(value: Fields, functionCall: string): Message {
+  const role = textOf(value['role']);
   if (role === 'tool' || role === 'function') return decodeToolMessage(value, functionCall);
   const assistant = role === 'assistant';
   const message: Message = {
     role: role as Message['role'],
     parts: assistant ? decodeAssistant(value, functionCall) : decodeContent(value['content']),
   };
-  const name = someText(value['name']);
+  const name = nonEmptyText(value['name']);
   if (name !== undefined) message.name = name;
-  const others = rest(value, assistant ? ASSISTANT : PLAIN);
+  const others = restOf(value, assistant ? ASSISTANT : PLAIN);
   if (others !== undefined) message.extras = { chat: others };
   return message;
 }
 
-function decodeToolMessage(value: JsonObject, functionCall: string): Message {
+function decodeToolMessage(value: Fields, functionCall: string): Message {
   const parts = decodeContent(value['content']);
-  const result: ToolResultPart = { type: 'toolResult', callId: someText(value['tool_call_id']) ?? functionCall, parts };
+  const result: ToolResultPart = {
+    type: 'toolResult',
+    callId: nonEmptyText(value['tool_call_id']) ?? functionCall,
+    parts,
+  };
   const last = parts.at(-1);
   if (last?.cache !== undefined) {
     // A mark on the last part of a result covers the whole result (envoyproxy/ai-gateway#2358).
@@ -55,20 +67,20 @@ function decodeToolMessage(value: JsonObject, functionCall: string): Message {
     delete last.cache;
   }
   const message: Message = { role: 'tool', parts: [result] };
-  const name = someText(value['name']);
+  const name = nonEmptyText(value['name']);
   if (name !== undefined) message.name = name;
-  const others = rest(value, TOOL);
+  const others = restOf(value, TOOL);
   if (others !== undefined) message.extras = { chat: others };
   return message;
 }
 
 /** In the format's order: reasoning, content, refusal, images, audio, calls. */
-function decodeAssistant(message: JsonObject, functionCall: string): Part[] {
+function decodeAssistant(message: Fields, functionCall: string): Part[] {
   return [...decodeAssistantParts(message, () => functionCall)];
 }
 
 /** The parts of an assistant message of a request or reply. `invent` makes ids for calls without one. */
-export function decodeAssistantParts(message: JsonObject, invent: () => string): Part[] {
+export function decodeAssistantParts(message: Fields, invent: () => string): Part[] {
   const calls = decodeCalls(message, invent);
   const { parts, signatures } = decodeReasoning(message, new Set(calls.map((call) => call.id)));
   const content = decodeContent(message['content']);
@@ -79,13 +91,13 @@ export function decodeAssistantParts(message: JsonObject, invent: () => string):
     else content.push({ type: 'text', text: '', citations });
   }
   parts.push(...content);
-  const refusal = someText(message['refusal']);
+  const refusal = nonEmptyText(message['refusal']);
   if (refusal !== undefined) parts.push({ type: 'refusal', text: refusal });
-  for (const image of list(message['images'])) {
-    const url = text(object(object(image)?.['image_url'])?.['url']);
+  for (const image of listOf(message['images'])) {
+    const url = textOf(fieldsOrUndefined(fieldsOrUndefined(image)?.['image_url'])?.['url']);
     if (url !== '') parts.push({ type: 'image', source: decodeUrl(url) });
   }
-  const audio = decodeAudio(object(message['audio']));
+  const audio = decodeAudio(fieldsOrUndefined(message['audio']));
   if (audio !== undefined) parts.push(audio);
   for (const call of calls) {
     const signature = signatures.get(call.id);
@@ -95,45 +107,45 @@ export function decodeAssistantParts(message: JsonObject, invent: () => string):
   return parts;
 }
 
-export function decodeAudio(audio: JsonObject | undefined): Part | undefined {
+export function decodeAudio(audio: Fields | undefined): Part | undefined {
   if (audio === undefined) return undefined;
   const part: Part = { type: 'audio' };
   if (typeof audio['id'] === 'string') part.id = audio['id'];
   if (typeof audio['transcript'] === 'string') part.transcript = audio['transcript'];
   if (typeof audio['expires_at'] === 'number') part.expiresAt = audio['expires_at'];
-  const data = someText(audio['data']);
+  const data = nonEmptyText(audio['data']);
   if (data !== undefined) part.source = { kind: 'bytes', mediaType: 'audio', data };
   return part;
 }
 
 const CALL: ReadonlySet<string> = new Set(['id', 'index', 'type', 'function', 'custom']);
 
-function decodeCalls(message: JsonObject, invent: () => string): ToolCallPart[] {
+function decodeCalls(message: Fields, invent: () => string): ToolCallPart[] {
   const calls: ToolCallPart[] = [];
-  for (const entry of list(message['tool_calls'])) {
-    const value = object(entry);
+  for (const entry of listOf(message['tool_calls'])) {
+    const value = fieldsOrUndefined(entry);
     if (value === undefined) continue;
-    const custom = object(value['custom']);
-    const call = object(value['function']) ?? custom ?? {};
-    if (someText(call['name']) === undefined) continue;
-    const id = someText(value['id']) ?? invent();
+    const custom = fieldsOrUndefined(value['custom']);
+    const call = fieldsOrUndefined(value['function']) ?? custom ?? {};
+    if (nonEmptyText(call['name']) === undefined) continue;
+    const id = nonEmptyText(value['id']) ?? invent();
     const part: ToolCallPart = {
       type: 'toolCall',
       id,
-      name: text(call['name']),
+      name: textOf(call['name']),
       arguments: argumentsText(custom === call ? call['input'] : call['arguments']),
     };
     if (custom === call) part.custom = true;
-    const others = rest(value, CALL);
+    const others = restOf(value, CALL);
     if (others !== undefined) part.extras = { chat: others };
     calls.push(part);
   }
-  const legacy = object(message['function_call']);
-  if (someText(legacy?.['name']) !== undefined) {
+  const legacy = fieldsOrUndefined(message['function_call']);
+  if (nonEmptyText(legacy?.['name']) !== undefined) {
     calls.push({
       type: 'toolCall',
       id: invent(),
-      name: text(legacy?.['name']),
+      name: textOf(legacy?.['name']),
       arguments: argumentsText(legacy?.['arguments']),
     });
   }

@@ -7,13 +7,13 @@
  */
 import type { Citation, TurnEvent, Usage } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
+import { type Fields, fieldsOrUndefined, isTime, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
 import { ChoiceDecoder } from './choice-decoder.ts';
 import { hasSources, sourceCitations } from './citation.ts';
 import { choiceFailure } from './decode-reply.ts';
 import type { ChatDialect } from './dialect.ts';
 import { cutFailure, decodeInBand, malformedFailure } from './failure.ts';
-import { isTime, type JsonObject, list, object, someText } from './read.ts';
 import { decodeUsage } from './usage.ts';
 
 /** More choices than any service returns; a larger index is an error. */
@@ -31,7 +31,7 @@ export class ChatDecoder implements TurnDecoder {
   private replyId: string | undefined;
   private sources: Citation[] = [];
   /** An object that is neither a chunk of the format nor known to occur between chunks. */
-  private unknown: JsonObject | undefined;
+  private unknown: Fields | undefined;
   private readonly dialect: ChatDialect;
 
   constructor(dialect: ChatDialect = {}) {
@@ -40,7 +40,7 @@ export class ChatDecoder implements TurnDecoder {
 
   read(name: string, data: string, value: unknown): TurnEvent[] {
     if (this.over) return [];
-    const chunk = object(value);
+    const chunk = fieldsOrUndefined(value);
     if (chunk === undefined) {
       const marker = data.trim();
       if (marker === '[DONE]') return this.finishMarked();
@@ -57,7 +57,7 @@ export class ChatDecoder implements TurnDecoder {
     const entries = chunk['choices'];
     if (Array.isArray(entries)) {
       for (const entry of entries) {
-        const choice = object(entry);
+        const choice = fieldsOrUndefined(entry);
         if (choice !== undefined) this.choice(choice['index']).read(choice, events);
       }
     } else if (usage === undefined && isUnknown(chunk)) this.unknown = chunk;
@@ -65,7 +65,7 @@ export class ChatDecoder implements TurnDecoder {
     const safeguards = chunk['safeguard_results'];
     if (Array.isArray(safeguards)) events.push({ type: 'safeguards', results: safeguards });
     if (usage !== undefined) events.push({ type: 'usage', usage });
-    const inChoice = choiceFailure(list(entries));
+    const inChoice = choiceFailure(listOf(entries));
     return inChoice === undefined ? events : this.fail(events, inChoice);
   }
 
@@ -79,10 +79,10 @@ export class ChatDecoder implements TurnDecoder {
   }
 
   /** The first chunk that names the answer starts it; metadata chunks before it have empty names (Azure). */
-  private start(chunk: JsonObject, events: TurnEvent[]): void {
-    const id = someText(chunk['id']);
-    const model = someText(chunk['model']);
-    if (id === undefined && model === undefined && list(chunk['choices']).length === 0) return;
+  private start(chunk: Fields, events: TurnEvent[]): void {
+    const id = nonEmptyText(chunk['id']);
+    const model = nonEmptyText(chunk['model']);
+    if (id === undefined && model === undefined && listOf(chunk['choices']).length === 0) return;
     this.started = true;
     this.replyId = id;
     const created = chunk['created'];
@@ -90,8 +90,9 @@ export class ChatDecoder implements TurnDecoder {
     if (id !== undefined) event.id = id;
     if (model !== undefined) event.model = model;
     if (isTime(created)) event.created = created;
-    if (chunk['service_tier'] !== undefined) event.serviceTier = someText(chunk['service_tier']) ?? null;
-    if (chunk['system_fingerprint'] !== undefined) event.fingerprint = someText(chunk['system_fingerprint']) ?? null;
+    if (chunk['service_tier'] !== undefined) event.serviceTier = nonEmptyText(chunk['service_tier']) ?? null;
+    if (chunk['system_fingerprint'] !== undefined)
+      event.fingerprint = nonEmptyText(chunk['system_fingerprint']) ?? null;
     events.push(event);
   }
 
@@ -131,17 +132,17 @@ export class ChatDecoder implements TurnDecoder {
 }
 
 /** Whether an object without choices is neither marked as a chunk nor a keep-alive. */
-function isUnknown(chunk: JsonObject): boolean {
-  const kind = someText(chunk['object']) ?? someText(chunk['type']) ?? someText(chunk['event']) ?? '';
+function isUnknown(chunk: Fields): boolean {
+  const kind = nonEmptyText(chunk['object']) ?? nonEmptyText(chunk['type']) ?? nonEmptyText(chunk['event']) ?? '';
   if (/^chat\.completion|ping|heart|keep/i.test(kind)) return false;
   return Object.keys(chunk).length > 0 && !hasSources(chunk) && chunk['safeguard_results'] === undefined;
 }
 
-function readUsage(chunk: JsonObject): Usage | undefined {
+function readUsage(chunk: Fields): Usage | undefined {
   const own = chunk['usage'];
   if (own !== undefined && own !== null) return decodeUsage(own);
-  const groq = object(chunk['x_groq']);
+  const groq = fieldsOrUndefined(chunk['x_groq']);
   if (groq !== undefined) return decodeUsage(groq['usage']);
   // Moonshot reports usage inside the choice.
-  return decodeUsage(object(list(chunk['choices'])[0])?.['usage']);
+  return decodeUsage(fieldsOrUndefined(listOf(chunk['choices'])[0])?.['usage']);
 }

@@ -1,15 +1,15 @@
 /** Writes turn events as deltas of chat chunks: tool indexes, reasoning details, citation offsets. */
 import type { Part, PartDelta, ReasoningPart, TurnEvent } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
 import { encodeBlock, encodeCallSignature, encodeDetails } from './details.ts';
 import { encodeAudio } from './encode-message.ts';
-import type { JsonObject } from './read.ts';
 
 /** One delta of one choice, with its `logprobs`. */
 export interface Piece {
   choice: number;
-  delta: JsonObject;
+  delta: Fields;
   logprobs?: unknown;
 }
 
@@ -138,7 +138,7 @@ export class DeltaWriter {
   private think(choice: number, thought: Thought, text: string, signature: string | undefined, pieces: Piece[]): void {
     thought.told = true;
     const piece = { ...thought.head, text, ...(signature !== undefined && { signature }) };
-    const delta: JsonObject = text === '' ? {} : { reasoning: text };
+    const delta: Fields = text === '' ? {} : { reasoning: text };
     delta['reasoning_details'] = encodeDetails(piece, thought.index);
     pieces.push({ choice, delta });
   }

@@ -7,9 +7,9 @@
  * (mnfst/llm-gateway#1658).
  */
 import type { OpaquePart, Part, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
+import { type Fields, fieldsOrUndefined, listOf, nonEmptyText, restOf, textOf } from '../conversation/fields.ts';
 import { isSpokenOnly } from '../conversation/registry.ts';
 import { sealBlock, unsealBlock } from '../conversation/sealed-block.ts';
-import { type JsonObject, list, object, rest, someText, text } from './read.ts';
 
 const ORIGINS: ReadonlySet<unknown> = new Set<ReasoningOrigin>([
   'unknown',
@@ -39,21 +39,21 @@ export interface Detail {
   encrypted?: string;
   id?: string;
   origin: ReasoningOrigin;
-  value: JsonObject;
+  value: Fields;
 }
 
 export function readDetail(entry: unknown): Detail | undefined {
-  const value = object(entry);
+  const value = fieldsOrUndefined(entry);
   if (value === undefined) return undefined;
   const kind = (
     { 'reasoning.text': 'text', 'reasoning.summary': 'summary', 'reasoning.encrypted': 'encrypted' } as const
-  )[text(value['type'])];
-  const id = someText(value['id']);
+  )[textOf(value['type'])];
+  const id = nonEmptyText(value['id']);
   const index = value['index'];
   const detail: Detail = {
     kind,
     key: typeof index === 'number' ? `${index} ${id ?? ''}` : '',
-    text: text(kind === 'summary' ? value['summary'] : value['text']),
+    text: textOf(kind === 'summary' ? value['summary'] : value['text']),
     origin: originOf(value['format']),
     value,
   };
@@ -64,12 +64,12 @@ export function readDetail(entry: unknown): Detail | undefined {
 }
 
 /** The reasoning of a complete message, in order. `signatures` maps call ids to the signatures bound to them. */
-export function decodeReasoning(message: JsonObject, callIds: ReadonlySet<string>) {
+export function decodeReasoning(message: Fields, callIds: ReadonlySet<string>) {
   const parts: Part[] = [];
   const signatures = new Map<string, { value: string; origin: ReasoningOrigin }>();
   let key = '';
   let told = false;
-  for (const entry of list(message['reasoning_details'])) {
+  for (const entry of listOf(message['reasoning_details'])) {
     const detail = readDetail(entry);
     if (detail === undefined) continue;
     const block = blockOf(detail);
@@ -87,7 +87,7 @@ export function decodeReasoning(message: JsonObject, callIds: ReadonlySet<string
     }
   }
   // `reasoning` repeats the text of the details; it is used only when the details have no text.
-  const plain = someText(message['reasoning']) ?? someText(message['reasoning_content']);
+  const plain = nonEmptyText(message['reasoning']) ?? nonEmptyText(message['reasoning_content']);
   if (!told && plain !== undefined) parts.unshift({ type: 'reasoning', text: plain, origin: 'unknown' });
   return { parts, signatures };
 }
@@ -95,7 +95,7 @@ export function decodeReasoning(message: JsonObject, callIds: ReadonlySet<string
 function newPart(detail: Detail): ReasoningPart {
   const part: ReasoningPart = { type: 'reasoning', text: '', origin: detail.origin };
   if (detail.id !== undefined) part.id = detail.id;
-  const others = rest(detail.value, KNOWN);
+  const others = restOf(detail.value, KNOWN);
   if (others !== undefined) part.extras = { chat: others };
   addDetail(part, detail);
   return part;
@@ -109,12 +109,12 @@ function addDetail(part: ReasoningPart, detail: Detail): void {
 }
 
 /** The entries of one part; two when it has both text and encrypted content. */
-export function encodeDetails(part: ReasoningPart, index: number): JsonObject[] {
-  const entries: JsonObject[] = [];
-  const common: JsonObject = { format: part.origin, index };
+export function encodeDetails(part: ReasoningPart, index: number): Fields[] {
+  const entries: Fields[] = [];
+  const common: Fields = { format: part.origin, index };
   if (part.id !== undefined) common['id'] = part.id;
   if (part.text !== '' || part.signature !== undefined || part.encrypted === undefined) {
-    const entry: JsonObject = part.summary
+    const entry: Fields = part.summary
       ? { type: 'reasoning.summary', summary: part.text, ...common }
       : { type: 'reasoning.text', text: part.text, ...common };
     if (part.signature !== undefined) entry['signature'] = part.signature;
@@ -143,23 +143,24 @@ export function blockOf(detail: Detail): OpaquePart | undefined {
 }
 
 /** The entry that carries a block; undefined for blocks that belong elsewhere or cannot be sent. */
-export function encodeBlock(part: OpaquePart, index: number): JsonObject | undefined {
+export function encodeBlock(part: OpaquePart, index: number): Fields | undefined {
   if (isSpokenOnly(part.origin))
     return { type: 'reasoning.encrypted', data: sealBlock(part), format: 'unknown', index };
-  return part.origin === 'chat' && isDetailEntry(part.value) ? (part.value as JsonObject) : undefined;
+  return part.origin === 'chat' && isDetailEntry(part.value) ? (part.value as Fields) : undefined;
 }
 
 /** Whether an opaque part's value is an entry of `reasoning_details` (a past server tool call). */
 export function isDetailEntry(value: unknown): boolean {
-  return text(object(value)?.['type']).startsWith('reasoning.');
+  return textOf(fieldsOrUndefined(value)?.['type']).startsWith('reasoning.');
 }
 
 /** Mistral's `{type: 'thinking', thinking: [{type: 'text', text}] | string}`. */
-export function decodeThinking(part: JsonObject): ReasoningPart[] {
+export function decodeThinking(part: Fields): ReasoningPart[] {
   const thinking = part['thinking'];
-  let told = text(thinking);
-  for (const piece of list(thinking)) told += typeof piece === 'string' ? piece : text(object(piece)?.['text']);
-  const signature = someText(part['signature']);
+  let told = textOf(thinking);
+  for (const piece of listOf(thinking))
+    told += typeof piece === 'string' ? piece : textOf(fieldsOrUndefined(piece)?.['text']);
+  const signature = nonEmptyText(part['signature']);
   if (told === '' && signature === undefined) return [];
   return [{ type: 'reasoning', text: told, origin: 'unknown', ...(signature !== undefined && { signature }) }];
 }

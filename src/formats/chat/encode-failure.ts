@@ -1,7 +1,7 @@
 /** Errors for a client of the chat format: the response envelope, and the `error` of a chunk that ends a stream. */
 import type { GatewayError } from '../../base/errors.ts';
+import type { Fields } from '../conversation/fields.ts';
 import type { FailureContext } from '../conversation/format.ts';
-import type { JsonObject } from './read.ts';
 
 /**
  * Clients detect an overlong prompt by the vendor's code or wording. `code` is the HTTP status here, so the vendor's
@@ -15,7 +15,7 @@ export function messageOf({ type, message }: GatewayError): string {
 const OVERFLOW = /maximum context length|context_length_exceeded/i;
 
 /** The `error` of a response or chunk: `{code, message, metadata: {error_type, ...}}`. */
-export function errorObject(error: GatewayError): JsonObject {
+export function errorObject(error: GatewayError): Fields {
   const { metadata, availability } = error.details;
   return {
     code: error.status,
@@ -25,8 +25,8 @@ export function errorObject(error: GatewayError): JsonObject {
   };
 }
 
-export function encodeFailure(error: GatewayError, about: FailureContext): JsonObject {
-  const body: JsonObject = { error: errorObject(error) };
+export function encodeFailure(error: GatewayError, about: FailureContext): Fields {
+  const body: Fields = { error: errorObject(error) };
   if (about.userId !== undefined) body['user_id'] = about.userId;
   // Routing details stay private when the fault is the gateway's.
   if (about.metadata !== undefined && error.status !== 500) body[about.metadata.key] = about.metadata.value;

@@ -9,13 +9,13 @@ import type {
   ReasoningPart,
   ToolResultPart,
 } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { isSpokenOnly } from '../conversation/registry.ts';
 import { encodeCitation } from './citation.ts';
 import { type ContentRules, encodeContent, encodeUrl } from './content.ts';
 import { encodeCallSignature, encodeDetails, isDetailEntry } from './details.ts';
 import type { ChatDialect } from './dialect.ts';
-import type { JsonObject } from './read.ts';
 import { mergeStrictly } from './strict-template.ts';
 
 export interface MessageRules {
@@ -25,9 +25,9 @@ export interface MessageRules {
   origin: ReasoningOrigin;
 }
 
-export function encodeMessages(messages: readonly Message[], rules: MessageRules): JsonObject[] {
+export function encodeMessages(messages: readonly Message[], rules: MessageRules): Fields[] {
   const content: ContentRules = { cacheControl: rules.dialect.cacheControl === true, losses: rules.losses };
-  const encoded: JsonObject[] = [];
+  const encoded: Fields[] = [];
   /**
    * Images from tool results. They follow the run of tool messages, so that calls and results stay adjacent
    * (BerriAI/litellm#34462).
@@ -58,7 +58,7 @@ export function encodeMessages(messages: readonly Message[], rules: MessageRules
   return rules.dialect.strictTemplate ? mergeStrictly(encoded) : encoded;
 }
 
-function encodePlain(message: Message, parts: readonly Part[], content: ContentRules, rules: MessageRules): JsonObject {
+function encodePlain(message: Message, parts: readonly Part[], content: ContentRules, rules: MessageRules): Fields {
   const role = message.role === 'developer' && !rules.dialect.developerRole ? 'system' : message.role;
   return { role, content: markedContent(parts, message, content), ...named(message), ...message.extras?.chat };
 }
@@ -68,7 +68,7 @@ function markedContent(
   parts: readonly Part[],
   holder: Pick<Message, 'cache'>,
   content: ContentRules,
-): string | JsonObject[] {
+): string | Fields[] {
   const last = parts.at(-1);
   if (holder.cache === undefined || !content.cacheControl || last === undefined || last.type === 'opaque') {
     return encodeContent(parts, content);
@@ -76,16 +76,11 @@ function markedContent(
   return encodeContent([...parts.slice(0, -1), { ...last, cache: last.cache ?? holder.cache }], content);
 }
 
-function named(message: Message): JsonObject | undefined {
+function named(message: Message): Fields | undefined {
   return message.name === undefined ? undefined : { name: message.name };
 }
 
-function encodeResult(
-  result: ToolResultPart,
-  message: Message,
-  content: ContentRules,
-  rules: MessageRules,
-): JsonObject {
+function encodeResult(result: ToolResultPart, message: Message, content: ContentRules, rules: MessageRules): Fields {
   if (result.isError === true) rules.losses.drop('is_error', 'chat completions cannot mark a tool result as an error');
   const texts = result.parts.filter((part) => part.type === 'text');
   return {
@@ -97,13 +92,13 @@ function encodeResult(
   };
 }
 
-function encodeAssistant(message: Message, content: ContentRules, rules: MessageRules): JsonObject {
-  const encoded: JsonObject = { role: 'assistant', content: null };
+function encodeAssistant(message: Message, content: ContentRules, rules: MessageRules): Fields {
+  const encoded: Fields = { role: 'assistant', content: null };
   const reasoning: (ReasoningPart | OpaquePart)[] = [];
   const written: Part[] = [];
-  const details: JsonObject[] = [];
-  const calls: JsonObject[] = [];
-  const images: JsonObject[] = [];
+  const details: Fields[] = [];
+  const calls: Fields[] = [];
+  const images: Fields[] = [];
   let refusal = '';
   for (const part of message.parts) {
     switch (part.type) {
@@ -143,7 +138,7 @@ function encodeAssistant(message: Message, content: ContentRules, rules: Message
   return { ...encoded, ...named(message), ...message.extras?.chat };
 }
 
-function encodeCall(part: Part & { type: 'toolCall' }, dialect: ChatDialect): JsonObject {
+function encodeCall(part: Part & { type: 'toolCall' }, dialect: ChatDialect): Fields {
   const extras = part.extras?.chat;
   if (part.custom)
     return { id: part.id, type: 'custom', custom: { name: part.name, input: part.arguments }, ...extras };
@@ -151,7 +146,7 @@ function encodeCall(part: Part & { type: 'toolCall' }, dialect: ChatDialect): Js
   return { id: part.id, type: 'function', function: { name: part.name, arguments: written }, ...extras };
 }
 
-export function encodeAudio(part: Part & { type: 'audio' }): JsonObject {
+export function encodeAudio(part: Part & { type: 'audio' }): Fields {
   return {
     ...(part.id !== undefined && { id: part.id }),
     ...(part.source?.kind === 'bytes' && { data: part.source.data }),
@@ -162,10 +157,10 @@ export function encodeAudio(part: Part & { type: 'audio' }): JsonObject {
 
 /** Encodes earlier thinking that the upstream accepts: all of it as details, or the unsigned part as plain text. */
 function encodeReasoningParts(
-  encoded: JsonObject,
+  encoded: Fields,
   message: Message,
   parts: readonly (ReasoningPart | OpaquePart)[],
-  details: JsonObject[],
+  details: Fields[],
   rules: MessageRules,
 ): void {
   const { dialect, losses } = rules;
@@ -174,7 +169,7 @@ function encodeReasoningParts(
     let index = 0;
     for (const part of parts) {
       if (part.type === 'reasoning') details.push(...encodeDetails(part, index));
-      else details.push(part.value as JsonObject);
+      else details.push(part.value as Fields);
       index += 1;
     }
     for (const call of signed) {
@@ -196,9 +191,9 @@ function encodeReasoningParts(
   if (signed.length > 0) losses.drop('reasoning', 'the upstream does not accept call signatures');
 }
 
-function encodeAnnotations(encoded: JsonObject, parts: readonly Part[]): void {
+function encodeAnnotations(encoded: Fields, parts: readonly Part[]): void {
   let offset = 0;
-  const annotations: JsonObject[] = [];
+  const annotations: Fields[] = [];
   for (const part of parts) {
     if (part.type !== 'text') continue;
     for (const citation of part.citations ?? []) {

@@ -1,9 +1,9 @@
 /** Encodes reasoning settings as the upstream's own parameters. */
 import type { ReasoningSettings } from '../conversation/conversation.ts';
 import { budgetOf, effortOf } from '../conversation/effort.ts';
+import type { Fields } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
 import type { ChatDialect, ReasoningRule } from './dialect.ts';
-import type { JsonObject } from './read.ts';
 
 /** `cap` is the output cap that is sent, `model` the upstream's name of the model. */
 export interface ReasoningTarget {
@@ -12,7 +12,7 @@ export interface ReasoningTarget {
 }
 
 export function encodeReasoning(
-  body: JsonObject,
+  body: Fields,
   settings: ReasoningSettings | undefined,
   target: ReasoningTarget,
   dialect: ChatDialect,
@@ -53,7 +53,7 @@ export function encodeReasoning(
 }
 
 function sayEffort(
-  body: JsonObject,
+  body: Fields,
   effort: keyof NonNullable<ReasoningRule['words']>,
   rule: ReasoningRule,
   losses: Losses,
@@ -63,8 +63,8 @@ function sayEffort(
   else body['reasoning_effort'] = word ?? effort;
 }
 
-function reasoningObject(settings: ReasoningSettings, cap: number | null): JsonObject {
-  const reasoning: JsonObject = {};
+function reasoningObject(settings: ReasoningSettings, cap: number | null): Fields {
+  const reasoning: Fields = {};
   if (settings.enabled !== undefined) reasoning['enabled'] = settings.enabled;
   else if (settings.adaptive === true && settings.effort === undefined) reasoning['enabled'] = true;
   if (settings.effort !== undefined) reasoning['effort'] = settings.effort;

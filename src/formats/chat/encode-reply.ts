@@ -1,16 +1,16 @@
 /** Encodes a complete answer for a client of the chat format. */
 import type { Choice, Part, Turn } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
 import { customArguments } from './delta-writer.ts';
 import { encodeBlock, encodeCallSignature, encodeDetails } from './details.ts';
 import { encodeAudio } from './encode-message.ts';
-import type { JsonObject } from './read.ts';
 import { closingUsage } from './usage.ts';
 
-export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): JsonObject {
-  const reply: JsonObject = {
+export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields {
+  const reply: Fields = {
     id: stamp.id,
     object: 'chat.completion',
     created: turn.created ?? stamp.created,
@@ -28,7 +28,7 @@ export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): JsonObj
   return reply;
 }
 
-function encodeChoice(choice: Choice, index: number): JsonObject {
+function encodeChoice(choice: Choice, index: number): Fields {
   return {
     index,
     message: encodeMessage(choice.parts),
@@ -39,15 +39,15 @@ function encodeChoice(choice: Choice, index: number): JsonObject {
 }
 
 /** Joins several text parts into one text without changing a character. */
-function encodeMessage(parts: readonly Part[]): JsonObject {
+function encodeMessage(parts: readonly Part[]): Fields {
   let content = '';
   let refusal = '';
   let reasoning = '';
   const details: unknown[] = [];
-  const annotations: JsonObject[] = [];
-  const images: JsonObject[] = [];
-  const calls: JsonObject[] = [];
-  let audio: JsonObject | undefined;
+  const annotations: Fields[] = [];
+  const images: Fields[] = [];
+  const calls: Fields[] = [];
+  let audio: Fields | undefined;
   let entries = 0;
   for (const part of parts) {
     switch (part.type) {
@@ -95,7 +95,7 @@ function encodeMessage(parts: readonly Part[]): JsonObject {
       default:
     }
   }
-  const message: JsonObject = {
+  const message: Fields = {
     role: 'assistant',
     content: content === '' && (calls.length > 0 || refusal !== '' || audio !== undefined) ? null : content,
     refusal: refusal === '' ? null : refusal,

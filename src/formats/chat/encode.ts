@@ -4,6 +4,7 @@
  */
 import { withBreakpoints } from '../conversation/cache-breakpoints.ts';
 import type { Conversation, OutputFormat, Tool, ToolChoice } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { namedProperties } from '../conversation/plain-schema.ts';
@@ -15,7 +16,6 @@ import type { ChatDialect } from './dialect.ts';
 import { encodeMessages } from './encode-message.ts';
 import { encodeReasoning } from './encode-reasoning.ts';
 import { PLAIN_SETTINGS } from './fields.ts';
-import type { JsonObject } from './read.ts';
 import { withRequiredThinking } from './required-thinking.ts';
 
 /** Models whose vendor caches only up to explicit breakpoints, and the number of breakpoints it accepts. */
@@ -25,11 +25,11 @@ const MOST_CACHE_MARKS = 4;
 /** Dropping a stop sequence would make the model write on; sending more would be rejected. */
 const MOST_STOPS = 4;
 
-export function encode(given: Conversation, target: EncodeTarget, losses: Losses): JsonObject {
+export function encode(given: Conversation, target: EncodeTarget, losses: Losses): Fields {
   const dialect = target.dialect.chat ?? {};
   const marks = target.promptCaching !== undefined && dialect.cacheControl && CACHED_BY_MARK.test(target.model);
   const conversation = marks ? withBreakpoints(given, MOST_CACHE_MARKS) : given;
-  const body: JsonObject = {
+  const body: Fields = {
     model: target.model,
     messages: adaptMessages(
       encodeMessages(resultsFirst(conversation.messages), { dialect, losses, origin: target.origin }),
@@ -59,7 +59,7 @@ export function encode(given: Conversation, target: EncodeTarget, losses: Losses
     if (value === undefined) delete body[key];
     else body[key] = value;
   }
-  const messages = body['messages'] as JsonObject[];
+  const messages = body['messages'] as Fields[];
   body['messages'] = withRequiredThinking(messages, (key) => body[key], dialect, target.model);
   return body;
 }
@@ -72,11 +72,11 @@ export function outputCap(asked: number | undefined, target: EncodeTarget): numb
   return Math.max(cap, target.dialect.chat?.minMaxTokens ?? 1);
 }
 
-export function streamFields(dialect: ChatDialect): JsonObject {
+export function streamFields(dialect: ChatDialect): Fields {
   return dialect.streamUsage === false ? { stream: true } : { stream: true, stream_options: { include_usage: true } };
 }
 
-function encodeTools(body: JsonObject, conversation: Conversation, dialect: ChatDialect, losses: Losses): void {
+function encodeTools(body: Fields, conversation: Conversation, dialect: ChatDialect, losses: Losses): void {
   const { tools, toolChoice, settings } = conversation;
   if (tools === undefined || tools.length === 0) {
     // Services reject a tool choice without tools; `none` and `auto` are then redundant.
@@ -117,7 +117,7 @@ function encodeToolChoice(choice: ToolChoice): unknown {
   return choice.value;
 }
 
-function encodeOutput(output: OutputFormat): JsonObject {
+function encodeOutput(output: OutputFormat): Fields {
   switch (output.type) {
     case 'json':
       return { type: 'json_object' };
@@ -139,7 +139,7 @@ function encodeOutput(output: OutputFormat): JsonObject {
   }
 }
 
-function encodeSettings(body: JsonObject, conversation: Conversation): void {
+function encodeSettings(body: Fields, conversation: Conversation): void {
   const { settings } = conversation;
   for (const [field, name] of PLAIN_SETTINGS) {
     if (settings[name] !== undefined && name !== 'parallelToolCalls') body[field] = settings[name];
@@ -158,7 +158,7 @@ function encodeSettings(body: JsonObject, conversation: Conversation): void {
   if (conversation.webSearch !== undefined) body['web_search_options'] = conversation.webSearch;
 }
 
-function encodeExtras(body: JsonObject, conversation: Conversation, losses: Losses): void {
+function encodeExtras(body: Fields, conversation: Conversation, losses: Losses): void {
   for (const [format, extras] of Object.entries(conversation.extras ?? {})) {
     if (format === 'chat') {
       for (const [key, value] of Object.entries(extras)) if (!(key in body)) body[key] = value;

@@ -1,16 +1,16 @@
 /** Encodes turn events as the event stream for a client of the chat format. */
 import type { GatewayError } from '../../base/errors.ts';
 import type { Finish, TurnEvent } from '../conversation/conversation.ts';
+import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp, StreamEncoder } from '../conversation/format.ts';
 import { DeltaWriter, type Piece } from './delta-writer.ts';
 import { errorObject } from './encode-failure.ts';
-import type { JsonObject } from './read.ts';
 import { closingUsage } from './usage.ts';
 
 export const DONE = 'data: [DONE]\n\n';
 
 export class ChatEncoder implements StreamEncoder {
-  private safeguards: JsonObject = {};
+  private safeguards: Fields = {};
   private readonly stamp: Stamp;
   private readonly writer = new DeltaWriter();
   private readonly introduced = new Set<number>();
@@ -60,7 +60,7 @@ export class ChatEncoder implements StreamEncoder {
     for (const [choice, finish] of this.finishes) {
       text += this.introduction(choice);
       const choices = `{"index":${choice},"delta":{},"finish_reason":"${finish.unified}","native_finish_reason":${JSON.stringify(finish.native)}}`;
-      const extra: JsonObject =
+      const extra: Fields =
         choice === last && !separate ? { ...this.safeguards, ...(usage && { usage }), ...metadata } : {};
       text += this.whole(choices, extra);
     }
@@ -95,7 +95,7 @@ export class ChatEncoder implements StreamEncoder {
     return `${this.introduction(piece.choice)}${this.head}${choice}${this.tail}}\n\n`;
   }
 
-  private whole(choices: string, extra: JsonObject): string {
+  private whole(choices: string, extra: Fields): string {
     const members = JSON.stringify(extra);
     const more = members === '{}' ? '}' : `,${members.slice(1)}`;
     return `${this.head}${choices}${this.tail}${more}\n\n`;

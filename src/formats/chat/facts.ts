@@ -8,55 +8,57 @@ import {
   modelsOf,
   noContents,
 } from '../conversation/fact-members.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { RequestFacts } from '../conversation/format.ts';
 import { outputCap } from './decode.ts';
 import { needsOf } from './needs.ts';
-import { type JsonObject, list, object, someText } from './read.ts';
 
 export function facts(value: unknown): RequestFacts {
-  const body = object(value) ?? {};
+  const body = fieldsOf(value);
   const result = factMembers(body, {
-    ...modelsOf(someText(body['model']), body['models']),
+    ...modelsOf(nonEmptyText(body['model']), body['models']),
     choices: typeof body['n'] === 'number' ? body['n'] : 1,
     maxOutputTokens: outputCap(body),
-    user: someText(body['user']) ?? someText(body['safety_identifier']),
-    serviceTier: someText(body['service_tier']),
-    contents: countMedia(list(body['messages'])),
+    user: nonEmptyText(body['user']) ?? nonEmptyText(body['safety_identifier']),
+    serviceTier: nonEmptyText(body['service_tier']),
+    contents: countMedia(listOf(body['messages'])),
     needs: (inputs, everyParameter) => needsOf(body, inputs, everyParameter),
   });
-  const cacheKey = someText(body['prompt_cache_key']);
+  const cacheKey = nonEmptyText(body['prompt_cache_key']);
   if (cacheKey !== undefined) result.cacheKey = cacheKey;
-  const include = object(body['stream_options'])?.['include_usage'];
+  const include = fieldsOrUndefined(body['stream_options'])?.['include_usage'];
   if (typeof include === 'boolean') result.includeUsage = include;
-  if (object(body['debug'])?.['echo_upstream_body'] === true) result.echoUpstreamBody = true;
-  const metadata = object(body['metadata']);
+  if (fieldsOrUndefined(body['debug'])?.['echo_upstream_body'] === true) result.echoUpstreamBody = true;
+  const metadata = fieldsOrUndefined(body['metadata']);
   if (metadata !== undefined) result.metadata = metadata as Record<string, string>;
   return result;
 }
 
 /** Ids of the tool calls in the history. */
 export function callIds(value: unknown): string[] {
-  return list(object(value)?.['messages']).flatMap((message) =>
-    list(object(message)?.['tool_calls']).flatMap((call) => someText(object(call)?.['id']) ?? []),
+  return listOf(fieldsOrUndefined(value)?.['messages']).flatMap((message) =>
+    listOf(fieldsOrUndefined(message)?.['tool_calls']).flatMap(
+      (call) => nonEmptyText(fieldsOrUndefined(call)?.['id']) ?? [],
+    ),
   );
 }
 
 /** The parts that hold images. */
 export function images(value: unknown): ReadonlySet<unknown> {
-  return imagesFound((media) => void countMedia(list(object(value)?.['messages']), media));
+  return imagesFound((media) => void countMedia(listOf(fieldsOrUndefined(value)?.['messages']), media));
 }
 
 /** Counts the media whose tokens are estimated separately: images, documents, audio, video. */
 function countMedia(messages: readonly unknown[], media = noContents()): Contents {
   for (const message of messages) {
-    const own = object(message);
-    media.images += list(own?.['images']).length;
-    for (const item of list(own?.['content'])) countPart(object(item) ?? {}, media);
+    const own = fieldsOrUndefined(message);
+    media.images += listOf(own?.['images']).length;
+    for (const item of listOf(own?.['content'])) countPart(fieldsOf(item), media);
   }
   return media;
 }
 
-function countPart(part: JsonObject, media: Contents): void {
+function countPart(part: Fields, media: Contents): void {
   if ('cache_control' in part || 'prompt_cache_breakpoint' in part) media.marked = true;
   if ('image_url' in part) {
     // Another part that only has the member may hold text.

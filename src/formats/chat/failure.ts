@@ -2,7 +2,7 @@
 import { parseJson } from '../../base/json.ts';
 import { isContextOverflow } from '../conversation/context-overflow.ts';
 import { type FailureKind, LARGEST_RAW, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
-import { type JsonObject, list, object, someText, text } from './read.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 
 const LARGEST_MESSAGE = 4 * 1024;
 
@@ -21,7 +21,7 @@ export function decodeFailure(status: number, body: string): UpstreamFailure {
 }
 
 /** The failure reported by an event or by an answer with status 200; undefined when there is none. */
-export function decodeInBand(name: string, value: JsonObject): UpstreamFailure | undefined {
+export function decodeInBand(name: string, value: Fields): UpstreamFailure | undefined {
   const error = value['error'];
   const told = error !== undefined && error !== null && error !== false && error !== '';
   if (!told && name !== 'error' && value['object'] !== 'error' && !isBareError(value)) return undefined;
@@ -34,14 +34,14 @@ export function decodeInBand(name: string, value: JsonObject): UpstreamFailure |
  * Whether an object without `error` still reports one: `{detail}` (FastAPI), `{code, message}` (Alibaba), `{error_code,
  * error_msg}` (Baidu), `base_resp` with a status other than 0 (MiniMax). Never a chunk with choices.
  */
-function isBareError(value: JsonObject): boolean {
+function isBareError(value: Fields): boolean {
   const { choices } = value;
   if (Array.isArray(choices) && choices.length > 0 && value['base_resp'] === undefined) return false;
-  if (isFault(object(value['base_resp'])?.['status_code'])) return true;
+  if (isFault(fieldsOrUndefined(value['base_resp'])?.['status_code'])) return true;
   if (Array.isArray(choices) && choices.length > 0) return false;
-  if (isFault(value['error_code']) || someText(value['error_msg']) !== undefined) return true;
-  if (someText(value['detail']) !== undefined || isFilled(value['detail'])) return true;
-  if (someText(value['message'] ?? value['msg']) === undefined) return false;
+  if (isFault(value['error_code']) || nonEmptyText(value['error_msg']) !== undefined) return true;
+  if (nonEmptyText(value['detail']) !== undefined || isFilled(value['detail'])) return true;
+  if (nonEmptyText(value['message'] ?? value['msg']) === undefined) return false;
   return value['code'] === undefined ? value['success'] !== true : isFault(value['code']);
 }
 
@@ -67,8 +67,8 @@ interface ErrorText {
  * shapes of `isBareError`.
  */
 function errorOf(value: unknown): ErrorText {
-  const body = object(value) ?? object(list(value)[0]) ?? {};
-  const error = object(body['error']) ?? body;
+  const body = fieldsOrUndefined(value) ?? fieldsOf(listOf(value)[0]);
+  const error = fieldsOrUndefined(body['error']) ?? body;
   const found: ErrorText = { message: messageOf(body, error) };
   const code = [error['code'], error['type'], error['status'], body['error_type'], body['code']].find(
     (word) => typeof word === 'string' && word !== '' && !/^\d+$/.test(word),
@@ -82,7 +82,7 @@ function errorOf(value: unknown): ErrorText {
   return found;
 }
 
-function messageOf(body: JsonObject, error: JsonObject): string {
+function messageOf(body: Fields, error: Fields): string {
   for (const told of [
     error['message'],
     body['error'],
@@ -91,7 +91,7 @@ function messageOf(body: JsonObject, error: JsonObject): string {
     body['detail'],
     error['msg'],
     body['error_msg'],
-    object(body['base_resp'])?.['status_msg'],
+    fieldsOrUndefined(body['base_resp'])?.['status_msg'],
   ]) {
     if (typeof told === 'string' && told !== '') return told;
     if (typeof told === 'object' && told !== null && told !== error) return JSON.stringify(told);
@@ -197,6 +197,6 @@ export function cutFailure(): UpstreamFailure {
 
 /** The failure for an event or answer that violates the format. */
 export function malformedFailure(what: string, raw: unknown): UpstreamFailure {
-  const shown = someText(raw) === undefined ? raw : bounded(text(raw));
+  const shown = nonEmptyText(raw) === undefined ? raw : bounded(textOf(raw));
   return { kind: 'malformed', status: null, message: `the upstream sent ${what}`, raw: shown };
 }

@@ -1,6 +1,7 @@
 /** What a chat request requires of an endpoint, in terms of the catalog's `supported_parameters`. */
+
+import { type Fields, fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { Needs } from '../conversation/format.ts';
-import { type JsonObject, list, object, someText } from './read.ts';
 
 /** Request members that the catalog lists under other or several names. */
 const ALIASES: Readonly<Record<string, readonly string[]>> = {
@@ -45,18 +46,18 @@ const FORMAT_FEATURES: Readonly<Record<string, string>> = {
 };
 
 /** Returns undefined for text only. `inputs` was collected while counting media. */
-export function needsOf(body: JsonObject, inputs: readonly string[], everyParameter: boolean): Needs | undefined {
-  const outputs = list(body['modalities']).filter((kind) => typeof kind === 'string' && kind !== 'text') as string[];
+export function needsOf(body: Fields, inputs: readonly string[], everyParameter: boolean): Needs | undefined {
+  const outputs = listOf(body['modalities']).filter((kind) => typeof kind === 'string' && kind !== 'text') as string[];
   const features: string[] = [];
-  if (list(body['tools']).length > 0 || list(body['functions']).length > 0) features.push('tools');
-  const format = FORMAT_FEATURES[String(object(body['response_format'])?.['type'])];
+  if (listOf(body['tools']).length > 0 || listOf(body['functions']).length > 0) features.push('tools');
+  const format = FORMAT_FEATURES[String(fieldsOrUndefined(body['response_format'])?.['type'])];
   if (format !== undefined) features.push(format);
   const parameters = everyParameter ? parametersOf(body, features) : [];
   if (inputs.length + outputs.length + features.length + parameters.length === 0) return undefined;
   return { inputs, outputs, features, parameters, ...(features.includes('tools') && { tools: toolNames(body) }) };
 }
 
-function parametersOf(body: JsonObject, features: readonly string[]): (readonly string[])[] {
+function parametersOf(body: Fields, features: readonly string[]): (readonly string[])[] {
   const sent = PARAMETERS.filter((name) => {
     const value = body[name];
     return value !== undefined && value !== null && value !== false && !(Array.isArray(value) && value.length === 0);
@@ -64,9 +65,13 @@ function parametersOf(body: JsonObject, features: readonly string[]): (readonly 
   return [...new Set([...sent, ...features])].map((name) => ALIASES[name] ?? [name]);
 }
 
-function toolNames(body: JsonObject): string[] {
-  const tools = list(body['tools']).map(
-    (tool) => object(object(tool)?.['function']) ?? object(object(tool)?.['custom']),
+function toolNames(body: Fields): string[] {
+  const tools = listOf(body['tools']).map(
+    (tool) =>
+      fieldsOrUndefined(fieldsOrUndefined(tool)?.['function']) ??
+      fieldsOrUndefined(fieldsOrUndefined(tool)?.['custom']),
   );
-  return [...tools, ...list(body['functions']).map(object)].flatMap((tool) => someText(tool?.['name']) ?? []);
+  return [...tools, ...listOf(body['functions']).map(fieldsOrUndefined)].flatMap(
+    (tool) => nonEmptyText(tool?.['name']) ?? [],
+  );
 }

@@ -2,8 +2,8 @@
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import { scanElements } from '../../base/json-list.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 import { hasNulls, withoutNulls } from './nulls.ts';
-import { type JsonObject, list, object, someText, text } from './read.ts';
 
 interface Call {
   id: string;
@@ -44,8 +44,8 @@ export class RelayedChoice {
   }
 
   /** What the events add to this choice, as members of a delta. */
-  additions(events: readonly TurnEvent[]): { content: string; reasoning: string; calls: JsonObject[] } {
-    const added = { content: '', reasoning: '', calls: [] as JsonObject[] };
+  additions(events: readonly TurnEvent[]): { content: string; reasoning: string; calls: Fields[] } {
+    const added = { content: '', reasoning: '', calls: [] as Fields[] };
     for (const event of events) {
       if ((event.type !== 'partStart' && event.type !== 'partDelta') || event.choice !== this.index) continue;
       const index = this.callOf.get(event.index);
@@ -62,9 +62,9 @@ export class RelayedChoice {
   }
 }
 
-function addArguments(calls: JsonObject[], index: number, written: string): void {
+function addArguments(calls: Fields[], index: number, written: string): void {
   const opened = calls.find((call) => call['index'] === index);
-  const body = object(opened?.['function']);
+  const body = fieldsOrUndefined(opened?.['function']);
   if (body !== undefined) body['arguments'] = String(body['arguments']) + written;
   else calls.push({ index, function: { arguments: written } });
 }
@@ -76,17 +76,17 @@ function addArguments(calls: JsonObject[], index: number, written: string): void
 export type Assessment = 'standard' | 'reasoning' | 'broken';
 
 /** Whether the decoder read a different text than the chunk has; called after its events are tracked. */
-export function isRetold(choice: JsonObject, known: RelayedChoice, events: readonly TurnEvent[]): boolean {
+export function isRetold(choice: Fields, known: RelayedChoice, events: readonly TurnEvent[]): boolean {
   if (!known.tagged) return false;
-  const content = text(object(choice['delta'])?.['content']);
+  const content = textOf(fieldsOrUndefined(choice['delta'])?.['content']);
   const same = known.additions(events).content === content;
   if (same && content !== '') known.tagged = false;
   return !same;
 }
 
 /** Classifies a choice before its events are tracked. */
-export function assess(choice: JsonObject, known: RelayedChoice, events: readonly TurnEvent[]): Assessment {
-  const delta = object(choice['delta']);
+export function assess(choice: Fields, known: RelayedChoice, events: readonly TurnEvent[]): Assessment {
+  const delta = fieldsOrUndefined(choice['delta']);
   // First, because non-standard numbering must be recorded even if the chunk is broken in another way.
   const calls = delta?.['tool_calls'];
   if (calls !== undefined && calls !== null && !areStandard(calls, known, events)) {
@@ -98,24 +98,24 @@ export function assess(choice: JsonObject, known: RelayedChoice, events: readonl
   const { content } = delta;
   if (content !== undefined && content !== null && typeof content !== 'string') return 'broken';
   if (!known.introduced && delta['role'] !== 'assistant') return 'broken';
-  if (someText(delta['reasoning']) !== undefined) return 'standard';
-  if (someText(delta['reasoning_content']) !== undefined) return 'reasoning';
+  if (nonEmptyText(delta['reasoning']) !== undefined) return 'standard';
+  if (nonEmptyText(delta['reasoning_content']) !== undefined) return 'reasoning';
   // Some services send thinking in the details only.
-  return list(delta['reasoning_details']).length > 0 ? 'broken' : 'standard';
+  return listOf(delta['reasoning_details']).length > 0 ? 'broken' : 'standard';
 }
 
 function areStandard(calls: unknown, known: RelayedChoice, events: readonly TurnEvent[]): boolean {
   if (!Array.isArray(calls) || known.crooked) return false;
   const fresh: string[] = [];
   for (const value of calls as unknown[]) {
-    const call = object(value) ?? {};
+    const call = fieldsOf(value);
     const index = call['index'];
-    const id = someText(call['id']);
+    const id = nonEmptyText(call['id']);
     if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index > known.calls.length + fresh.length)
       return false;
     const before = known.calls[index]?.name ?? fresh[index - known.calls.length];
-    const body = object(call['function']) ?? object(call['custom']);
-    const name = someText(body?.['name']);
+    const body = fieldsOrUndefined(call['function']) ?? fieldsOrUndefined(call['custom']);
+    const name = nonEmptyText(body?.['name']);
     // Some services send the arguments as an object; clients concatenate texts.
     const written = body?.['arguments'];
     if (written !== undefined && written !== null && typeof written !== 'string') return false;
@@ -123,7 +123,7 @@ function areStandard(calls: unknown, known: RelayedChoice, events: readonly Turn
       // The name may be sent only once: clients that concatenate argument pieces concatenate names, too.
       if (id !== undefined || name === before) return false;
     } else {
-      if (id === undefined || name === undefined || someText(call['type']) === undefined) return false;
+      if (id === undefined || name === undefined || nonEmptyText(call['type']) === undefined) return false;
       // False when another call already has the id.
       if (!events.some((event) => event.type === 'partStart' && event.part.type === 'toolCall' && event.part.id === id))
         return false;
@@ -134,9 +134,9 @@ function areStandard(calls: unknown, known: RelayedChoice, events: readonly Turn
 }
 
 /** The choice in the standard format, built from the decoded events, with its unknown members. */
-export function mendChoice(choice: JsonObject, known: RelayedChoice, events: readonly TurnEvent[]): JsonObject {
+export function mendChoice(choice: Fields, known: RelayedChoice, events: readonly TurnEvent[]): Fields {
   const added = known.additions(events);
-  const delta: JsonObject = { ...object(choice['delta']) };
+  const delta: Fields = { ...fieldsOrUndefined(choice['delta']) };
   if (!known.introduced) delta['role'] = 'assistant';
   const { content } = delta;
   const strange = content !== undefined && content !== null && typeof content !== 'string';
@@ -144,9 +144,9 @@ export function mendChoice(choice: JsonObject, known: RelayedChoice, events: rea
     delete delta['content'];
     if (added.content !== '') delta['content'] = added.content;
   }
-  if (added.reasoning !== '' && someText(delta['reasoning']) === undefined) delta['reasoning'] = added.reasoning;
+  if (added.reasoning !== '' && nonEmptyText(delta['reasoning']) === undefined) delta['reasoning'] = added.reasoning;
   if (known.crooked || choice['delta'] === undefined) {
-    const raw = list(delta['tool_calls']);
+    const raw = listOf(delta['tool_calls']);
     delete delta['tool_calls'];
     if (added.calls.length > 0) delta['tool_calls'] = withUnknown(added.calls, raw);
   }
@@ -154,17 +154,17 @@ export function mendChoice(choice: JsonObject, known: RelayedChoice, events: rea
     ...choice,
     index: known.index,
     delta: withoutNulls(delta),
-    finish_reason: someText(choice['finish_reason']) ?? null,
+    finish_reason: nonEmptyText(choice['finish_reason']) ?? null,
   };
 }
 
 /** The calls with their unknown members (Gemini's `extra_content`), if these can be assigned unambiguously. */
-function withUnknown(calls: readonly JsonObject[], raw: readonly unknown[]): readonly JsonObject[] {
+function withUnknown(calls: readonly Fields[], raw: readonly unknown[]): readonly Fields[] {
   if (calls.length !== raw.length) return calls;
   return calls.map((call, index) => {
-    const { function: body, id: _id, ...others } = object(raw[index]) ?? {};
-    const { name: _name, arguments: _arguments, ...unknown } = object(body) ?? {};
-    return { ...others, ...call, function: { ...unknown, ...object(call['function']) } };
+    const { function: body, id: _id, ...others } = fieldsOf(raw[index]);
+    const { name: _name, arguments: _arguments, ...unknown } = fieldsOf(body);
+    return { ...others, ...call, function: { ...unknown, ...fieldsOrUndefined(call['function']) } };
   });
 }
 
@@ -194,7 +194,7 @@ export function editOnlyChoice(text: string, edits: readonly Edit[]): string {
 
 /** A chunk that closes calls without arguments, so that clients always get JSON text (BerriAI/litellm#5064). */
 export function emptyArguments(choice: RelayedChoice): string | undefined {
-  const calls: JsonObject[] = [];
+  const calls: Fields[] = [];
   choice.calls.forEach((call, index) => {
     if (call.empty && !call.custom) calls.push({ index, function: { arguments: '{}' } });
   });
@@ -202,7 +202,7 @@ export function emptyArguments(choice: RelayedChoice): string | undefined {
   return stringifyJson([{ index: choice.index, delta: { tool_calls: calls }, finish_reason: null }]);
 }
 
-export function hasContent(events: readonly TurnEvent[], choice: JsonObject): boolean {
-  if (list(object(choice['delta'])?.['tool_calls']).length > 0) return true;
+export function hasContent(events: readonly TurnEvent[], choice: Fields): boolean {
+  if (listOf(fieldsOrUndefined(choice['delta'])?.['tool_calls']).length > 0) return true;
   return events.some(({ type }) => type === 'partStart' || type === 'partDelta' || type === 'logprobs');
 }

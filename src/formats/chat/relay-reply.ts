@@ -10,15 +10,15 @@ import {
 } from '../../base/json.ts';
 import { scanElements } from '../../base/json-list.ts';
 import type { Choice, Part } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, isTime, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { RelayedAnswer } from '../conversation/format.ts';
 import { joinedText } from './content.ts';
 import { shownFinish } from './finish.ts';
 import { NEVER_NULL } from './nulls.ts';
-import { isTime, type JsonObject, list, object, someText } from './read.ts';
 import { relayedUsage } from './usage.ts';
 
 export function relayReply({ text, value, turn, stamp, closing }: RelayedAnswer): string {
-  const reply = object(value) ?? {};
+  const reply = fieldsOf(value);
   const members = scanMembers(text);
   const edits: Edit[] = [
     { key: 'id', json: JSON.stringify(stamp.id) },
@@ -38,7 +38,7 @@ export function relayReply({ text, value, turn, stamp, closing }: RelayedAnswer)
   const splices = splicesOf(text, members, edits);
   const choices = members.findLast((member) => member.key === 'choices');
   if (choices === undefined) return spliced(text, splices);
-  const inside = choicesSplices(text, choices, list(reply['choices']), turn.choices);
+  const inside = choicesSplices(text, choices, listOf(reply['choices']), turn.choices);
   return spliced(text, inOrder(splices, choices, inside));
 }
 
@@ -55,14 +55,14 @@ function choicesSplices(
   choices: readonly Choice[],
 ): Splice[] {
   return scanElements(text, values.length, valueStart, valueEnd).flatMap(({ start }, index) => {
-    const value = object(values[index]);
+    const value = fieldsOrUndefined(values[index]);
     const choice = choices[index];
     return value === undefined || choice === undefined ? [] : choiceSplices(text, start, value, choice, index);
   });
 }
 
 /** The repairs of the choice that begins at `from`. */
-function choiceSplices(text: string, from: number, value: JsonObject, choice: Choice, position: number): Splice[] {
+function choiceSplices(text: string, from: number, value: Fields, choice: Choice, position: number): Splice[] {
   const members = scanMembers(text, from);
   const shown = shownFinish(choice.finish);
   const edits: Edit[] = [];
@@ -73,7 +73,7 @@ function choiceSplices(text: string, from: number, value: JsonObject, choice: Ch
   }
   if (value['logprobs'] === undefined) edits.push({ key: 'logprobs', json: 'null' });
   const message = members.findLast((member) => member.key === 'message');
-  const told = object(value['message']);
+  const told = fieldsOrUndefined(value['message']);
   if (message === undefined || told === undefined) {
     edits.push({ key: 'message', json: '{"role":"assistant","content":null,"refusal":null}' });
     return splicesOf(text, members, edits, from);
@@ -82,7 +82,7 @@ function choiceSplices(text: string, from: number, value: JsonObject, choice: Ch
   return inOrder(splicesOf(text, members, edits, from), message, inside);
 }
 
-function messageSplices(text: string, { valueStart }: Member, message: JsonObject, parts: readonly Part[]): Splice[] {
+function messageSplices(text: string, { valueStart }: Member, message: Fields, parts: readonly Part[]): Splice[] {
   const edits: Edit[] = [];
   if (message['role'] !== 'assistant') edits.push({ key: 'role', json: '"assistant"' });
   const { content } = message;
@@ -93,46 +93,51 @@ function messageSplices(text: string, { valueStart }: Member, message: JsonObjec
   // Clients always get both members, null if need be; many services leave one out.
   for (const key of ['content', 'refusal']) if (message[key] === undefined) edits.push({ key, json: 'null' });
   const reasoning = parts.reduce((joined, part) => (part.type === 'reasoning' ? joined + part.text : joined), '');
-  if (reasoning !== '' && someText(message['reasoning']) === undefined) {
+  if (reasoning !== '' && nonEmptyText(message['reasoning']) === undefined) {
     edits.push({ key: 'reasoning', json: JSON.stringify(reasoning) });
   }
   for (const key of NEVER_NULL) if (key !== 'role' && message[key] === null) edits.push({ key, json: undefined });
-  const calls = list(message['tool_calls']);
+  const calls = listOf(message['tool_calls']);
   if (!calls.every(isStandardCall) || !haveIdsOf(calls, parts))
     edits.push({ key: 'tool_calls', json: stringifyJson(mendedCalls(calls, parts)) });
   return edits.length === 0 ? [] : splicesOf(text, scanMembers(text, valueStart), edits, valueStart);
 }
 
 function isStandardCall(value: unknown): boolean {
-  const call = object(value) ?? {};
-  if (someText(call['id']) === undefined) return false;
+  const call = fieldsOf(value);
+  if (nonEmptyText(call['id']) === undefined) return false;
   if (call['type'] === 'custom') return true;
-  const body = object(call['function']);
+  const body = fieldsOrUndefined(call['function']);
   return (
-    call['type'] === 'function' && someText(body?.['name']) !== undefined && someText(body?.['arguments']) !== undefined
+    call['type'] === 'function' &&
+    nonEmptyText(body?.['name']) !== undefined &&
+    nonEmptyText(body?.['arguments']) !== undefined
   );
 }
 
 /** Whether the decoder kept the calls' ids: it changes ids that are not distinct. */
 function haveIdsOf(calls: readonly unknown[], parts: readonly Part[]): boolean {
   const ids = parts.flatMap((part) => (part.type === 'toolCall' ? part.id : []));
-  return calls.every((call, index) => object(call)?.['id'] === ids[index]);
+  return calls.every((call, index) => fieldsOrUndefined(call)?.['id'] === ids[index]);
 }
 
 /** Completes calls with a missing id, type or arguments text. */
-function mendedCalls(calls: readonly unknown[], parts: readonly Part[]): JsonObject[] {
+function mendedCalls(calls: readonly unknown[], parts: readonly Part[]): Fields[] {
   const read = parts.filter((part) => part.type === 'toolCall');
   // The decoder skipped calls without a name.
   const named = calls.filter((value) => {
-    const call = object(value);
-    return someText((object(call?.['function']) ?? object(call?.['custom']))?.['name']) !== undefined;
+    const call = fieldsOrUndefined(value);
+    return (
+      nonEmptyText((fieldsOrUndefined(call?.['function']) ?? fieldsOrUndefined(call?.['custom']))?.['name']) !==
+      undefined
+    );
   });
   return named.flatMap((value, index) => {
-    const call = object(value);
+    const call = fieldsOrUndefined(value);
     const part = read[index];
     if (call === undefined || part === undefined) return [];
     if (part.custom) return [{ ...call, id: part.id }];
-    const body = { ...object(call['function']), name: part.name, arguments: part.arguments || '{}' };
+    const body = { ...fieldsOrUndefined(call['function']), name: part.name, arguments: part.arguments || '{}' };
     return [{ ...call, id: part.id, type: 'function', function: body }];
   });
 }

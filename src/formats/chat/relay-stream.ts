@@ -6,6 +6,7 @@
 import type { GatewayError } from '../../base/errors.ts';
 import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import type { Finish, TurnEvent } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, nonEmptyText, restOf, textOf } from '../conversation/fields.ts';
 import type { Closing, RelayStream, Stamp } from '../conversation/format.ts';
 import { ChunkHead } from './chunk-head.ts';
 import { choiceIndex } from './decoder.ts';
@@ -13,7 +14,6 @@ import { errorObject } from './encode-failure.ts';
 import { DONE, ERROR_CHOICE } from './encoder.ts';
 import { shownFinish } from './finish.ts';
 import { withoutNullUsage } from './nulls.ts';
-import { type JsonObject, object, rest, someText, text } from './read.ts';
 import {
   assess,
   editOnlyChoice,
@@ -58,7 +58,7 @@ export class ChatRelayStream implements RelayStream {
   /** Chunks from the first finish reason on, in order. */
   private readonly held: Held[] = [];
   /** Unknown members of the upstream's usage chunks, which are not forwarded themselves. */
-  private strange: JsonObject = {};
+  private strange: Fields = {};
   private readonly thinkTags: boolean;
 
   constructor(stamp: Stamp, thinkTags = false) {
@@ -68,7 +68,7 @@ export class ChatRelayStream implements RelayStream {
   }
 
   event(_name: string, data: string, value: unknown, events: readonly TurnEvent[]): string {
-    const chunk = object(value);
+    const chunk = fieldsOrUndefined(value);
     if (chunk === undefined) {
       for (const event of events) if (event.type === 'finish') this.finishes.set(event.choice, event.finish);
       return '';
@@ -78,10 +78,10 @@ export class ChatRelayStream implements RelayStream {
     let worst = 'standard';
     let ends = false;
     for (const entry of choices as unknown[]) {
-      const choice = object(entry) ?? {};
+      const choice = fieldsOf(entry);
       const found = assess(choice, this.choice(choice['index']), events);
       if (worst !== 'broken' && found !== 'standard') worst = found;
-      ends ||= someText(choice['finish_reason']) !== undefined;
+      ends ||= nonEmptyText(choice['finish_reason']) !== undefined;
     }
     for (const event of events) {
       if (event.type === 'partStart' || (event.type === 'partDelta' && event.delta.arguments !== undefined)) {
@@ -90,13 +90,13 @@ export class ChatRelayStream implements RelayStream {
     }
     if (this.thinkTags) {
       for (const entry of choices as unknown[]) {
-        const choice = object(entry) ?? {};
+        const choice = fieldsOf(entry);
         if (isRetold(choice, this.choice(choice['index']), events)) worst = 'broken';
       }
     }
     if (worst === 'standard' && !ends) return this.forward(chunk, data, choices as unknown[]);
     return choices.length === 1
-      ? this.one(chunk, data, object(choices[0]) ?? {}, events, worst)
+      ? this.one(chunk, data, fieldsOf(choices[0]), events, worst)
       : this.several(chunk, choices as unknown[], events);
   }
 
@@ -136,17 +136,17 @@ export class ChatRelayStream implements RelayStream {
   }
 
   /** Builds a chunk of the gateway. */
-  private chunk(choices: string, extra: JsonObject): string {
+  private chunk(choices: string, extra: Fields): string {
     const named = stringifyJson(this.head.members()).slice(0, -1);
     const more = stringifyJson(extra);
     return `${named},"choices":${choices}${more === '{}' ? '}' : `,${more.slice(1)}`}`;
   }
 
   /** Forwards a metadata chunk, or holds it after a finish reason; a usage chunk is kept for the end. */
-  private withoutChoices(chunk: JsonObject, data: string): string {
-    if (object(chunk['usage']) !== undefined) {
+  private withoutChoices(chunk: Fields, data: string): string {
+    if (fieldsOrUndefined(chunk['usage']) !== undefined) {
       this.head.observe(chunk);
-      Object.assign(this.strange, rest(chunk, KNOWN));
+      Object.assign(this.strange, restOf(chunk, KNOWN));
       return '';
     }
     const edits = Array.isArray(chunk['choices']) ? WITHOUT_USAGE : [...NO_CHOICES, ...WITHOUT_USAGE];
@@ -156,13 +156,13 @@ export class ChatRelayStream implements RelayStream {
     return '';
   }
 
-  private forward(chunk: JsonObject, data: string, choices: readonly unknown[]): string {
-    for (const entry of choices) this.choice(object(entry)?.['index']).introduced = true;
+  private forward(chunk: Fields, data: string, choices: readonly unknown[]): string {
+    for (const entry of choices) this.choice(fieldsOrUndefined(entry)?.['index']).introduced = true;
     return this.passed(chunk, data);
   }
 
   /** A chunk that only changes in its head. Usage is sent once, at the end. */
-  private passed(chunk: JsonObject, data: string): string {
+  private passed(chunk: Fields, data: string): string {
     const { usage } = chunk;
     const bare = usage === undefined ? data : usage === null ? withoutNullUsage(data) : undefined;
     if (bare === undefined) return frame(this.head.patch(chunk, data, WITHOUT_USAGE));
@@ -172,18 +172,12 @@ export class ChatRelayStream implements RelayStream {
   }
 
   /** A chunk of one choice that needs repair, finishes the choice, or both. */
-  private one(
-    chunk: JsonObject,
-    data: string,
-    choice: JsonObject,
-    events: readonly TurnEvent[],
-    worst: string,
-  ): string {
+  private one(chunk: Fields, data: string, choice: Fields, events: readonly TurnEvent[], worst: string): string {
     const known = this.choice(choice['index']);
-    const ends = someText(choice['finish_reason']) !== undefined;
+    const ends = nonEmptyText(choice['finish_reason']) !== undefined;
     let current = data;
     if (worst === 'reasoning') {
-      const thought = text(object(choice['delta'])?.['reasoning_content']);
+      const thought = textOf(fieldsOrUndefined(choice['delta'])?.['reasoning_content']);
       current = withReasoning(data, thought) ?? this.mended(chunk, [choice], events);
     } else if (worst === 'broken') current = this.mended(chunk, [choice], events);
     known.introduced = true;
@@ -202,11 +196,11 @@ export class ChatRelayStream implements RelayStream {
   }
 
   /** A chunk of several choices in which some need repair or finish. */
-  private several(chunk: JsonObject, entries: readonly unknown[], events: readonly TurnEvent[]): string {
-    const choices = entries.map((entry) => object(entry) ?? {});
+  private several(chunk: Fields, entries: readonly unknown[], events: readonly TurnEvent[]): string {
+    const choices = entries.map((entry) => fieldsOf(entry));
     const open = choices.map((choice) => {
       const known = this.choice(choice['index']);
-      if (someText(choice['finish_reason']) === undefined) return choice;
+      if (nonEmptyText(choice['finish_reason']) === undefined) return choice;
       const ended = this.held.some((item) => item.choice === known.index);
       if (!ended) this.held.push({ choice: known.index, text: this.chunk(bareChoice(known.index), {}) });
       return { ...choice, finish_reason: null };
@@ -216,7 +210,7 @@ export class ChatRelayStream implements RelayStream {
     return frame(this.head.patch(chunk, written, WITHOUT_USAGE));
   }
 
-  private mended(chunk: JsonObject, choices: readonly JsonObject[], events: readonly TurnEvent[]): string {
+  private mended(chunk: Fields, choices: readonly Fields[], events: readonly TurnEvent[]): string {
     const mended = choices.map((choice) => mendChoice(choice, this.choice(choice['index']), events));
     return stringifyJson({ ...chunk, choices: mended });
   }
@@ -229,7 +223,7 @@ export class ChatRelayStream implements RelayStream {
     }
   }
 
-  private finishChunk(item: Held, extra: JsonObject): string {
+  private finishChunk(item: Held, extra: Fields): string {
     const finish = this.finishes.get(item.choice) ?? { unified: 'stop', native: null };
     const patched = editOnlyChoice(item.text, [
       { key: 'finish_reason', json: JSON.stringify(shownFinish(finish)) },

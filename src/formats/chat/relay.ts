@@ -3,6 +3,7 @@
  * members and number literals survive. Only members that violate the format are repaired.
  */
 import { type Edit, type JsonDocument, parseJson, stringifyJson } from '../../base/json.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { EncodeTarget, Relay } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';
 import { mayHoldNull, withoutNullKeywords } from '../conversation/plain-schema.ts';
@@ -13,7 +14,6 @@ import type { ChatDialect } from './dialect.ts';
 import { outputCap } from './encode.ts';
 import { encodeReasoning } from './encode-reasoning.ts';
 import { GATEWAY_FIELDS, serviceTier } from './fields.ts';
-import { type JsonObject, list, object, someText } from './read.ts';
 import { relayReply } from './relay-reply.ts';
 import { ChatRelayStream } from './relay-stream.ts';
 import { withRequiredThinking } from './required-thinking.ts';
@@ -36,7 +36,7 @@ function edits(document: JsonDocument, target: EncodeTarget, losses: Losses = ne
   editStream(document, target, dialect, changes);
   editCap(body, target, dialect, changes);
   editReasoning(document, target, changes, losses);
-  const tier = someText(body['service_tier']);
+  const tier = nonEmptyText(body['service_tier']);
   if (tier !== undefined && serviceTier(tier) !== tier) changes.set('service_tier', JSON.stringify(serviceTier(tier)));
   if (!dialect.cacheControl) {
     if ('cache_control' in body) changes.set('cache_control', undefined);
@@ -58,7 +58,7 @@ type Changes = Map<string, string | undefined>;
 function editStream(document: JsonDocument, target: EncodeTarget, dialect: ChatDialect, changes: Changes): void {
   const body = document.structure;
   if ((body['stream'] === true) !== target.stream) changes.set('stream', String(target.stream));
-  const options = object(document.member('stream_options'));
+  const options = fieldsOrUndefined(document.member('stream_options'));
   if (target.stream && dialect.streamUsage !== false) {
     if (options?.['include_usage'] !== true) {
       changes.set('stream_options', stringifyJson({ ...options, include_usage: true }));
@@ -66,7 +66,7 @@ function editStream(document: JsonDocument, target: EncodeTarget, dialect: ChatD
   } else if ('stream_options' in body) changes.set('stream_options', undefined);
 }
 
-function editCap(body: JsonObject, target: EncodeTarget, dialect: ChatDialect, changes: Changes): void {
+function editCap(body: Fields, target: EncodeTarget, dialect: ChatDialect, changes: Changes): void {
   const wanted = dialect.maxTokens ?? 'max_tokens';
   const other = wanted === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
   const cap = outputCap(askedCap(body), target);
@@ -82,14 +82,16 @@ function editReasoning(document: JsonDocument, target: EncodeTarget, changes: Ch
   const body = document.structure;
   const dialect = target.dialect.chat ?? {};
   if (dialect.reasoning === 'object') {
-    const hides = body['include_reasoning'] === false && object(body['reasoning'])?.['exclude'] === undefined;
-    if (hides) changes.set('reasoning', stringifyJson({ ...object(document.member('reasoning')), exclude: true }));
+    const hides =
+      body['include_reasoning'] === false && fieldsOrUndefined(body['reasoning'])?.['exclude'] === undefined;
+    if (hides)
+      changes.set('reasoning', stringifyJson({ ...fieldsOrUndefined(document.member('reasoning')), exclude: true }));
     return;
   }
   const hides = body['include_reasoning'] === false && dialect.reasoningRules !== undefined;
   const plain = dialect.reasoning === undefined && dialect.reasoningRules === undefined;
   if (!('reasoning' in body) && !hides && (plain || !('reasoning_effort' in body))) return;
-  const said: JsonObject = {};
+  const said: Fields = {};
   const cap = outputCap(askedCap(body), target) ?? target.maxOutputTokens;
   encodeReasoning(said, decodeReasoningSettings(body), { cap, model: target.model }, dialect, losses);
   if ('reasoning' in body) changes.set('reasoning', undefined);
@@ -115,7 +117,7 @@ function editThinking(document: JsonDocument, target: EncodeTarget, changes: Cha
   const plain = changes.has('messages') ? current(document, changes, 'messages') : document.structure['messages'];
   const read = (key: string) => current(document, changes, key);
   const complete = (messages: unknown) =>
-    withRequiredThinking(list(messages), read, target.dialect.chat ?? {}, target.model);
+    withRequiredThinking(listOf(messages), read, target.dialect.chat ?? {}, target.model);
   if (complete(plain) === plain) return;
   changes.set('messages', stringifyJson(complete(read('messages'))));
 }
@@ -133,16 +135,16 @@ function editParameters(document: JsonDocument, target: EncodeTarget, changes: C
 
 /** The tools as the upstream accepts them; undefined (the usual case) when nothing changes. */
 function editedTools(document: JsonDocument, dialect: ChatDialect): readonly unknown[] | undefined {
-  const marks = !dialect.cacheControl && list(document.structure['tools']).some(hasMark);
+  const marks = !dialect.cacheControl && listOf(document.structure['tools']).some(hasMark);
   if (!marks && !mayHoldNull(document, 'tools')) return undefined;
-  const tools = list(document.exact['tools']);
+  const tools = listOf(document.exact['tools']);
   const edited = tools.map((tool) => withPlainSchema(marks ? withoutMark(tool) : tool));
   return edited.some((tool, at) => tool !== tools[at]) ? edited : undefined;
 }
 
 function withPlainSchema(tool: unknown): unknown {
-  const { function: definition, ...others } = object(tool) ?? {};
-  const { parameters, ...described } = object(definition) ?? {};
+  const { function: definition, ...others } = fieldsOf(tool);
+  const { parameters, ...described } = fieldsOf(definition);
   if (parameters === null) return { ...others, function: described };
   const schema = withoutNullKeywords(parameters);
   return schema === parameters ? tool : { ...others, function: { ...described, parameters: schema } };
@@ -151,49 +153,51 @@ function withPlainSchema(tool: unknown): unknown {
 /** The messages as the upstream accepts them; undefined (the usual case) when nothing changes. */
 function editedMessages(document: JsonDocument, dialect: ChatDialect, losses: Losses): readonly unknown[] | undefined {
   // Decided on the parsed structure, which is already available.
-  const plain = list(document.structure['messages']) as JsonObject[];
-  const developer = !dialect.developerRole && plain.some((message) => object(message)?.['role'] === 'developer');
-  const marks = !dialect.cacheControl && plain.some((message) => list(object(message)?.['content']).some(hasMark));
+  const plain = listOf(document.structure['messages']) as Fields[];
+  const developer =
+    !dialect.developerRole && plain.some((message) => fieldsOrUndefined(message)?.['role'] === 'developer');
+  const marks =
+    !dialect.cacheControl && plain.some((message) => listOf(fieldsOrUndefined(message)?.['content']).some(hasMark));
   const reasoning = !dialect.reasoningDetails && plain.some(replaysThinking);
   const adapts = adaptMessages(plain, dialect, new Losses()) !== plain;
   if (!developer && !marks && !reasoning && !adapts && !dialect.strictTemplate) return undefined;
-  const messages = list(document.exact['messages']);
+  const messages = listOf(document.exact['messages']);
   let changed = false;
   const edited = messages.map((original) => {
-    let message = object(original);
+    let message = fieldsOrUndefined(original);
     if (message === undefined) return original;
     if (developer && message['role'] === 'developer') message = { ...message, role: 'system' };
-    if (marks && list(message['content']).some(hasMark)) {
-      message = { ...message, content: list(message['content']).map(withoutMark) };
+    if (marks && listOf(message['content']).some(hasMark)) {
+      message = { ...message, content: listOf(message['content']).map(withoutMark) };
     }
     if (reasoning) message = withReplay(message, dialect);
     changed ||= message !== original;
     return message;
   });
   if (dialect.strictTemplate) {
-    const merged = mergeStrictly(edited as JsonObject[]);
-    const same = merged.every((message, index) => message['role'] === object(messages[index])?.['role']);
+    const merged = mergeStrictly(edited as Fields[]);
+    const same = merged.every((message, index) => message['role'] === fieldsOrUndefined(messages[index])?.['role']);
     const fits = !changed && !adapts && same && merged.length === messages.length;
     return fits ? undefined : adaptMessages(merged, dialect, losses);
   }
   // An edit may have changed a message's role, and with it the rules that apply.
-  const adapted = adapts || changed ? adaptMessages(edited as JsonObject[], dialect, losses) : edited;
+  const adapted = adapts || changed ? adaptMessages(edited as Fields[], dialect, losses) : edited;
   return changed || adapted !== edited ? adapted : undefined;
 }
 
 /** `cache_control` is ours; `prompt_cache_breakpoint` is a vendor's own member and passes unchanged. */
 function hasMark(value: unknown): boolean {
-  return 'cache_control' in (object(value) ?? {});
+  return 'cache_control' in fieldsOf(value);
 }
 
 function withoutMark(value: unknown): unknown {
   if (!hasMark(value)) return value;
-  const { cache_control: _mark, ...others } = object(value)!;
+  const { cache_control: _mark, ...others } = fieldsOrUndefined(value)!;
   return others;
 }
 
 function replaysThinking(value: unknown): boolean {
-  const message = object(value);
+  const message = fieldsOrUndefined(value);
   return message !== undefined && ('reasoning' in message || 'reasoning_details' in message);
 }
 
@@ -201,10 +205,10 @@ function replaysThinking(value: unknown): boolean {
  * Renames thinking that the client got under our names to the upstream's name, or drops it. `reasoning_content` is a
  * vendor's own member and passes unchanged.
  */
-function withReplay(message: JsonObject, dialect: ChatDialect): JsonObject {
+function withReplay(message: Fields, dialect: ChatDialect): Fields {
   if (!replaysThinking(message)) return message;
   const { reasoning, reasoning_details: _details, ...others } = message;
-  const plain = someText(reasoning);
+  const plain = nonEmptyText(reasoning);
   if (dialect.reasoningReplay === 'reasoning') return 'reasoning' in message ? { ...others, reasoning } : others;
   if (dialect.reasoningReplay === undefined || plain === undefined || 'reasoning_content' in others) return others;
   return { ...others, reasoning_content: plain };

@@ -4,8 +4,9 @@
  * docs.z.ai/guides/capabilities/thinking-mode). Turns from another model, or from a client that kept no thinking, get a
  * blank one, so that the model can go on thinking.
  */
+
+import { fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { ChatDialect } from './dialect.ts';
-import { list, object, someText } from './read.ts';
 
 /** Not empty: some of the services treat an empty text as missing. */
 const BLANK = ' ';
@@ -25,12 +26,12 @@ export function withRequiredThinking(
   // The answer after the results belongs to the turn that made the calls.
   let called = false;
   const complete = messages.map((value) => {
-    const message = object(value);
+    const message = fieldsOrUndefined(value);
     const role = message?.['role'];
     if (role === 'user') called = false;
     if (message === undefined || role !== 'assistant') return value;
-    called ||= list(message['tool_calls']).length > 0;
-    if (!called || someText(message['reasoning_content']) !== undefined) return value;
+    called ||= listOf(message['tool_calls']).length > 0;
+    if (!called || nonEmptyText(message['reasoning_content']) !== undefined) return value;
     changed = true;
     return { ...message, reasoning_content: BLANK };
   });
@@ -38,7 +39,7 @@ export function withRequiredThinking(
 }
 
 function thinks(read: (key: string) => unknown, unasked: RegExp, model: string): boolean {
-  const type = object(read('thinking'))?.['type'];
+  const type = fieldsOrUndefined(read('thinking'))?.['type'];
   if (type === 'disabled') return false;
-  return type !== undefined || someText(read('reasoning_effort')) !== undefined || unasked.test(model);
+  return type !== undefined || nonEmptyText(read('reasoning_effort')) !== undefined || unasked.test(model);
 }

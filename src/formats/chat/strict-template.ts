@@ -3,10 +3,10 @@
  * answer 400 otherwise (some vLLM servers, suitenumerique/conversations#197). Neighbors are merged; nothing is dropped,
  * moved or invented.
  */
-import { type JsonObject, list } from './read.ts';
+import { type Fields, listOf } from '../conversation/fields.ts';
 
-export function mergeStrictly(messages: readonly JsonObject[]): JsonObject[] {
-  const merged: JsonObject[] = [];
+export function mergeStrictly(messages: readonly Fields[]): Fields[] {
+  const merged: Fields[] = [];
   for (const original of messages) {
     const message = { ...original };
     const leading = merged.every((before) => before['role'] === 'system');
@@ -19,7 +19,7 @@ export function mergeStrictly(messages: readonly JsonObject[]): JsonObject[] {
   return merged;
 }
 
-function join(into: JsonObject, message: JsonObject): void {
+function join(into: Fields, message: Fields): void {
   into['content'] = joinedContent(into['content'], message['content']);
   for (const [key, value] of Object.entries(message)) {
     if (key === 'role' || key === 'content') continue;
@@ -39,5 +39,5 @@ function joinedContent(first: unknown, second: unknown): unknown {
 }
 
 function asList(content: unknown): readonly unknown[] {
-  return typeof content === 'string' ? [{ type: 'text', text: content }] : list(content);
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : listOf(content);
 }

@@ -3,28 +3,30 @@
  * `completion_tokens` includes reasoning, and `total_tokens` is their sum.
  */
 import type { Usage } from '../conversation/conversation.ts';
-import { isImpossibleCount } from '../conversation/fields.ts';
+import { countOf, type Fields, fieldsOf, fieldsOrUndefined, isImpossibleCount } from '../conversation/fields.ts';
 import { type Closing, type Cost, costMembers } from '../conversation/format.ts';
 import { addServerToolCounts, serverToolCounts } from '../conversation/server-tool-counts.ts';
-import { count, type JsonObject, object } from './read.ts';
 
 /** Reads any vendor's usage record; undefined when it has no counts. */
 export function decodeUsage(value: unknown): Usage | undefined {
-  const record = object(value);
+  const record = fieldsOrUndefined(value);
   if (record === undefined || typeof record['prompt_tokens'] !== 'number') return undefined;
   if (isImpossibleCount(record['prompt_tokens']) || isImpossibleCount(record['completion_tokens'])) return undefined;
-  const input = object(record['prompt_tokens_details']) ?? {};
-  const output = object(record['completion_tokens_details']) ?? {};
-  const prompt = count(record['prompt_tokens']);
-  const reasoning = count(output['reasoning_tokens']) || count(record['reasoning_tokens']);
+  const input = fieldsOf(record['prompt_tokens_details']);
+  const output = fieldsOf(record['completion_tokens_details']);
+  const prompt = countOf(record['prompt_tokens']);
+  const reasoning = countOf(output['reasoning_tokens']) || countOf(record['reasoning_tokens']);
   const cacheRead =
-    count(input['cached_tokens']) ||
-    count(record['prompt_cache_hit_tokens']) ||
-    count(record['cache_read_input_tokens']) ||
-    count(record['cached_tokens']);
-  const cacheWrite = count(input['cache_write_tokens']) || count(record['cache_creation_input_tokens']);
-  const cacheWrite1h = Math.min(cacheWrite, count(object(record['cache_creation'])?.['ephemeral_1h_input_tokens']));
-  let completion = count(record['completion_tokens']);
+    countOf(input['cached_tokens']) ||
+    countOf(record['prompt_cache_hit_tokens']) ||
+    countOf(record['cache_read_input_tokens']) ||
+    countOf(record['cached_tokens']);
+  const cacheWrite = countOf(input['cache_write_tokens']) || countOf(record['cache_creation_input_tokens']);
+  const cacheWrite1h = Math.min(
+    cacheWrite,
+    countOf(fieldsOrUndefined(record['cache_creation'])?.['ephemeral_1h_input_tokens']),
+  );
+  let completion = countOf(record['completion_tokens']);
   // xAI does not include reasoning in completion_tokens; the total shows it.
   if (reasoning > 0 && record['total_tokens'] === prompt + completion + reasoning) completion += reasoning;
   const usage: Usage = {
@@ -56,22 +58,22 @@ type RareCount =
   | 'rejectedPrediction';
 
 function addCount(usage: Usage, key: RareCount, amount: unknown): void {
-  if (count(amount) > 0) usage[key] = count(amount);
+  if (countOf(amount) > 0) usage[key] = countOf(amount);
 }
 
 /** The members of `usage` in the chat format; the cost is left out when unknown. */
-export function encodeUsage(usage: Usage, cost: Cost | undefined): JsonObject {
+export function encodeUsage(usage: Usage, cost: Cost | undefined): Fields {
   const cacheWrite = usage.cacheWrite5m + usage.cacheWrite1h;
   const prompt = usage.input + usage.cacheRead + cacheWrite;
-  const inputDetails: JsonObject = { cached_tokens: usage.cacheRead, cache_write_tokens: cacheWrite };
-  const outputDetails: JsonObject = { reasoning_tokens: usage.reasoning };
+  const inputDetails: Fields = { cached_tokens: usage.cacheRead, cache_write_tokens: cacheWrite };
+  const outputDetails: Fields = { reasoning_tokens: usage.reasoning };
   if (usage.inputAudio !== undefined) inputDetails['audio_tokens'] = usage.inputAudio;
   if (usage.inputImage !== undefined) inputDetails['image_tokens'] = usage.inputImage;
   if (usage.outputAudio !== undefined) outputDetails['audio_tokens'] = usage.outputAudio;
   if (usage.outputImage !== undefined) outputDetails['image_tokens'] = usage.outputImage;
   if (usage.acceptedPrediction !== undefined) outputDetails['accepted_prediction_tokens'] = usage.acceptedPrediction;
   if (usage.rejectedPrediction !== undefined) outputDetails['rejected_prediction_tokens'] = usage.rejectedPrediction;
-  const record: JsonObject = {
+  const record: Fields = {
     prompt_tokens: prompt,
     completion_tokens: usage.output,
     total_tokens: prompt + usage.output,
@@ -85,7 +87,7 @@ export function encodeUsage(usage: Usage, cost: Cost | undefined): JsonObject {
 }
 
 /** `usage` of an answer whose counts are known, otherwise undefined. */
-export function closingUsage(closing: Closing): JsonObject | undefined {
+export function closingUsage(closing: Closing): Fields | undefined {
   return closing.usage === undefined ? undefined : encodeUsage(closing.usage, closing.cost);
 }
 
@@ -93,16 +95,16 @@ export function closingUsage(closing: Closing): JsonObject | undefined {
  * The same for a relayed answer: the upstream's record and its unknown members, with our counts and cost. An upstream's
  * own cost is never passed on.
  */
-export function relayedUsage(closing: Closing): JsonObject | undefined {
+export function relayedUsage(closing: Closing): Fields | undefined {
   const ours = closingUsage(closing);
   const native = closing.usage?.native;
   if (ours === undefined || native === undefined || native.origin !== 'chat') return ours;
   const theirs = native.value;
-  const merged: JsonObject = {};
+  const merged: Fields = {};
   for (const key in theirs) if (!NOT_THEIRS.has(key)) merged[key] = theirs[key];
   for (const key in ours) {
-    const before = RECORD.test(key) ? object(merged[key]) : undefined;
-    merged[key] = before === undefined ? ours[key] : { ...before, ...object(ours[key]) };
+    const before = RECORD.test(key) ? fieldsOrUndefined(merged[key]) : undefined;
+    merged[key] = before === undefined ? ours[key] : { ...before, ...fieldsOrUndefined(ours[key]) };
   }
   return merged;
 }

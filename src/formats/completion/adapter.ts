@@ -10,7 +10,6 @@ import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversatio
 import { Uncarried } from '../conversation/losses.ts';
 import type { EventCourse, EventStep, Reply, SingleTarget, Step } from '../single/index.ts';
 import { malformed, readObject } from '../single/json-reply.ts';
-import { type CompletionShape, CompletionStream, completionOf } from './index.ts';
 import {
   type CompletionAbility,
   type CompletionAdapter,
@@ -19,6 +18,7 @@ import {
   chunkEvent,
 } from './native.ts';
 import { DEFAULT_MAX_TOKENS } from './schema.ts';
+import { type CompletionShape, CompletionStream, completionOf } from './through-chat.ts';
 
 export interface CompletionDialect {
   /** Supported abilities; absent: unknown, and everything is sent. */

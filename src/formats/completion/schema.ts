@@ -1,4 +1,4 @@
-/** The body of `POST /completions`. */
+/** The body and the reply of `POST /completions`. */
 import Type, { type TSchema } from 'typebox';
 import { chat } from '../chat/index.ts';
 
@@ -23,4 +23,30 @@ export const schema: TSchema = Type.Object(
     logprobs: Type.Optional(Type.Unsafe({ type: ['integer', 'null'], minimum: 0, maximum: 5 })),
   },
   { $id: 'CompletionRequest' },
+);
+
+const Count = Type.Integer({ minimum: 0 });
+const open = { additionalProperties: true } as const;
+
+/** For the OpenAPI document. */
+export const CompletionReply = Type.Object(
+  {
+    id: Type.String({ description: '`gen-...`' }),
+    object: Type.Literal('text_completion'),
+    created: Type.Integer({ description: 'Unix seconds' }),
+    model: Type.String(),
+    choices: Type.Array(
+      Type.Object(
+        {
+          text: Type.String(),
+          index: Count,
+          logprobs: Type.Union([Type.Object({}, open), Type.Null()]),
+          finish_reason: Type.Union([Type.String(), Type.Null()]),
+        },
+        open,
+      ),
+    ),
+    usage: Type.Object({ prompt_tokens: Count, completion_tokens: Count, total_tokens: Count }, open),
+  },
+  { ...open, $id: 'Completion' },
 );

@@ -10,6 +10,10 @@ function isRawNumber(value: object): boolean {
   return Object.getPrototypeOf(value) === null && 'rawJSON' in value;
 }
 
+export function fieldsOrUndefined(value: unknown): Fields | undefined {
+  return isFields(value) ? value : undefined;
+}
+
 /** The value as an object; an empty object for anything else. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
@@ -23,10 +27,23 @@ export function textOrUndefined(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
+/** The text if it is not empty. */
+export function nonEmptyText(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** Whether the value is a time in Unix seconds; services write 0 when they give none. */
+export function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
+}
+
 /** No answer has more tokens. A larger count is invalid, and the caller would be billed for it. */
 const MOST_TOKENS = 1_000_000_000;
 
-/** A count of tokens or the like: never negative or fractional; 0 for an invalid value. */
+/**
+ * A count of tokens or the like, 0 for an invalid value. All formats write whole numbers, but some services compute
+ * fractions (Cohere bills in doubles): the nearest whole number, so that a part is never more than its total.
+ */
 export function countOf(value: unknown): number {
   return typeof value === 'number' && value > 0 && value <= MOST_TOKENS ? Math.round(value) : 0;
 }
@@ -45,10 +62,10 @@ export function listOf(value: unknown): unknown[] {
 }
 
 /** The members not listed in `known`; undefined when there are none. */
-export function restOf(value: Fields, known: readonly string[]): Fields | undefined {
+export function restOf(value: Fields, known: readonly string[] | ReadonlySet<string>): Fields | undefined {
   let rest: Fields | undefined;
   for (const key of Object.keys(value)) {
-    if (known.includes(key) || value[key] === undefined) continue;
+    if (value[key] === undefined || ('has' in known ? known.has(key) : known.includes(key))) continue;
     rest ??= {};
     rest[key] = value[key];
   }

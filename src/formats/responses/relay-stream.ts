@@ -9,7 +9,7 @@ import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation
 import type { Closing, RelayStream, Stamp } from '../conversation/format.ts';
 import { eventType } from './decoder.ts';
 import { DONE, errorEvent, frame } from './encoder.ts';
-import { patchResponse } from './relay.ts';
+import { patchResponse } from './patch-response.ts';
 import { RelayedCalls } from './relay-calls.ts';
 import { isLimit, type ResponseState, responseOf } from './response.ts';
 

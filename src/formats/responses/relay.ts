@@ -4,7 +4,7 @@
  */
 import { type Edit, type JsonDocument, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
-import type { Closing, EncodeTarget, Relay, RelayedAnswer, Stamp } from '../conversation/format.ts';
+import type { EncodeTarget, Relay, RelayedAnswer } from '../conversation/format.ts';
 import type { Losses } from '../conversation/losses.ts';
 import { relayedTools } from '../conversation/plain-schema.ts';
 import { isSealedBlock } from '../conversation/sealed-block.ts';
@@ -12,10 +12,9 @@ import { decodeReasoningSettings } from './decode.ts';
 import { encodeReasoning, outputCap } from './encode.ts';
 import { OWN_FIELDS, serviceTier } from './fields.ts';
 import { hasLongIds, withShortIds } from './item-ids.ts';
+import { patchResponse } from './patch-response.ts';
 import { outputWithIds } from './relay-calls.ts';
 import { ResponsesRelayStream } from './relay-stream.ts';
-import { ECHOED, responseId } from './response.ts';
-import { encodeUsage } from './usage.ts';
 
 export const relay: Relay = { edits, reply, stream: (stamp) => new ResponsesRelayStream(stamp) };
 
@@ -109,59 +108,4 @@ function reply({ text, value, turn, stamp, closing }: RelayedAnswer): string {
   const output = outputWithIds(listOf(response['output']), turn.choices[0]?.parts ?? []);
   const answer = output === undefined ? text : patchMembers(text, scanMembers(text), [{ key: 'output', json: output }]);
   return patchResponse(answer, response, stamp, known);
-}
-
-/** Members that every finished response has, apart from those that repeat the request. */
-const PROMISED: Readonly<Record<string, unknown>> = {
-  status: 'completed',
-  error: null,
-  incomplete_details: null,
-  output: [],
-};
-
-/** Required members that repeat the request. */
-const REQUIRED = [
-  'frequency_penalty',
-  'instructions',
-  'metadata',
-  'parallel_tool_calls',
-  'presence_penalty',
-  'temperature',
-  'tool_choice',
-  'tools',
-  'top_p',
-];
-
-/** Members that we replaced in the request: the response shows the client's values again. */
-const REPLACED = ['metadata', 'safety_identifier', 'user'];
-
-/**
- * A response with our members in it. `closing` is set for a finished response, which is also completed with members
- * that its service omitted; existing ones stay unchanged.
- */
-export function patchResponse(text: string, value: Fields, stamp: Stamp, closing?: Closing): string {
-  const list: Edit[] = [
-    { key: 'id', json: JSON.stringify(responseId(stamp.id)) },
-    { key: 'model', json: JSON.stringify(stamp.model) },
-    { key: 'provider', json: JSON.stringify(stamp.provider) },
-  ];
-  const asked = stamp.echo?.() ?? ECHOED;
-  for (const key of REPLACED) if (key in value) list.push({ key, json: stringifyJson(asked[key]) });
-  if (value['object'] === undefined) list.push({ key: 'object', json: '"response"' });
-  if (value['created_at'] === undefined) list.push({ key: 'created_at', json: String(stamp.created) });
-  if (closing !== undefined) {
-    const done = (value['status'] ?? 'completed') === 'completed';
-    const promised = { ...PROMISED, completed_at: done ? (closing.completed ?? null) : null };
-    for (const [key, member] of Object.entries(promised)) {
-      if (value[key] === undefined) list.push({ key, json: JSON.stringify(member) });
-    }
-    for (const key of REQUIRED) if (value[key] === undefined) list.push({ key, json: stringifyJson(asked[key]) });
-    if (closing.usage !== undefined) {
-      list.push({ key: 'usage', json: stringifyJson(encodeUsage(closing.usage, closing.cost)) });
-    }
-    if (closing.metadata !== undefined) {
-      list.push({ key: closing.metadata.key, json: JSON.stringify(closing.metadata.value) });
-    }
-  }
-  return patchMembers(text, scanMembers(text), list);
 }
