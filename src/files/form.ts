@@ -5,11 +5,14 @@ import type { BusboyFileStream } from '@fastify/busboy';
 import { Busboy } from '@fastify/busboy';
 import { GatewayError } from '../base/errors.ts';
 
+const MIME_TYPE = /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/;
 const MOST_FIELDS = 20;
 const LONGEST_FIELD_BYTES = 4096;
 
 export interface UploadedFile {
   filename: string | undefined;
+  /** As the client says; valid in a header. */
+  mimeType: string;
   content: AsyncIterable<Buffer>;
 }
 
@@ -34,7 +37,7 @@ export async function readForm<T>(
   // What is refused after the end of the form destroys it too.
   parser.on('error', () => {});
   parser.on('field', (name, value) => void fields.set(name, value));
-  parser.on('file', (name, stream, filename) => {
+  parser.on('file', (name, stream, filename, _encoding, mimeType) => {
     if (name !== 'file' || taking !== undefined) {
       refusal ??= invalid(
         name === 'file' ? 'the form must have one file' : `the form has an unknown file ${name.slice(0, 100)}`,
@@ -45,7 +48,14 @@ export async function readForm<T>(
     file = stream;
     file.on('error', () => {});
     const content = bounded(stream, maxBytes, whole.promise);
-    taking = take({ filename: filename === '' ? undefined : filename, content }, fields);
+    taking = take(
+      {
+        filename: filename === '' ? undefined : filename,
+        mimeType: MIME_TYPE.test(mimeType) ? mimeType : 'application/octet-stream',
+        content,
+      },
+      fields,
+    );
     // The file ends the form when it is refused.
     taking.catch((error: Error) => parser.destroy(error));
   });

@@ -15,9 +15,12 @@ import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { typed } from './content-type.ts';
 import { checkFilename } from './filename.ts';
 import { readForm, type UploadedFile } from './form.ts';
+import { purposeOf } from './purpose.ts';
 import * as schema from './schema.ts';
 import { deletedReply, fileReply, listReply, shapeOf, storedId, wireId } from './shape.ts';
 import * as store from './store.ts';
+import type { Vendor } from './vendor/access.ts';
+import { VendorFiles, type VendorParts } from './vendor/operations.ts';
 
 export interface FileParts {
   database: Database;
@@ -27,6 +30,7 @@ export interface FileParts {
   /** The name of `svc` on the wire. */
   namespace: string;
   limits: FileLimits;
+  vendors: VendorParts;
 }
 
 export interface FileLimits {
@@ -39,7 +43,6 @@ export const FILE_LIMITS: FileLimits = { fileBytes: 100 * 1024 * 1024, workspace
 /** Boundaries, headers and fields of a form. */
 const FORM_OVERHEAD_BYTES = 256 * 1024;
 const DEFAULT_PAGE = 100;
-const DEFAULT_PURPOSE = 'user_data';
 const TAG = 'Files';
 const FILE = 'file with this id in the workspace';
 
@@ -48,7 +51,9 @@ export function fileOperations(parts: FileParts): Operation<Caller>[] {
   return [listFiles(parts), uploadFile(parts), getFile(parts), downloadFile(parts), deleteFile(parts)];
 }
 
-const common = { tag: TAG, access: { ...ANY_KEY, regions: ['global'] } } as const;
+/** What vendors answer with (`provider`). */
+const VENDOR_ERRORS = [413, 429, 502, 504];
+const common = { tag: TAG, access: { ...ANY_KEY, regions: ['global'] }, errors: VENDOR_ERRORS } as const;
 
 function listFiles(parts: FileParts): Operation<Caller> {
   return {
@@ -62,6 +67,7 @@ function listFiles(parts: FileParts): Operation<Caller> {
     async handle(exchange) {
       const query = exchange.query as ListQuery;
       const workspaceId = await workspaceOf(exchange, parts);
+      if (query.provider !== undefined) return new VendorFiles(parts, exchange, workspaceId, query.provider).list();
       const limit = query.limit ?? DEFAULT_PAGE;
       const page = { after: pageStart(query), limit: limit + 1, purpose: query.purpose };
       const found = await store.listFiles(parts.database, workspaceId, page);
@@ -88,6 +94,8 @@ function uploadFile(parts: FileParts): Operation<Caller> {
     async handle(exchange) {
       const { limits } = parts;
       const workspaceId = await workspaceOf(exchange, parts);
+      const { provider } = exchange.query as ScopeQuery;
+      if (provider !== undefined) return new VendorFiles(parts, exchange, workspaceId, provider).upload();
       if ((await store.bytesOf(parts.database, workspaceId)) >= limits.workspaceBytes) throw workspaceFull(limits);
       const type = exchange.headers['content-type'] ?? '';
       const file = await readForm(exchange.upload!, type, limits.fileBytes, (uploaded, fields) =>
@@ -109,6 +117,8 @@ function getFile(parts: FileParts): Operation<Caller> {
     query: schema.ScopeQuery,
     replies: ok('The file', schema.FileReply),
     async handle(exchange) {
+      const vendor = await vendorFiles(exchange, parts);
+      if (vendor !== undefined) return vendor.get();
       const file = await existing(exchange, parts);
       exchange.reply(200, fileReply(file, shapeOf(exchange.headers, exchange.query), parts.namespace));
     },
@@ -124,8 +134,10 @@ function downloadFile(parts: FileParts): Operation<Caller> {
     summary: 'Download a file that a tool or a batch produced',
     params: schema.FileParams,
     query: schema.ScopeQuery,
-    replies: { 200: { description: 'The content', contentType: 'application/octet-stream' } },
+    replies: { 200: { description: 'The content', contentType: '*/*' } },
     async handle(exchange) {
+      const vendor = await vendorFiles(exchange, parts);
+      if (vendor !== undefined) return vendor.download();
       const file = await existing(exchange, parts);
       if (!file.downloadable) {
         throw new GatewayError(
@@ -156,6 +168,8 @@ function deleteFile(parts: FileParts): Operation<Caller> {
     query: schema.ScopeQuery,
     replies: ok('The file is gone', schema.FileDeletedReply),
     async handle(exchange) {
+      const vendor = await vendorFiles(exchange, parts);
+      if (vendor !== undefined) return vendor.delete();
       const known = await existing(exchange, parts);
       const file = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const held = orNotFound(await store.findFile(tx, known.workspaceId, known.id, true), FILE);
@@ -208,7 +222,12 @@ async function storeFile(
   }
 }
 
-interface ListQuery {
+interface ScopeQuery {
+  workspace_id?: string;
+  provider?: Vendor;
+}
+
+interface ListQuery extends ScopeQuery {
   limit?: number;
   cursor?: string;
   after?: string;
@@ -217,7 +236,6 @@ interface ListQuery {
   before_id?: string;
   order?: string;
   purpose?: string;
-  provider?: 'openai' | 'anthropic';
 }
 
 /** The id that the page begins after. */
@@ -240,20 +258,10 @@ function pageStart({
   return id;
 }
 
-function purposeOf(given: string | undefined): string {
-  if (given === undefined) return DEFAULT_PURPOSE;
-  if ((schema.PURPOSES as readonly string[]).includes(given)) return given;
-  throw invalidField('purpose', `must be one of ${schema.PURPOSES.join(', ')}`);
-}
-
 /** The workspace whose files are meant. @throws GatewayError 400, 403 */
 async function workspaceOf(exchange: Exchange<Caller>, parts: FileParts): Promise<string> {
   const { caller, query } = exchange;
-  const { workspace_id: named, provider } = query as { workspace_id?: string; provider?: string };
-  if (provider !== undefined) {
-    throw invalidField('provider', 'is not supported yet: files are kept by this gateway, not at a vendor');
-  }
-  const wanted = named?.toLowerCase();
+  const wanted = (query as ScopeQuery).workspace_id?.toLowerCase();
   if (caller.kind === 'inference') {
     if (wanted === undefined || wanted === caller.workspaceId) return caller.workspaceId;
     throw new GatewayError('permission_denied', 'workspace_id names another workspace than that of the key', {
@@ -268,6 +276,13 @@ export function endFiles(blobs: Pick<Blobs, 'drop'>) {
   return async (tx: Queryable, workspaceId: string): Promise<void> => {
     for (const blobId of await store.deleteFilesOf(tx, workspaceId)) await blobs.drop(tx, blobId);
   };
+}
+
+/** Undefined: the files of this gateway are meant. */
+async function vendorFiles(exchange: Exchange<Caller>, parts: FileParts): Promise<VendorFiles | undefined> {
+  const { provider } = exchange.query as ScopeQuery;
+  if (provider === undefined) return undefined;
+  return new VendorFiles(parts, exchange, await workspaceOf(exchange, parts), provider);
 }
 
 async function existing(exchange: Exchange<Caller>, parts: FileParts): Promise<store.StoredFile> {

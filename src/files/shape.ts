@@ -22,9 +22,19 @@ export function shapeOf(headers: IncomingHttpHeaders, { provider, after, order }
   return provider ?? 'svc';
 }
 
+/** A file under its id on the wire. */
+export interface ShownFile
+  extends Pick<StoredFile, 'filename' | 'mimeType' | 'bytes' | 'purpose' | 'downloadable' | 'createdAt'> {
+  id: string;
+}
+
 /** @param namespace the name of `svc` on the wire */
 export function fileReply(file: StoredFile, shape: Shape, namespace: string): Record<string, unknown> {
-  const id = wireId(file.id);
+  return shownFile({ ...file, id: wireId(file.id) }, shape, namespace);
+}
+
+export function shownFile(file: ShownFile, shape: Shape, namespace: string): Record<string, unknown> {
+  const { id } = file;
   if (shape === 'openai') {
     return {
       _shape: shape,
@@ -49,17 +59,35 @@ export function fileReply(file: StoredFile, shape: Shape, namespace: string): Re
   };
 }
 
+export interface FileList {
+  /** In the shape of the list. */
+  data: readonly Readonly<Record<string, unknown>>[];
+  hasMore: boolean;
+  /** Ids of the first and the last file. */
+  first: string | null;
+  last: string | null;
+}
+
 export function listReply(
   files: readonly StoredFile[],
   hasMore: boolean,
   shape: Shape,
   namespace: string,
 ): Record<string, unknown> {
-  const [first, last] = [files[0], files.at(-1)].map((file) => (file === undefined ? null : wireId(file.id)));
+  const [first = null, last = null] = files.length === 0 ? [] : [files[0]!, files.at(-1)!].map(({ id }) => wireId(id));
+  const data = files.map((file) => fileReply(file, shape, namespace));
+  return shownList({ data, hasMore, first, last }, shape, namespace);
+}
+
+export function shownList(
+  { data, hasMore, first, last }: FileList,
+  shape: Shape,
+  namespace: string,
+): Record<string, unknown> {
   return {
     _shape: shapeName(shape, namespace),
     ...(shape === 'openai' && { object: 'list' }),
-    data: files.map((file) => fileReply(file, shape, namespace)),
+    data,
     has_more: hasMore,
     first_id: first,
     last_id: last,
@@ -69,7 +97,11 @@ export function listReply(
 }
 
 export function deletedReply(file: StoredFile, shape: Shape, namespace: string): Record<string, unknown> {
-  const common = { _shape: shapeName(shape, namespace), id: wireId(file.id) };
+  return shownDeleted(wireId(file.id), shape, namespace);
+}
+
+export function shownDeleted(id: string, shape: Shape, namespace: string): Record<string, unknown> {
+  const common = { _shape: shapeName(shape, namespace), id };
   return shape === 'openai' ? { ...common, object: 'file', deleted: true } : { ...common, type: 'file_deleted' };
 }
 

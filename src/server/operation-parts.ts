@@ -3,7 +3,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
 import { endByokCredentials } from '../byok/index.ts';
-import { endFiles, FILE_LIMITS } from '../files/index.ts';
+import { endFiles, FILE_LIMITS, type VendorParts } from '../files/index.ts';
 import { endGuardrails } from '../guardrails/index.ts';
 import {
   Concurrency,
@@ -17,6 +17,7 @@ import {
 import type { Observability } from '../observability/index.ts';
 import type { OperationParts } from '../operations.ts';
 import type { PageParts } from '../pages/index.ts';
+import { providersFrom } from '../providers/index.ts';
 import { endMappings } from '../scim/index.ts';
 import { serviceDocument } from '../service-document.ts';
 import { ENTERED_WITHIN_MS } from '../spend/index.ts';
@@ -51,7 +52,10 @@ export function operationParts(
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
     guardrails: { database, changes, clock, spendEntered },
     byok: { database, changes, clock, sealing, providers: () => live.settings.providers },
-    files: { database, changes, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
+    files: {
+      ...{ database, changes, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
+      vendors: vendorParts(options, live, parts),
+    },
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
     inference: inferenceParts(options, live, parts, observability, namespace),
@@ -63,6 +67,20 @@ export function operationParts(
     observability: { metrics: observability.metrics, spend, database, clock, catalog },
     analytics: { database, clock, catalog, entered: () => spend.flush() },
     ...{ audit: { database }, pages: pageParts(live), readiness },
+  };
+}
+
+function vendorParts({ clock, log }: AppOptions, live: LiveConfig, parts: Parts): VendorParts {
+  const { byokCredentials: credentials, transport, changes } = parts;
+  return {
+    access: {
+      providersOf: (kind) => providersFrom({ providers: live.settings.providers.filter((each) => each.kind === kind) }),
+      catalog: () => live.catalog,
+      credentials,
+      refresh: refresher(changes.freshness, [credentials]),
+      zdr: () => live.settings.account.zdr,
+    },
+    delivery: { transport, clock, log },
   };
 }
 

@@ -42,7 +42,7 @@ function look({ request, response }: { request: GatewayRequest; response: Gatewa
     ? [reply.contentType ?? usual, ...(reply.events ? ['text/event-stream'] : []), ...(reply.texts ?? [])]
     : [usual, ...(operation.errorPages ? ['text/html'] : [])];
   const known = reply !== undefined || errorStatuses(operation).includes(status) || UNTOLD.has(status);
-  if (!known || (type !== '' && !types.includes(type))) undeclared.add(told);
+  if (!known || (type !== '' && !types.includes(type) && !types.includes('*/*'))) undeclared.add(told);
 }
 
 /** Of the protocol and not of an operation: an unknown `Expect`. */
