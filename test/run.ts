@@ -18,8 +18,8 @@ const CACHE = path.join(ROOT, 'node_modules', '.cache', 'gatehouse-tests');
 const DURATIONS = path.join(CACHE, 'durations.json');
 /** One more than cores, because some tests wait for processes and for PostgreSQL. */
 const CONCURRENCY = Math.min(8, availableParallelism() + 1);
-/** More would save little loading, and a file that ends its process takes its group along. */
-const MAX_FILES = 12;
+/** More would save little loading, and a file that ends its process takes its group along; gateways also add up. */
+const MAX_FILES: Readonly<Record<Layer, number>> = { unit: 48, api: 12, wire: 12, process: 1 };
 const MAX_GROUP_MS = 25_000;
 /** What a file without a duration is taken to need. */
 const MS_PER_BYTE = 0.15;
@@ -57,7 +57,7 @@ function groups(): string[][] {
   for (const layer of LAYERS) {
     let open: string[] = [];
     for (const file of files.filter((each) => layerOf(each) === layer)) {
-      if (layer === 'process' || open.length === MAX_FILES || expected([...open, file]) > MAX_GROUP_MS) {
+      if (open.length === MAX_FILES[layer] || expected([...open, file]) > MAX_GROUP_MS) {
         closed.push(open);
         open = [];
       }
