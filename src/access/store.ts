@@ -1,5 +1,6 @@
 /** The SQL of access. Callers open the transactions and supply ids, hashes and times. */
 import type { RateLimits } from '../rate-limits/index.ts';
+import { type Columns, insertRow, updateRow } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { KeyFacts, KeyKind, LimitReset } from './caller.ts';
 import { NUMBER_DIGITS } from './token.ts';
@@ -60,6 +61,32 @@ interface KeyRow extends Omit<KeyFacts, 'expiresAt'> {
   createdAt: Date;
   updatedAt: Date | null;
 }
+
+const TERMS: Columns<KeyTerms> = {
+  name: 'name',
+  disabled: 'disabled',
+  limitNano: 'limit_nano',
+  limitReset: 'limit_reset',
+  includeByokInLimit: 'include_byok_in_limit',
+  rateLimits: { name: 'rate_limits', type: 'jsonb' },
+};
+
+const { disabled: _, ...FIRST_TERMS } = TERMS;
+
+const NEW_KEY: Columns<NewKey> = {
+  ...FIRST_TERMS,
+  id: 'id',
+  hash: 'hash',
+  kind: 'kind',
+  organizationId: 'organization_id',
+  workspaceId: 'workspace_id',
+  creatorUserId: 'creator_user_id',
+  label: 'label',
+  expiresAt: 'expires_at',
+  externalUser: 'external_user',
+  externalKeyHash: 'external_key_hash',
+  createdAt: 'created_at',
+};
 
 const selectKeys = (more = '') => `
   select ${more} k.id as "keyId", k.hash as "keyHash", k.kind, k.name, k.label, k.creator_user_id as "userId",
@@ -147,29 +174,7 @@ export async function allKeys(db: Queryable, organizationId: string): Promise<St
 }
 
 export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
-  await tx.query(
-    `insert into api_keys (id, hash, kind, organization_id, workspace_id, creator_user_id, name, label, expires_at,
-       limit_nano, limit_reset, include_byok_in_limit, external_user, external_key_hash, created_at, rate_limits)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
-    [
-      key.id,
-      key.hash,
-      key.kind,
-      key.organizationId,
-      key.workspaceId,
-      key.creatorUserId,
-      key.name,
-      key.label,
-      key.expiresAt,
-      key.limitNano,
-      key.limitReset,
-      key.includeByokInLimit,
-      key.externalUser,
-      key.externalKeyHash,
-      key.createdAt,
-      key.rateLimits,
-    ],
-  );
+  await insertRow(tx, 'api_keys', NEW_KEY, key);
 }
 
 /** Locks the key's row until the transaction ends, so that concurrent changes do not overwrite each other. */
@@ -178,20 +183,7 @@ export async function lockKey(tx: Queryable, organizationId: string, hash: strin
 }
 
 export async function updateKey(tx: Queryable, keyId: string, terms: KeyTerms, updatedAt: Date): Promise<void> {
-  await tx.query(
-    `update api_keys set name = $2, disabled = $3, limit_nano = $4, limit_reset = $5, include_byok_in_limit = $6,
-       updated_at = $7, rate_limits = $8 where id = $1`,
-    [
-      keyId,
-      terms.name,
-      terms.disabled,
-      terms.limitNano,
-      terms.limitReset,
-      terms.includeByokInLimit,
-      updatedAt,
-      terms.rateLimits,
-    ],
-  );
+  await updateRow(tx, 'api_keys', { ...TERMS, updatedAt: 'updated_at' }, { ...terms, updatedAt }, { id: keyId });
 }
 
 /** Keeps the row, because the ledger refers to it; the token is never accepted again. */

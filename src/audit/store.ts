@@ -1,4 +1,5 @@
 /** The SQL of the audit log, which is only inserted into and read. */
+import { type Columns, insertRow, selectList } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { Author, Change } from './record.ts';
 
@@ -20,6 +21,23 @@ export interface StoredEntry {
   before: Record<string, unknown> | null;
   after: Record<string, unknown> | null;
 }
+
+const COLUMNS: Columns<Omit<StoredEntry, 'place'>> = {
+  id: 'id',
+  createdAt: 'created_at',
+  action: 'action',
+  resourceType: 'resource_type',
+  resourceId: 'resource_id',
+  workspaceId: 'workspace_id',
+  actorType: 'actor_type',
+  actorKeyHash: 'actor_key_hash',
+  actorKeyLabel: 'actor_key_label',
+  actorUserId: 'actor_user_id',
+  requestId: 'request_id',
+  sourceAddress: 'source_address',
+  before: 'before',
+  after: 'after',
+};
 
 export interface EntryFilter {
   organizationId: string;
@@ -45,28 +63,25 @@ export async function insertEntry(
   change: Change,
   states: { before: string | null; after: string | null },
 ): Promise<void> {
-  await tx.query(
-    `insert into audit_entries (id, organization_id, created_at, action, resource_type, resource_id, workspace_id,
-       actor_type, actor_key_hash, actor_key_label, actor_user_id, request_id, source_address, before, after)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-    [
-      id,
-      author.organizationId,
-      new Date(author.at),
-      change.action,
-      change.resourceType,
-      change.resourceId,
-      change.workspaceId,
-      author.type,
-      author.keyHash,
-      author.keyLabel,
-      author.userId,
-      author.requestId,
-      author.sourceAddress,
-      states.before,
-      states.after,
-    ],
-  );
+  const { organizationId, at, type, keyHash, keyLabel, userId, requestId, sourceAddress } = author;
+  const { action, resourceType, resourceId, workspaceId } = change;
+  const columns = { ...COLUMNS, organizationId: 'organization_id' };
+  await insertRow(tx, 'audit_entries', columns, {
+    id,
+    organizationId,
+    createdAt: new Date(at),
+    action,
+    resourceType,
+    resourceId,
+    workspaceId,
+    actorType: type,
+    actorKeyHash: keyHash,
+    actorKeyLabel: keyLabel,
+    actorUserId: userId,
+    requestId,
+    sourceAddress,
+    ...states,
+  });
 }
 
 const ENTRIES_LOCK = 0x61756469;
@@ -91,10 +106,7 @@ export async function hasEntry(
 /** Newest first. */
 export function listEntries(db: Queryable, filter: EntryFilter): Promise<StoredEntry[]> {
   return db.query<StoredEntry>(
-    `select place, id, created_at as "createdAt", action, resource_type as "resourceType",
-            resource_id as "resourceId", workspace_id as "workspaceId", actor_type as "actorType",
-            actor_key_hash as "actorKeyHash", actor_key_label as "actorKeyLabel", actor_user_id as "actorUserId",
-            request_id as "requestId", source_address as "sourceAddress", before, after
+    `select place, ${selectList(COLUMNS, 'audit_entries')}
        from audit_entries
       where organization_id = $1
         and ($2::text is null or action = $2)

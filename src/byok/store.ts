@@ -1,5 +1,6 @@
 /** The SQL of BYOK credentials. Callers open the transactions and supply ids and times. */
 import type { Page } from '../http/contract.ts';
+import { type Columns, insertRow, selectList, updateRow } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 
 /** The settings that can change after creation, apart from the secret itself. */
@@ -38,12 +39,32 @@ export interface SealedByokCredential extends StoredByokCredential {
   readonly sealed: Buffer;
 }
 
-const COLUMNS = `b.id, b.organization_id as "organizationId", b.workspace_id as "workspaceId", b.provider, b.name, b.label,
-  b.sealed_at as "sealedAt", b.sort_order as "sortOrder", b.disabled, b.is_fallback as "isFallback",
-  b.is_required as "isRequired", b.is_byok_only as "isByokOnly", b.declared_zdr as "declaredZdr",
-  b.allowed_models as "allowedModels", b.allowed_key_ids as "allowedKeyIds", b.allowed_user_ids as "allowedUserIds",
-  b.created_at as "createdAt"`;
-const SHOWN = `${COLUMNS}, case when b.allowed_key_ids is not null then array(
+const SETTINGS: Columns<ByokCredentialSettings> = {
+  name: 'name',
+  disabled: 'disabled',
+  isFallback: 'is_fallback',
+  isRequired: 'is_required',
+  isByokOnly: 'is_byok_only',
+  declaredZdr: 'declared_zdr',
+  allowedModels: 'allowed_models',
+  allowedKeyIds: 'allowed_key_ids',
+  allowedUserIds: 'allowed_user_ids',
+};
+
+const COLUMNS: Columns<StoredByokCredential> = {
+  ...SETTINGS,
+  id: 'id',
+  organizationId: 'organization_id',
+  workspaceId: 'workspace_id',
+  provider: 'provider',
+  label: 'label',
+  sealedAt: 'sealed_at',
+  sortOrder: 'sort_order',
+  createdAt: 'created_at',
+};
+
+const FIELDS = selectList(COLUMNS, 'b');
+const SHOWN = `${FIELDS}, case when b.allowed_key_ids is not null then array(
     select k.hash from unnest(b.allowed_key_ids) with ordinality as allowed (id, place)
       join api_keys k on k.id = allowed.id order by allowed.place) end as "allowedKeyHashes"`;
 
@@ -88,7 +109,7 @@ export async function findByokCredential(
 /** Enabled credentials of all organizations, in the order of use. */
 export async function enabledByokCredentials(db: Queryable): Promise<SealedByokCredential[]> {
   return db.query(
-    `select ${COLUMNS}, b.sealed from byok_keys b where not b.disabled
+    `select ${FIELDS}, b.sealed from byok_keys b where not b.disabled
       order by b.is_fallback, b.sort_order, b.created_at, b.id`,
   );
 }
@@ -110,24 +131,7 @@ export async function nextSortOrder(tx: Queryable, organizationId: string, provi
 }
 
 export async function insertByokCredential(tx: Queryable, key: SealedByokCredential): Promise<void> {
-  await tx.query(
-    `insert into byok_keys (id, organization_id, workspace_id, provider, label, sealed, sealed_at, sort_order, created_at,
-       name, disabled, is_fallback, is_required, is_byok_only, declared_zdr, allowed_models, allowed_key_ids,
-       allowed_user_ids)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
-    [
-      key.id,
-      key.organizationId,
-      key.workspaceId,
-      key.provider,
-      key.label,
-      key.sealed,
-      key.sealedAt,
-      key.sortOrder,
-      key.createdAt,
-      ...settingValues(key),
-    ],
-  );
+  await insertRow(tx, 'byok_keys', { ...COLUMNS, sealed: 'sealed' }, key);
 }
 
 export async function updateByokCredential(
@@ -136,12 +140,8 @@ export async function updateByokCredential(
   settings: ByokCredentialSettings,
   updatedAt: Date,
 ): Promise<void> {
-  await tx.query(
-    `update byok_keys set updated_at = $2, name = $3, disabled = $4, is_fallback = $5, is_required = $6,
-       is_byok_only = $7, declared_zdr = $8, allowed_models = $9, allowed_key_ids = $10, allowed_user_ids = $11
-     where id = $1`,
-    [id, updatedAt, ...settingValues(settings)],
-  );
+  const columns = { ...SETTINGS, updatedAt: 'updated_at' };
+  await updateRow(tx, 'byok_keys', columns, { ...settings, updatedAt }, { id });
 }
 
 export async function replaceCredential(
@@ -160,18 +160,4 @@ export async function deleteByokCredential(tx: Queryable, id: string): Promise<v
 export async function deleteByokCredentialsIn(tx: Queryable, workspaceId: string): Promise<string[]> {
   const sql = 'delete from byok_keys where workspace_id = $1 returning id';
   return (await tx.query<{ id: string }>(sql, [workspaceId])).map(({ id }) => id);
-}
-
-function settingValues(settings: ByokCredentialSettings): unknown[] {
-  return [
-    settings.name,
-    settings.disabled,
-    settings.isFallback,
-    settings.isRequired,
-    settings.isByokOnly,
-    settings.declaredZdr,
-    settings.allowedModels,
-    settings.allowedKeyIds,
-    settings.allowedUserIds,
-  ];
 }

@@ -1,4 +1,5 @@
 /** The SQL of the response cache. */
+import { type Columns, excludedList, insertRow } from '../storage/columns.ts';
 import type { Database } from '../storage/database.ts';
 import type { CachedAnswer } from './answer.ts';
 
@@ -42,31 +43,30 @@ export async function findAnswers(database: Database, keys: readonly Buffer[], n
   }));
 }
 
+const COLUMNS: Columns<CachedAnswer & { size: number }> = {
+  key: 'key',
+  sourceId: 'source_id',
+  createdAt: 'created_at',
+  expiresAt: 'expires_at',
+  model: 'model',
+  endpointId: 'endpoint_id',
+  providerName: 'provider_name',
+  finishReason: 'finish_reason',
+  nativeFinishReason: 'native_finish_reason',
+  size: 'size',
+  body: 'body',
+};
+
 /** Stores an answer; of two answers for one key, the newer one stays. */
 export async function keepAnswer(database: Database, answer: CachedAnswer): Promise<void> {
-  await database.query(
-    `insert into cached_answers as held (key, source_id, created_at, expires_at, model, endpoint_id, provider_name,
-       finish_reason, native_finish_reason, size, body)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-     on conflict (key) do update set source_id = excluded.source_id, created_at = excluded.created_at,
-       expires_at = excluded.expires_at, model = excluded.model, endpoint_id = excluded.endpoint_id,
-       provider_name = excluded.provider_name, finish_reason = excluded.finish_reason,
-       native_finish_reason = excluded.native_finish_reason, size = excluded.size, body = excluded.body
-     where held.created_at <= excluded.created_at`,
-    [
-      answer.key,
-      answer.sourceId,
-      new Date(answer.createdAt),
-      new Date(answer.expiresAt),
-      answer.model,
-      answer.endpointId,
-      answer.providerName,
-      answer.finishReason,
-      answer.nativeFinishReason,
-      answer.body.length,
-      answer.body,
-    ],
-  );
+  const row = {
+    ...answer,
+    createdAt: new Date(answer.createdAt),
+    expiresAt: new Date(answer.expiresAt),
+    size: answer.body.length,
+  };
+  const newer = `on conflict (key) do update set ${excludedList(COLUMNS)} where held.created_at <= excluded.created_at`;
+  await insertRow(database, 'cached_answers as held', COLUMNS, row, newer);
 }
 
 /**

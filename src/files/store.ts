@@ -1,4 +1,5 @@
 /** The SQL of files. Callers open the transactions; ids and times are made above. */
+import { type Columns, insertRow, selectList } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 
 export interface StoredFile {
@@ -14,10 +15,20 @@ export interface StoredFile {
   createdAt: Date;
 }
 
-const SELECT_FILES = `
-  select id, organization_id as "organizationId", workspace_id as "workspaceId", filename, mime_type as "mimeType",
-         bytes::float8 as bytes, blob_id as "blobId", purpose, downloadable, created_at as "createdAt"
-    from files`;
+const COLUMNS: Columns<StoredFile> = {
+  id: 'id',
+  organizationId: 'organization_id',
+  workspaceId: 'workspace_id',
+  filename: 'filename',
+  mimeType: 'mime_type',
+  bytes: { name: 'bytes', read: 'float8' },
+  blobId: 'blob_id',
+  purpose: 'purpose',
+  downloadable: 'downloadable',
+  createdAt: 'created_at',
+};
+
+const SELECT_FILES = `select ${selectList(COLUMNS, 'files')} from files`;
 
 /** Holds the workspace, so that two uploads at once cannot pass its limit together. Returns the bytes it has. */
 export async function lockBytesOf(tx: Queryable, workspaceId: string): Promise<number> {
@@ -32,23 +43,7 @@ export async function bytesOf(db: Queryable, workspaceId: string): Promise<numbe
 }
 
 export async function insertFile(tx: Queryable, file: StoredFile): Promise<void> {
-  await tx.query(
-    `insert into files (id, organization_id, workspace_id, filename, mime_type, bytes, blob_id, purpose, downloadable,
-       created_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-    [
-      file.id,
-      file.organizationId,
-      file.workspaceId,
-      file.filename,
-      file.mimeType,
-      file.bytes,
-      file.blobId,
-      file.purpose,
-      file.downloadable,
-      file.createdAt,
-    ],
-  );
+  await insertRow(tx, 'files', COLUMNS, file);
 }
 
 /** Oldest first. @param after an id; the page begins with the next one */

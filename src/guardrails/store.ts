@@ -1,5 +1,6 @@
 /** The SQL of guardrails. Callers open the transactions and supply ids and times. */
 import type { Page } from '../http/contract.ts';
+import { type Columns, insertRow, pick, selectList, updateRow } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 import { type GuardrailSettings, type Rules, rulesOf } from './settings.ts';
 
@@ -14,12 +15,29 @@ export interface StoredGuardrail extends GuardrailSettings {
 
 interface GuardrailRow extends Omit<StoredGuardrail, 'rules'> {
   /** As written, possibly by an older version. */
-  settings: Partial<Rules>;
+  rules: Partial<Rules>;
 }
 
-const COLUMNS = `g.id, g.workspace_id as "workspaceId", g.is_default as "isDefault", g.name, g.description, g.settings,
-  g.limit_nano as "limitNano", g.reset_interval as "resetInterval", g.include_byok_in_budgets as "includeByok",
-  g.revision, g.created_at as "createdAt", g.updated_at as "updatedAt"`;
+const SETTINGS: Columns<GuardrailSettings> = {
+  name: 'name',
+  description: 'description',
+  rules: { name: 'settings', type: 'jsonb' },
+  limitNano: 'limit_nano',
+  resetInterval: 'reset_interval',
+  includeByok: 'include_byok_in_budgets',
+};
+
+const COLUMNS: Columns<StoredGuardrail> = {
+  ...SETTINGS,
+  id: 'id',
+  workspaceId: 'workspace_id',
+  isDefault: 'is_default',
+  revision: 'revision',
+  createdAt: 'created_at',
+  updatedAt: 'updated_at',
+};
+
+const FIELDS = selectList(COLUMNS, 'g');
 
 /** @param hold locks the guardrail until the transaction ends */
 export async function findGuardrail(
@@ -28,7 +46,7 @@ export async function findGuardrail(
   id: string,
   hold = false,
 ): Promise<StoredGuardrail | undefined> {
-  const sql = `select ${COLUMNS} from guardrails g
+  const sql = `select ${FIELDS} from guardrails g
     where g.organization_id = $1 and g.id = $2 ${hold ? 'for update' : ''}`;
   const [row] = await db.query<GuardrailRow>(sql, [organizationId, id]);
   return row && stored(row);
@@ -41,7 +59,7 @@ export async function listGuardrails(
   workspaceId: string,
   { offset, limit }: Page,
 ): Promise<{ guardrails: StoredGuardrail[]; total: number }> {
-  const sql = `select ${COLUMNS} from guardrails g
+  const sql = `select ${FIELDS} from guardrails g
     where g.organization_id = $1 and g.workspace_id = $2
     order by g.is_default desc, g.created_at desc, g.id desc
     limit $3 offset $4`;
@@ -64,27 +82,9 @@ export async function insertGuardrail(
   organizationId: string,
   guardrail: StoredGuardrail,
 ): Promise<boolean> {
-  const rows = await tx.query(
-    `insert into guardrails (id, organization_id, workspace_id, is_default, name, description, settings, limit_nano,
-       reset_interval, include_byok_in_budgets, revision, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-     on conflict (id) do nothing returning id`,
-    [
-      guardrail.id,
-      organizationId,
-      guardrail.workspaceId,
-      guardrail.isDefault,
-      guardrail.name,
-      guardrail.description,
-      JSON.stringify(guardrail.rules),
-      guardrail.limitNano,
-      guardrail.resetInterval,
-      guardrail.includeByok,
-      guardrail.revision,
-      guardrail.createdAt,
-      guardrail.updatedAt,
-    ],
-  );
+  const columns = { ...COLUMNS, organizationId: 'organization_id' };
+  const row = { ...guardrail, organizationId };
+  const rows = await insertRow(tx, 'guardrails', columns, row, 'on conflict (id) do nothing returning id');
   return rows.length > 0;
 }
 
@@ -92,23 +92,10 @@ export async function updateGuardrail(
   tx: Queryable,
   id: string,
   settings: GuardrailSettings,
-  { revision, updatedAt }: { revision: string; updatedAt: Date },
+  change: { revision: string; updatedAt: Date },
 ): Promise<void> {
-  await tx.query(
-    `update guardrails set name = $2, description = $3, settings = $4, limit_nano = $5, reset_interval = $6,
-       include_byok_in_budgets = $7, revision = $8, updated_at = $9 where id = $1`,
-    [
-      id,
-      settings.name,
-      settings.description,
-      JSON.stringify(settings.rules),
-      settings.limitNano,
-      settings.resetInterval,
-      settings.includeByok,
-      revision,
-      updatedAt,
-    ],
-  );
+  const columns = { ...SETTINGS, ...pick(COLUMNS, ['revision', 'updatedAt']) };
+  await updateRow(tx, 'guardrails', columns, { ...settings, ...change }, { id });
 }
 
 /** Deletes the guardrails and their assignments; returns their ids. */
@@ -150,7 +137,7 @@ export interface AppliedGuardrail {
 /** The guardrails of keys, of their creators and of their workspaces, in one query. */
 export async function guardrailsOfKeys(db: Queryable, keyIds: readonly string[]): Promise<AppliedGuardrail[]> {
   const rows = await db.query<GuardrailRow & { keyId: string; via: AssignedVia }>(
-    `select k.id as "keyId", a.via, ${COLUMNS}
+    `select k.id as "keyId", a.via, ${FIELDS}
        from api_keys k
        cross join lateral (
          select 'workspace' as via, 1 as position, d.id from guardrails d where d.is_default and d.workspace_id = k.workspace_id
@@ -168,8 +155,8 @@ export async function guardrailsOfKeys(db: Queryable, keyIds: readonly string[])
   return rows.map(({ keyId, via, ...row }) => ({ keyId, via, guardrail: stored(row) }));
 }
 
-function stored({ settings, ...row }: GuardrailRow): StoredGuardrail {
-  return { ...row, rules: rulesOf(settings) };
+function stored({ rules, ...row }: GuardrailRow): StoredGuardrail {
+  return { ...row, rules: rulesOf(rules) };
 }
 
 export async function count(db: Queryable, sql: string, values: unknown[]): Promise<number> {

@@ -7,7 +7,7 @@ import type { Comparison, Condition, Test } from './protocol/condition.ts';
 import { refusal } from './protocol/fault.ts';
 
 /** Columns of a resource's attributes. All SQL here is fixed text. */
-export interface Columns {
+export interface FilterColumns {
   /** Single attributes with their own expression, by name or `name.sub`. */
   readonly single: Readonly<Record<string, string>>;
   /** Lists stored as rows of another table: the SQL after `from`, and the attributes of a row. */
@@ -24,7 +24,7 @@ export interface Table {
   readonly fields: string;
   readonly organization: string;
   readonly oldestFirst: string;
-  readonly columns: Columns;
+  readonly columns: FilterColumns;
 }
 
 export interface ListQuery {
@@ -70,7 +70,7 @@ function chosen({ organization, columns }: Table, organizationId: string, condit
  * SQL that is true or false, never null. Appends to `parameters`. Throws 400 invalidFilter for attributes that are not
  * stored.
  */
-function conditionSql(condition: Condition, columns: Columns, parameters: unknown[]): string {
+function conditionSql(condition: Condition, columns: FilterColumns, parameters: unknown[]): string {
   switch (condition.op) {
     case 'and':
     case 'or': {
@@ -100,7 +100,7 @@ function conditionSql(condition: Condition, columns: Columns, parameters: unknow
 }
 
 /** The SQL after `order by`, without direction. Lists are sorted by their first item. */
-function orderSql(attributePath: AttributePath, columns: Columns): string {
+function orderSql(attributePath: AttributePath, columns: FilterColumns): string {
   const attribute = attributePath.sub ?? attributePath.attribute;
   const list = attributePath.attribute.multiValued && !(nameOf(attributePath) in columns.single);
   if (list && attributePath.attribute.name in columns.lists)
@@ -118,7 +118,7 @@ function nameOf({ attribute, sub }: AttributePath): string {
 
 const step = (extension: string | undefined) => (extension === undefined ? '' : `->'${extension}'`);
 
-function singleOf(attributePath: AttributePath, columns: Columns): string {
+function singleOf(attributePath: AttributePath, columns: FilterColumns): string {
   const name = nameOf(attributePath);
   const own = attributePath.extension === undefined || columns.json === '' ? columns.single[name] : undefined;
   if (own !== undefined) return own;
@@ -131,7 +131,7 @@ function singleOf(attributePath: AttributePath, columns: Columns): string {
     : `(${scope}->>'${attributePath.attribute.name}')`;
 }
 
-function listOf({ attribute, extension }: AttributePath, columns: Columns) {
+function listOf({ attribute, extension }: AttributePath, columns: FilterColumns) {
   const list = columns.lists[attribute.name];
   if (list) return { from: list.from, where: list.where, item: { single: list.single, lists: {}, json: '' } };
   const items = `coalesce(${columns.json}${step(extension)}->'${attribute.name}', '[]')`;

@@ -1,4 +1,5 @@
 /** The SQL of sign-in. */
+import { type Columns, insertRow, selectList } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { AuthRequest, Method } from './request.ts';
 
@@ -15,31 +16,28 @@ export interface StoredCode {
   expiresAt: Date;
 }
 
+const COLUMNS: Columns<StoredCode> = {
+  hash: 'hash',
+  organizationId: 'organization_id',
+  userId: 'user_id',
+  keyHash: 'key_hash',
+  callbackUrl: 'callback_url',
+  challenge: 'challenge',
+  method: 'method',
+  body: { name: 'body', type: 'jsonb' },
+  createdAt: 'created_at',
+  expiresAt: 'expires_at',
+};
+
 export async function insertCode(tx: Queryable, code: StoredCode): Promise<void> {
   await tx.query('delete from auth_codes where expires_at <= $1', [code.createdAt]);
-  await tx.query(
-    `insert into auth_codes (hash, organization_id, user_id, key_hash, callback_url, challenge, method, body, created_at,
-       expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-    [
-      code.hash,
-      code.organizationId,
-      code.userId,
-      code.keyHash,
-      code.callbackUrl,
-      code.challenge,
-      code.method,
-      code.body,
-      code.createdAt,
-      code.expiresAt,
-    ],
-  );
+  await insertRow(tx, 'auth_codes', COLUMNS, code);
 }
 
 /** Locks the code until the transaction ends: a concurrent second exchange waits and then finds no code. */
 export async function lockCode(tx: Queryable, hash: string, now: Date): Promise<StoredCode | undefined> {
   const [row] = await tx.query<StoredCode>(
-    `select hash, organization_id as "organizationId", user_id as "userId", key_hash as "keyHash",
-            callback_url as "callbackUrl", challenge, method, body, created_at as "createdAt", expires_at as "expiresAt"
+    `select ${selectList(COLUMNS, 'auth_codes')}
        from auth_codes where hash = $1 and expires_at > $2 for update`,
     [hash, now],
   );

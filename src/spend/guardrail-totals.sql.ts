@@ -42,9 +42,9 @@ export async function guardrailTotals(
 async function ofKeys(db: Queryable, wanted: readonly { id: string; source: string }[]): Promise<GuardrailTotalRow[]> {
   if (wanted.length === 0) return [];
   return db.query<GuardrailTotalRow>(
-    `SELECT wanted.id, own.spent_nano AS "spentNano", own.byok_nano AS "byokNano"
-     FROM jsonb_to_recordset($1::jsonb) AS wanted(id text, source text)
-     JOIN spend_windows own ON own.id = wanted.source COLLATE "C"`,
+    `select wanted.id, own.spent_nano as "spentNano", own.byok_nano as "byokNano"
+     from jsonb_to_recordset($1::jsonb) as wanted(id text, source text)
+     join spend_windows own on own.id = wanted.source collate "C"`,
     [JSON.stringify(wanted)],
   );
 }
@@ -52,11 +52,11 @@ async function ofKeys(db: Queryable, wanted: readonly { id: string; source: stri
 async function ofMembers(db: Queryable, wanted: readonly object[]): Promise<GuardrailTotalRow[]> {
   if (wanted.length === 0) return [];
   return db.query<GuardrailTotalRow>(
-    `SELECT wanted.id, sum(own.spent_nano)::bigint AS "spentNano", sum(own.byok_nano)::bigint AS "byokNano"
-     FROM jsonb_to_recordset($1::jsonb) AS wanted(id text, tail text, organization_id text, user_id text)
-     JOIN api_keys k ON k.organization_id = wanted.organization_id AND k.creator_user_id = wanted.user_id
-     JOIN spend_windows own ON own.id = ('key/' || k.id || wanted.tail) COLLATE "C"
-     GROUP BY wanted.id`,
+    `select wanted.id, sum(own.spent_nano)::bigint as "spentNano", sum(own.byok_nano)::bigint as "byokNano"
+     from jsonb_to_recordset($1::jsonb) as wanted(id text, tail text, organization_id text, user_id text)
+     join api_keys k on k.organization_id = wanted.organization_id and k.creator_user_id = wanted.user_id
+     join spend_windows own on own.id = ('key/' || k.id || wanted.tail) collate "C"
+     group by wanted.id`,
     [JSON.stringify(wanted)],
   );
 }

@@ -17,15 +17,15 @@ const TYPED = COLUMNS.map(([name, type]) => `"${name}" ${type}`).join(', ');
  * counters.
  */
 const INSERT_GENERATIONS = `
-  WITH inserted AS (
-    INSERT INTO generations (${NAMES}, summed)
-    SELECT ${NAMES}, true FROM json_to_recordset($1::json) AS row(${TYPED})
-    ON CONFLICT (id, created_at) DO NOTHING
-    RETURNING id, ${DAY_COLUMNS}
+  with inserted as (
+    insert into generations (${NAMES}, summed)
+    select ${NAMES}, true from json_to_recordset($1::json) as row(${TYPED})
+    on conflict (id, created_at) do nothing
+    returning id, ${DAY_COLUMNS}
   )
-  SELECT ${DAY_SUMS}, min(created_at) AS created_at, array_agg(id) FILTER (WHERE $2::boolean) AS ids
-  FROM inserted
-  GROUP BY ${DAY_KEYS}`;
+  select ${DAY_SUMS}, min(created_at) as created_at, array_agg(id) filter (where $2::boolean) as ids
+  from inserted
+  group by ${DAY_KEYS}`;
 
 interface InsertedSum extends DaySum {
   created_at: Date;
@@ -125,15 +125,15 @@ async function changeLeases(
   if (leases.size === 0) return [];
   const changes = [...leases].map(([id, change]) => ({ id, change: String(change) }));
   const changed = await tx.query<{ window_id: string; change: bigint }>(
-    `WITH old AS MATERIALIZED (
-       SELECT lease.window_id, lease.amount_nano, asked.change
-       FROM spend_leases lease
-       JOIN jsonb_to_recordset($2::jsonb) AS asked(id text, change bigint) ON asked.id = lease.window_id
-       WHERE lease.process_id = $1 ORDER BY lease.window_id FOR UPDATE OF lease
+    `with old as materialized (
+       select lease.window_id, lease.amount_nano, asked.change
+       from spend_leases lease
+       join jsonb_to_recordset($2::jsonb) as asked(id text, change bigint) on asked.id = lease.window_id
+       where lease.process_id = $1 order by lease.window_id for update of lease
      )
-     UPDATE spend_leases lease SET amount_nano = GREATEST(old.amount_nano + old.change, 0)
-     FROM old WHERE lease.process_id = $1 AND lease.window_id = old.window_id
-     RETURNING lease.window_id, lease.amount_nano - old.amount_nano AS change`,
+     update spend_leases lease set amount_nano = greatest(old.amount_nano + old.change, 0)
+     from old where lease.process_id = $1 and lease.window_id = old.window_id
+     returning lease.window_id, lease.amount_nano - old.amount_nano as change`,
     [processId, JSON.stringify(changes)],
   );
   const lost = new Set(leases.keys());
@@ -153,11 +153,11 @@ async function changeWindows(tx: Queryable, windows: ReadonlyMap<string, WindowC
     leased: String(change.leased),
   }));
   await tx.query(
-    `INSERT INTO spend_windows AS own (id, spent_nano, byok_nano, leased_nano)
-     SELECT id, spent, byok, leased
-     FROM jsonb_to_recordset($1::jsonb) AS change(id text, spent bigint, byok bigint, leased bigint)
-     ORDER BY id COLLATE "C"
-     ON CONFLICT (id) DO UPDATE SET
+    `insert into spend_windows as own (id, spent_nano, byok_nano, leased_nano)
+     select id, spent, byok, leased
+     from jsonb_to_recordset($1::jsonb) as change(id text, spent bigint, byok bigint, leased bigint)
+     order by id collate "C"
+     on conflict (id) do update set
        spent_nano = own.spent_nano + excluded.spent_nano,
        byok_nano = own.byok_nano + excluded.byok_nano,
        leased_nano = own.leased_nano + excluded.leased_nano`,
@@ -248,21 +248,21 @@ async function addLeases(tx: Queryable, processId: string, answers: readonly Lea
   const grants = answers.filter((answer) => answer.grantedNano > 0n);
   if (grants.length === 0) return;
   await tx.query(
-    `INSERT INTO spend_leases AS own (process_id, window_id, amount_nano)
-     SELECT $1, id, amount FROM jsonb_to_recordset($2::jsonb) AS granted(id text, amount bigint)
-     ON CONFLICT (process_id, window_id) DO UPDATE SET amount_nano = own.amount_nano + excluded.amount_nano`,
+    `insert into spend_leases as own (process_id, window_id, amount_nano)
+     select $1, id, amount from jsonb_to_recordset($2::jsonb) as granted(id text, amount bigint)
+     on conflict (process_id, window_id) do update set amount_nano = own.amount_nano + excluded.amount_nano`,
     [processId, JSON.stringify(grants.map((grant) => ({ id: grant.windowId, amount: String(grant.grantedNano) })))],
   );
 }
 
 /** Locks windows in the order of their ids, and inserts missing ones. */
 export async function lockWindows(tx: Queryable, ids: readonly string[]): Promise<Map<string, WindowRow>> {
-  const lock = 'SELECT * FROM spend_windows WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE';
+  const lock = 'select * from spend_windows where id = any($1::text[]) order by id for update';
   let rows = await tx.query<WindowRow>(lock, [ids]);
   if (rows.length < ids.length) {
     await tx.query(
-      `INSERT INTO spend_windows (id, spent_nano, byok_nano, leased_nano)
-       SELECT id, 0, 0, 0 FROM unnest($1::text[]) AS id ORDER BY id COLLATE "C" ON CONFLICT (id) DO NOTHING`,
+      `insert into spend_windows (id, spent_nano, byok_nano, leased_nano)
+       select id, 0, 0, 0 from unnest($1::text[]) as id order by id collate "C" on conflict (id) do nothing`,
       [ids],
     );
     rows = await tx.query<WindowRow>(lock, [ids]);
@@ -273,18 +273,18 @@ export async function lockWindows(tx: Queryable, ids: readonly string[]): Promis
 /** Leases of one process as recorded in the database. */
 export async function leasesOf(db: Queryable, processId: string): Promise<Map<string, Nano>> {
   const rows = await db.query<{ window_id: string; amount_nano: bigint }>(
-    'SELECT window_id, amount_nano FROM spend_leases WHERE process_id = $1',
+    'select window_id, amount_nano from spend_leases where process_id = $1',
     [processId],
   );
   return new Map(rows.map((row) => [row.window_id, BigInt(row.amount_nano)]));
 }
 
 export async function removeEmptyLeases(db: Queryable, processId: string): Promise<void> {
-  await db.query('DELETE FROM spend_leases WHERE process_id = $1 AND amount_nano = 0', [processId]);
+  await db.query('delete from spend_leases where process_id = $1 and amount_nano = 0', [processId]);
 }
 
 export async function generationById(db: Queryable, id: string): Promise<StoredRow | undefined> {
-  const [row] = await db.query<StoredRow>(`SELECT ${NAMES} FROM generations WHERE id = $1`, [id]);
+  const [row] = await db.query<StoredRow>(`select ${NAMES} from generations where id = $1`, [id]);
   return row;
 }
 
@@ -302,13 +302,13 @@ export async function windowStates(
   deadBefore: number,
 ): Promise<Map<string, WindowState>> {
   const rows = await db.query<WindowRow & { unreturned_nano: bigint }>(
-    `SELECT own.*, COALESCE((
-       SELECT sum(lease.amount_nano) FROM spend_leases lease
-       LEFT JOIN spend_processes process ON process.id = lease.process_id
-       WHERE lease.window_id = own.id
-         AND (process.seen_at IS NULL OR process.seen_at < $2 OR process.replayed_at IS NOT NULL)
-     ), 0)::bigint AS unreturned_nano
-     FROM spend_windows own WHERE own.id = ANY($1::text[])`,
+    `select own.*, coalesce((
+       select sum(lease.amount_nano) from spend_leases lease
+       left join spend_processes process on process.id = lease.process_id
+       where lease.window_id = own.id
+         and (process.seen_at is null or process.seen_at < $2 or process.replayed_at is not null)
+     ), 0)::bigint as unreturned_nano
+     from spend_windows own where own.id = any($1::text[])`,
     [ids, new Date(deadBefore)],
   );
   return new Map(

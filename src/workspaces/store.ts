@@ -3,6 +3,7 @@ import type { PromptCachingMode } from '../base/config.ts';
 import type { Page } from '../http/contract.ts';
 import type { RateLimits } from '../rate-limits/index.ts';
 import type { Interval } from '../spend/index.ts';
+import { type Columns, insertRow, pick, selectList, updateRow } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 
 /** The settings that a client can change. */
@@ -55,17 +56,33 @@ interface WorkspaceRow extends Omit<WorkspaceSettings, 'ioLoggingKeyNumbers'> {
   updatedAt: Date | null;
 }
 
+const SETTINGS: Columns<WorkspaceSettings> = {
+  name: 'name',
+  slug: 'slug',
+  description: 'description',
+  defaultTextModel: 'default_text_model',
+  defaultImageModel: 'default_image_model',
+  defaultProviderSort: 'default_provider_sort',
+  promptCaching: 'prompt_caching',
+  disabledServerTools: 'disabled_server_tools',
+  ioLoggingKeyNumbers: { name: 'io_logging_api_key_ids', type: 'bigint[]', read: 'text[]' },
+  ioLoggingSamplingRate: 'io_logging_sampling_rate',
+  dataDiscountLogging: 'is_data_discount_logging_enabled',
+  broadcast: 'is_observability_broadcast_enabled',
+  ioLogging: 'is_observability_io_logging_enabled',
+  rateLimits: { name: 'rate_limits', type: 'jsonb' },
+};
+
+const CREATION: Columns<Omit<NewWorkspace, 'settings'>> = {
+  id: 'id',
+  organizationId: 'organization_id',
+  createdAt: 'created_at',
+  createdBy: 'created_by',
+};
+
 const SELECT_WORKSPACES = `
-  select w.id, w.organization_id as "organizationId",
-         w.id is not distinct from o.default_workspace_id as "isDefault", w.name, w.slug, w.description,
-         w.default_text_model as "defaultTextModel", w.default_image_model as "defaultImageModel",
-         w.default_provider_sort as "defaultProviderSort", w.disabled_server_tools as "disabledServerTools",
-         w.io_logging_api_key_ids::text[] as "ioLoggingKeyNumbers",
-         w.io_logging_sampling_rate as "ioLoggingSamplingRate",
-         w.is_data_discount_logging_enabled as "dataDiscountLogging",
-         w.is_observability_broadcast_enabled as "broadcast", w.is_observability_io_logging_enabled as "ioLogging",
-         w.rate_limits as "rateLimits", w.prompt_caching as "promptCaching", w.include_byok_in_budgets as "includeByokInBudgets", w.created_at as "createdAt",
-         w.created_by as "createdBy", w.updated_at as "updatedAt"
+  select ${selectList({ ...CREATION, ...SETTINGS }, 'w')}, w.id is not distinct from o.default_workspace_id as "isDefault",
+         w.include_byok_in_budgets as "includeByokInBudgets", w.updated_at as "updatedAt"
     from workspaces w
     join organizations o on o.id = w.organization_id
    where w.deleted_at is null and w.organization_id = $1`;
@@ -106,16 +123,8 @@ export async function isSlugTaken(tx: Queryable, organizationId: string, slug: s
   return (await tx.query(sql, [organizationId, slug])).length > 0;
 }
 
-export async function insertWorkspace(tx: Queryable, workspace: NewWorkspace): Promise<void> {
-  const { id, organizationId, createdAt, createdBy, settings } = workspace;
-  await tx.query(
-    `insert into workspaces (id, organization_id, created_at, created_by, name, slug, description, default_text_model,
-       default_image_model, default_provider_sort, disabled_server_tools, io_logging_api_key_ids,
-       io_logging_sampling_rate, is_data_discount_logging_enabled, is_observability_broadcast_enabled,
-       is_observability_io_logging_enabled, rate_limits, prompt_caching)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::bigint[], $13, $14, $15, $16, $17, $18)`,
-    [id, organizationId, createdAt, createdBy, ...columnsOf(settings)],
-  );
+export async function insertWorkspace(tx: Queryable, { settings, ...created }: NewWorkspace): Promise<void> {
+  await insertRow(tx, 'workspaces', { ...CREATION, ...SETTINGS }, { ...created, ...settings });
 }
 
 export async function updateWorkspace(
@@ -124,34 +133,8 @@ export async function updateWorkspace(
   settings: WorkspaceSettings,
   updatedAt: Date,
 ): Promise<void> {
-  await tx.query(
-    `update workspaces set version = version + 1, updated_at = $2, name = $3, slug = $4, description = $5,
-       default_text_model = $6, default_image_model = $7, default_provider_sort = $8, disabled_server_tools = $9,
-       io_logging_api_key_ids = $10::bigint[], io_logging_sampling_rate = $11,
-       is_data_discount_logging_enabled = $12, is_observability_broadcast_enabled = $13,
-       is_observability_io_logging_enabled = $14, rate_limits = $15, prompt_caching = $16
-     where id = $1`,
-    [id, updatedAt, ...columnsOf(settings)],
-  );
-}
-
-function columnsOf(settings: WorkspaceSettings): unknown[] {
-  return [
-    settings.name,
-    settings.slug,
-    settings.description,
-    settings.defaultTextModel,
-    settings.defaultImageModel,
-    settings.defaultProviderSort,
-    settings.disabledServerTools,
-    settings.ioLoggingKeyNumbers,
-    settings.ioLoggingSamplingRate,
-    settings.dataDiscountLogging,
-    settings.broadcast,
-    settings.ioLogging,
-    settings.rateLimits,
-    settings.promptCaching,
-  ];
+  const columns = { ...SETTINGS, updatedAt: 'updated_at' };
+  await updateRow(tx, 'workspaces', columns, { ...settings, updatedAt }, { id }, 'version = version + 1');
 }
 
 export async function countActiveKeys(tx: Queryable, workspaceId: string, now: Date): Promise<number> {
@@ -219,21 +202,23 @@ export async function bumpVersion(tx: Queryable, workspaceId: string, includeByo
   );
 }
 
+/** The settings that requests depend on. */
+const TERMS = pick(SETTINGS, [
+  'defaultTextModel',
+  'defaultImageModel',
+  'defaultProviderSort',
+  'promptCaching',
+  'disabledServerTools',
+  'ioLoggingKeyNumbers',
+  'ioLoggingSamplingRate',
+  'ioLogging',
+  'rateLimits',
+]);
+
 export interface TermsRow {
   id: string;
   version: number;
-  settings: Pick<
-    WorkspaceSettings,
-    | 'defaultTextModel'
-    | 'defaultImageModel'
-    | 'defaultProviderSort'
-    | 'promptCaching'
-    | 'disabledServerTools'
-    | 'ioLoggingKeyNumbers'
-    | 'ioLoggingSamplingRate'
-    | 'ioLogging'
-    | 'rateLimits'
-  >;
+  settings: Pick<WorkspaceSettings, keyof typeof TERMS>;
   includeByok: boolean;
   budgets: { interval: Interval; limitNano: bigint }[];
 }
@@ -249,12 +234,8 @@ interface RawTerms extends Omit<TermsRow['settings'], 'ioLoggingKeyNumbers'> {
 /** One statement, so that a version and its rules are from the same snapshot. */
 export async function termsRows(db: Queryable, workspaceIds: readonly string[]): Promise<TermsRow[]> {
   const rows = await db.query<RawTerms>(
-    `select w.id, w.version::text as version, w.default_text_model as "defaultTextModel",
-            w.default_image_model as "defaultImageModel", w.default_provider_sort as "defaultProviderSort",
-            w.disabled_server_tools as "disabledServerTools", w.io_logging_api_key_ids::text[] as "ioLoggingKeyNumbers",
-            w.io_logging_sampling_rate as "ioLoggingSamplingRate",
-            w.is_observability_io_logging_enabled as "ioLogging", w.rate_limits as "rateLimits",
-            w.prompt_caching as "promptCaching", w.include_byok_in_budgets as "includeByokInBudgets",
+    `select w.id, w.version::text as version, ${selectList(TERMS, 'w')},
+            w.include_byok_in_budgets as "includeByokInBudgets",
             coalesce((select jsonb_agg(jsonb_build_object('interval', b.interval, 'limit', b.limit_nano::text))
                         from workspace_budgets b where b.workspace_id = w.id), '[]') as budgets
        from workspaces w where w.id = any($1::uuid[])`,

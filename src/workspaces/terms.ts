@@ -43,23 +43,19 @@ export function createTerms(database: Pick<Database, 'query'>): TermsOf {
 }
 
 export function compile({ id, version, settings, includeByok, budgets }: TermsRow): WorkspaceTerms {
-  const keyNumbers = settings.ioLoggingKeyNumbers;
+  const { disabledServerTools, ioLogging, ioLoggingSamplingRate, ioLoggingKeyNumbers: keyNumbers, ...same } = settings;
   return Object.freeze({
-    defaultTextModel: settings.defaultTextModel,
-    defaultImageModel: settings.defaultImageModel,
-    defaultProviderSort: settings.defaultProviderSort,
-    promptCaching: settings.promptCaching,
-    disabledServerTools: new Set(settings.disabledServerTools ?? []),
+    ...same,
+    disabledServerTools: new Set(disabledServerTools ?? []),
     budgets: budgets
       .toSorted((a, b) => BY_WIDTH.indexOf(a.interval) - BY_WIDTH.indexOf(b.interval))
       .map(
         ({ interval, limitNano }): Budget =>
           Object.freeze({ scope: 'workspace', scopeId: id, interval, limitNano, includeByok, version }),
       ),
-    rateLimits: settings.rateLimits,
-    ioLogging: settings.ioLogging
+    ioLogging: ioLogging
       ? {
-          samplingRate: settings.ioLoggingSamplingRate,
+          samplingRate: ioLoggingSamplingRate,
           keyNumbers: keyNumbers === null ? null : new Set(keyNumbers),
         }
       : null,

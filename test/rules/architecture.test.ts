@@ -150,6 +150,14 @@ test('SQL is only in store.ts, *.sql.ts, storage/ and migrations/', () => {
   none(violations.map((file) => `${file.path} holds SQL`));
 });
 
+test('SQL keywords are in lower case', () => {
+  const upper = /\b(?:SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|JOIN|VALUES)\s/;
+  const stores = sources.filter((file) =>
+    /(?:\/store\.ts|\.sql\.ts|^src\/storage\/.*|\/migrations\/.*)$/.test(file.path),
+  );
+  none(stores.filter((file) => file.strings.some((text) => upper.test(text))).map((file) => file.path));
+});
+
 test('time comes from base/clock.ts', () => {
   const asked =
     /\bDate\.now\b|\bnew Date\(\s*\)|\bperformance\.|\bset(?:Timeout|Interval)\b|\bhrtime\b|\bTemporal\.Now\b/;

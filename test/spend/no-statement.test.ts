@@ -101,7 +101,7 @@ test('governed requests cause not one statement while no limit is near, and thei
   const rows = await rowsOnce(database, ASKED.length * (ROUNDS + 1));
   assert.ok(rows.every(({ cost, estimated }) => cost > 0n && !estimated));
   await tap.quiet();
-  const entering = tap.statements.slice(before).filter((statement) => statement.includes('INSERT INTO generations'));
+  const entering = tap.statements.slice(before).filter((statement) => statement.includes('insert into generations'));
   assert.equal(entering.length, 1);
 });
 

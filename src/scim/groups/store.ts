@@ -1,6 +1,7 @@
 /** The SQL of SCIM groups and their members. Writers hold the organization's lock. */
+import { type Columns, insertRow, pick, selectList, updateRow } from '../../storage/columns.ts';
 import type { Queryable } from '../../storage/database.ts';
-import { type Columns, countRows, type ListQuery, listRows, type Table } from '../filter.sql.ts';
+import { countRows, type FilterColumns, type ListQuery, listRows, type Table } from '../filter.sql.ts';
 import type { Condition } from '../protocol/condition.ts';
 import type { Attributes } from '../protocol/resource.ts';
 import type { Source } from '../users/store.ts';
@@ -23,11 +24,21 @@ export interface GroupMember {
   name: string;
 }
 
-const FIELDS = `g.id, g.organization_id as "organizationId", g.display_name as "displayName",
-  g.external_id as "externalId", g.attributes, g.source, g.version, g.created_at as "createdAt",
-  g.updated_at as "updatedAt"`;
+const COLUMNS: Columns<StoredGroup> = {
+  id: 'id',
+  organizationId: 'organization_id',
+  displayName: 'display_name',
+  externalId: 'external_id',
+  attributes: { name: 'attributes', type: 'jsonb' },
+  source: 'source',
+  version: 'version',
+  createdAt: 'created_at',
+  updatedAt: 'updated_at',
+};
 
-const COLUMNS: Columns = {
+const FIELDS = selectList(COLUMNS, 'g');
+
+const FILTER_COLUMNS: FilterColumns = {
   single: {
     schemas: `'urn:ietf:params:scim:schemas:core:2.0:Group'`,
     id: 'g.id::text',
@@ -52,7 +63,7 @@ const TABLE: Table = {
   fields: FIELDS,
   organization: 'g.organization_id',
   oldestFirst: 'g.created_at, g.id',
-  columns: COLUMNS,
+  columns: FILTER_COLUMNS,
 };
 
 /** @param id a UUID */
@@ -113,30 +124,17 @@ export async function isNameTaken(tx: Queryable, organizationId: string, display
 }
 
 export async function insertGroup(tx: Queryable, group: Omit<StoredGroup, 'version' | 'updatedAt'>): Promise<void> {
-  const { id, organizationId, displayName, externalId, attributes, source, createdAt } = group;
-  await tx.query(
-    `insert into scim_groups (id, organization_id, display_name, external_id, attributes, source, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $7)`,
-    [id, organizationId, displayName, externalId, JSON.stringify(attributes), source, createdAt],
-  );
+  const { version: _, ...columns } = COLUMNS;
+  await insertRow(tx, 'scim_groups', columns, { ...group, updatedAt: group.createdAt });
 }
 
 export async function updateGroup(
   tx: Queryable,
-  {
-    id,
-    displayName,
-    externalId,
-    attributes,
-    source,
-  }: Omit<StoredGroup, 'version' | 'createdAt' | 'updatedAt' | 'organizationId'>,
-  now: Date,
+  group: Omit<StoredGroup, 'version' | 'createdAt' | 'updatedAt' | 'organizationId'>,
+  updatedAt: Date,
 ): Promise<void> {
-  await tx.query(
-    `update scim_groups set display_name = $2, external_id = $3, attributes = $4, source = $5, updated_at = $6,
-       version = version + 1 where id = $1`,
-    [id, displayName, externalId, JSON.stringify(attributes), source, now],
-  );
+  const columns = pick(COLUMNS, ['displayName', 'externalId', 'attributes', 'source', 'updatedAt']);
+  await updateRow(tx, 'scim_groups', columns, { ...group, updatedAt }, { id: group.id }, 'version = version + 1');
 }
 
 /** Deletes the group with its members and mappings. */

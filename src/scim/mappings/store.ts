@@ -1,5 +1,6 @@
 /** The SQL of group mappings and of the memberships that they grant. Writers hold the organization's lock. */
 import type { Page } from '../../http/contract.ts';
+import { type Columns, insertRow, selectList } from '../../storage/columns.ts';
 import type { Queryable } from '../../storage/database.ts';
 
 export type Role = 'admin' | 'member';
@@ -14,10 +15,18 @@ export interface StoredMapping {
   updatedAt: Date;
 }
 
-const SELECT_MAPPINGS = `
-  select id, organization_id as "organizationId", scim_group_id as "groupId", workspace_id as "workspaceId", role,
-         created_at as "createdAt", updated_at as "updatedAt"
-    from scim_group_mappings where organization_id = $1`;
+const COLUMNS: Columns<StoredMapping> = {
+  id: 'id',
+  organizationId: 'organization_id',
+  groupId: 'scim_group_id',
+  workspaceId: 'workspace_id',
+  role: 'role',
+  createdAt: 'created_at',
+  updatedAt: 'updated_at',
+};
+
+const SELECT_MAPPINGS = `select ${selectList(COLUMNS, 'scim_group_mappings')} from scim_group_mappings
+    where organization_id = $1`;
 
 /** Oldest first. */
 export function listMappings(db: Queryable, organizationId: string, { offset, limit }: Page) {
@@ -42,12 +51,7 @@ export async function isMapped(tx: Queryable, groupId: string, workspaceId: stri
 }
 
 export async function insertMapping(tx: Queryable, mapping: Omit<StoredMapping, 'updatedAt'>): Promise<void> {
-  const { id, organizationId, groupId, workspaceId, role, createdAt } = mapping;
-  await tx.query(
-    `insert into scim_group_mappings (id, organization_id, scim_group_id, workspace_id, role, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, $6, $6)`,
-    [id, organizationId, groupId, workspaceId, role, createdAt],
-  );
+  await insertRow(tx, 'scim_group_mappings', COLUMNS, { ...mapping, updatedAt: mapping.createdAt });
 }
 
 export async function updateRole(tx: Queryable, id: string, role: Role, now: Date): Promise<void> {

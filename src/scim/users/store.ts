@@ -1,6 +1,7 @@
 /** The SQL of SCIM users and their memberships. Writers hold the organization's lock. */
+import { type Columns, insertRow, pick, selectList, updateRow } from '../../storage/columns.ts';
 import type { Queryable } from '../../storage/database.ts';
-import { type Columns, countRows, type ListQuery, listRows, type Table } from '../filter.sql.ts';
+import { countRows, type FilterColumns, type ListQuery, listRows, type Table } from '../filter.sql.ts';
 import type { Condition } from '../protocol/condition.ts';
 import type { Attributes } from '../protocol/resource.ts';
 
@@ -27,11 +28,22 @@ export interface UserGroup {
   displayName: string;
 }
 
-const FIELDS = `u.user_id as "userId", u.organization_id as "organizationId", u.user_name as "userName",
-  u.external_id as "externalId", u.active, u.attributes, u.source, u.version, u.created_at as "createdAt",
-  u.updated_at as "updatedAt"`;
+const COLUMNS: Columns<StoredUser> = {
+  userId: 'user_id',
+  organizationId: 'organization_id',
+  userName: 'user_name',
+  externalId: 'external_id',
+  active: 'active',
+  attributes: { name: 'attributes', type: 'jsonb' },
+  source: 'source',
+  version: 'version',
+  createdAt: 'created_at',
+  updatedAt: 'updated_at',
+};
 
-const COLUMNS: Columns = {
+const FIELDS = selectList(COLUMNS, 'u');
+
+const FILTER_COLUMNS: FilterColumns = {
   single: {
     schemas: `'urn:ietf:params:scim:schemas:core:2.0:User'`,
     id: 'u.user_id',
@@ -57,7 +69,7 @@ const TABLE: Table = {
   fields: FIELDS,
   organization: 'u.organization_id',
   oldestFirst: 'u.created_at, u.user_id',
-  columns: COLUMNS,
+  columns: FILTER_COLUMNS,
 };
 
 export async function findUser(db: Queryable, organizationId: string, userId: string): Promise<StoredUser | undefined> {
@@ -135,39 +147,16 @@ export async function putPerson(tx: Queryable, { userId, name, email }: Person, 
 }
 
 export async function insertUser(tx: Queryable, user: Omit<StoredUser, 'version' | 'updatedAt'>): Promise<void> {
-  await tx.query(
-    `insert into scim_users (user_id, organization_id, user_name, external_id, active, attributes, source, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $8)`,
-    [
-      user.userId,
-      user.organizationId,
-      user.userName,
-      user.externalId,
-      user.active,
-      JSON.stringify(user.attributes),
-      user.source,
-      user.createdAt,
-    ],
-  );
+  const { version: _, ...columns } = COLUMNS;
+  await insertRow(tx, 'scim_users', columns, { ...user, updatedAt: user.createdAt });
 }
 
 export async function updateUser(
   tx: Queryable,
   user: Omit<StoredUser, 'version' | 'createdAt' | 'organizationId'>,
 ): Promise<void> {
-  await tx.query(
-    `update scim_users set user_name = $2, external_id = $3, active = $4, attributes = $5, source = $6,
-       updated_at = $7, version = version + 1 where user_id = $1`,
-    [
-      user.userId,
-      user.userName,
-      user.externalId,
-      user.active,
-      JSON.stringify(user.attributes),
-      user.source,
-      user.updatedAt,
-    ],
-  );
+  const columns = pick(COLUMNS, ['userName', 'externalId', 'active', 'attributes', 'source', 'updatedAt']);
+  await updateRow(tx, 'scim_users', columns, user, { user_id: user.userId }, 'version = version + 1');
 }
 
 /** Increases the versions of the groups that lose a member. */

@@ -20,8 +20,8 @@ export async function touchProcess(
   nowMs: number,
 ): Promise<void> {
   await db.query(
-    `INSERT INTO spend_processes (id, place, host, seen_at) VALUES ($1, $2, $3, $4)
-     ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, released_at = NULL`,
+    `insert into spend_processes (id, place, host, seen_at) values ($1, $2, $3, $4)
+     on conflict (id) do update set seen_at = excluded.seen_at, released_at = null`,
     [processId, folder, host, new Date(nowMs)],
   );
 }
@@ -29,7 +29,7 @@ export async function touchProcess(
 /** Returns all leases of a process and removes it. Call it in a transaction. */
 export async function forgetProcess(tx: Queryable, processId: string): Promise<void> {
   await keepLeases(tx, processId, new Map());
-  await tx.query('DELETE FROM spend_processes WHERE id = $1', [processId]);
+  await tx.query('delete from spend_processes where id = $1', [processId]);
 }
 
 /**
@@ -45,13 +45,13 @@ export async function retireProcess(
 ): Promise<void> {
   const kept = await keepLeases(tx, processId, open.held);
   if (kept === 0) {
-    await tx.query('DELETE FROM spend_processes WHERE id = $1', [processId]);
+    await tx.query('delete from spend_processes where id = $1', [processId]);
     return;
   }
   const now = new Date(nowMs);
   await tx.query(
-    `INSERT INTO spend_processes (id, place, seen_at, replayed_at, open_requests) VALUES ($1, '', $2, $2, $3)
-     ON CONFLICT (id) DO UPDATE SET replayed_at = excluded.replayed_at, open_requests = excluded.open_requests`,
+    `insert into spend_processes (id, place, seen_at, replayed_at, open_requests) values ($1, '', $2, $2, $3)
+     on conflict (id) do update set replayed_at = excluded.replayed_at, open_requests = excluded.open_requests`,
     [processId, now, open.requests],
   );
 }
@@ -62,22 +62,22 @@ async function keepLeases(tx: Queryable, processId: string, kept: ReadonlyMap<st
   await lockWindows(tx, [...held.keys()]);
   const rest = [...kept].map(([id, nano]) => ({ id, nano: String(nano) }));
   const [count] = await tx.query<{ kept: number }>(
-    `WITH old AS MATERIALIZED (
-       SELECT lease.window_id, lease.amount_nano, LEAST(lease.amount_nano, COALESCE(rest.nano, 0)) AS keep_nano
-       FROM spend_leases lease
-       LEFT JOIN jsonb_to_recordset($2::jsonb) AS rest(id text, nano bigint) ON rest.id = lease.window_id
-       WHERE lease.process_id = $1 ORDER BY lease.window_id FOR UPDATE OF lease
-     ), gone AS (
-       DELETE FROM spend_leases lease USING old
-       WHERE lease.process_id = $1 AND lease.window_id = old.window_id AND old.keep_nano = 0
-     ), shrunk AS (
-       UPDATE spend_leases lease SET amount_nano = old.keep_nano FROM old
-       WHERE lease.process_id = $1 AND lease.window_id = old.window_id AND old.keep_nano > 0
-     ), returned AS (
-       UPDATE spend_windows own SET leased_nano = own.leased_nano - (old.amount_nano - old.keep_nano)
-       FROM old WHERE own.id = old.window_id
+    `with old as materialized (
+       select lease.window_id, lease.amount_nano, least(lease.amount_nano, coalesce(rest.nano, 0)) as keep_nano
+       from spend_leases lease
+       left join jsonb_to_recordset($2::jsonb) as rest(id text, nano bigint) on rest.id = lease.window_id
+       where lease.process_id = $1 order by lease.window_id for update of lease
+     ), gone as (
+       delete from spend_leases lease using old
+       where lease.process_id = $1 and lease.window_id = old.window_id and old.keep_nano = 0
+     ), shrunk as (
+       update spend_leases lease set amount_nano = old.keep_nano from old
+       where lease.process_id = $1 and lease.window_id = old.window_id and old.keep_nano > 0
+     ), returned as (
+       update spend_windows own set leased_nano = own.leased_nano - (old.amount_nano - old.keep_nano)
+       from old where own.id = old.window_id
      )
-     SELECT count(*)::int AS kept FROM old WHERE keep_nano > 0`,
+     select count(*)::int as kept from old where keep_nano > 0`,
     [processId, JSON.stringify(rest)],
   );
   return count!.kept;
@@ -88,12 +88,12 @@ async function keepLeases(tx: Queryable, processId: string, kept: ReadonlyMap<st
  * their actual cost is unknown in the copy too.
  */
 export async function forgetEveryProcess(tx: Queryable): Promise<void> {
-  await tx.query('DELETE FROM spend_processes WHERE replayed_at IS NULL');
-  await tx.query('DELETE FROM spend_leases WHERE process_id NOT IN (SELECT id FROM spend_processes)');
+  await tx.query('delete from spend_processes where replayed_at is null');
+  await tx.query('delete from spend_leases where process_id not in (select id from spend_processes)');
   await tx.query(
-    `UPDATE spend_windows own SET leased_nano = COALESCE(
-       (SELECT sum(amount_nano) FROM spend_leases lease WHERE lease.window_id = own.id), 0)
-     WHERE leased_nano <> 0`,
+    `update spend_windows own set leased_nano = coalesce(
+       (select sum(amount_nano) from spend_leases lease where lease.window_id = own.id), 0)
+     where leased_nano <> 0`,
   );
 }
 
@@ -112,7 +112,7 @@ const COLUMNS = `id, host, place, seen_at AS "seenAt", replayed_at AS "replayedA
 
 /** Locks the row until the transaction ends. */
 export async function processById(tx: Queryable, processId: string): Promise<ProcessRow | undefined> {
-  const [row] = await tx.query<ProcessRow>(`SELECT ${COLUMNS} FROM spend_processes WHERE id = $1 FOR UPDATE`, [
+  const [row] = await tx.query<ProcessRow>(`select ${COLUMNS} from spend_processes where id = $1 for update`, [
     processId,
   ]);
   return row;
@@ -120,10 +120,10 @@ export async function processById(tx: Queryable, processId: string): Promise<Pro
 
 /** All processes, including those known only by their leases. */
 export async function readProcesses(db: Queryable): Promise<ProcessRow[]> {
-  const rows = await db.query<ProcessRow>(`SELECT ${COLUMNS} FROM spend_processes ORDER BY id`);
+  const rows = await db.query<ProcessRow>(`select ${COLUMNS} from spend_processes order by id`);
   const unknown = await db.query<{ id: string }>(
-    `SELECT DISTINCT process_id AS id FROM spend_leases
-     WHERE process_id NOT IN (SELECT id FROM spend_processes) ORDER BY 1`,
+    `select distinct process_id as id from spend_leases
+     where process_id not in (select id from spend_processes) order by 1`,
   );
   const nothing = { host: null, place: null, seenAt: null, replayedAt: null, releasedAt: null, openRequests: null };
   return rows.concat(unknown.map(({ id }) => ({ id, ...nothing })));
@@ -138,8 +138,8 @@ interface LeaseRow {
 /** Leases of all processes, or of one. */
 export async function readLeases(db: Queryable, processId?: string): Promise<LeaseRow[]> {
   const rows = await db.query<LeaseRow>(
-    `SELECT process_id AS "processId", window_id AS "windowId", amount_nano AS nano FROM spend_leases
-     WHERE amount_nano > 0 AND ($1::text IS NULL OR process_id = $1) ORDER BY process_id, window_id`,
+    `select process_id as "processId", window_id as "windowId", amount_nano as nano from spend_leases
+     where amount_nano > 0 and ($1::text is null or process_id = $1) order by process_id, window_id`,
     [processId ?? null],
   );
   return rows.map((row) => ({ ...row, nano: BigInt(row.nano) }));
@@ -149,6 +149,6 @@ export async function readLeases(db: Queryable, processId?: string): Promise<Lea
 export async function releaseLeases(tx: Queryable, { id, replayedAt }: ProcessRow, nowMs: number): Promise<void> {
   await keepLeases(tx, id, new Map());
   // A replayed journal cannot return.
-  if (replayedAt !== null) await tx.query('DELETE FROM spend_processes WHERE id = $1', [id]);
-  else await tx.query('UPDATE spend_processes SET released_at = $2 WHERE id = $1', [id, new Date(nowMs)]);
+  if (replayedAt !== null) await tx.query('delete from spend_processes where id = $1', [id]);
+  else await tx.query('update spend_processes set released_at = $2 where id = $1', [id, new Date(nowMs)]);
 }
