@@ -119,7 +119,7 @@ const EXPECTED: Record<string, Expectation | Open> = {
   // Not the form of the page: what it takes is shown in test/sign-in/oauth.test.ts.
   takeConsent: { anybody: 415, body: {} },
   exchangeAuthCodeForAPIKey: { anybody: 403, body: { code: 'unknown' } },
-  // Not a form: what it takes is shown in test/federation/.
+  // Not a form: what it takes is shown in test/sign-in/federation/.
   createOauthToken: { anybody: 415, body: {} },
   listOauthJwks: { anybody: 200 },
   createAuthKeysCode: { inference: 403, management: 200, body: { callback_url: 'http://localhost/' } },
