@@ -1,16 +1,15 @@
 /**
- * The attempts of one accepted request: tries one candidate after the other until one answers, and sends that answer to
- * the client. Decides what follows a failure (with `turns/verdict.ts`) and settles the request's row exactly once.
+ * One accepted request on its way to upstreams and back: runs its turns, usually one, sends the answer to the client,
+ * and settles the request's row exactly once.
  */
 import { GatewayError } from '../base/errors.ts';
-import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing } from '../formats/conversation/format.ts';
 import type { WholeBody } from '../formats/single/index.ts';
-import type { OpenGeneration, ProviderResponse } from '../spend/index.ts';
-import { type Metered, withLosses } from './accounting/meter.ts';
-import { costOf, failureFields, keepSession, observe, responseOf } from './accounting/observe.ts';
+import type { OpenGeneration } from '../spend/index.ts';
+import { type Metered, sumOfTurns } from './accounting/meter.ts';
 import { type Ending, rowOf } from './accounting/record.ts';
-import { settleTokens } from './admission/rate-limits.ts';
+import { settleTokens, tokensOf } from './admission/rate-limits.ts';
+import { RequestReservation } from './admission/reservation.ts';
 import { AnswerStream } from './answer/answer-stream.ts';
 import { answerError, asGatewayError, faultOf, shuttingDown, unservedStamp } from './answer/error-response.ts';
 import { type Ended, tellEnded } from './answer/listener.ts';
@@ -18,121 +17,97 @@ import { routingMetadata } from './answer/metadata.ts';
 import { headersOf } from './answer/response-headers.ts';
 import type { RequestContext } from './context.ts';
 import type { InferenceParts } from './parts.ts';
-import type { AcceptedRequest } from './request.ts';
 import type { Route } from './routing/index.ts';
 import type { Interruptible } from './running.ts';
-import type { Attempt, AttemptOwner, Task } from './task.ts';
-import { type Dispatched, Dispatcher } from './turns/dispatch.ts';
-import { Hedge } from './turns/hedge.ts';
-import { clientError, type FailedAttempt, failedAt, verdictOf } from './turns/verdict.ts';
+import type { Attempt, Task } from './task.ts';
+import type { Dispatched } from './turns/dispatch.ts';
+import { type AttemptLog, type TurnOwner, UpstreamTurn } from './turns/upstream-turn.ts';
 
 /** How a request ended, for its row. */
 type Outcome = Pick<Ending, 'status' | 'error' | 'cancelled' | 'metered'>;
 
-export class Call implements AttemptOwner, Interruptible {
+export class Call implements TurnOwner, Interruptible {
   readonly #context: RequestContext;
-  readonly #request: AcceptedRequest;
   readonly #task: Task;
   readonly #route: Route;
   readonly #parts: InferenceParts;
-  readonly #dispatcher: Dispatcher;
-  readonly #failed: FailedAttempt[] = [];
-  #lastFailed: Attempt | undefined;
-  readonly #responses: ProviderResponse[] = [];
+  readonly #reservation: RequestReservation;
+  readonly #log: AttemptLog = { failed: [], responses: [] };
+  readonly #stream: AnswerStream;
   /** Resolves with the reason why the client did not receive the end, which is a bug of the gateway. */
   readonly #finished = Promise.withResolvers<unknown>();
-  readonly #race: Hedge;
-  #generation: OpenGeneration | undefined;
-  readonly #stream: AnswerStream;
+  #turn: UpstreamTurn;
+  /** The costs of the turns that are complete, except the last of the answer. */
+  #earlier: Metered[] = [];
+  /** The last complete turn, while the next one has not been dispatched. */
+  #last: Dispatched | undefined;
+  /** The attempt of the last complete turn, while the next one has shown nothing. */
+  #shown: Attempt | undefined;
   #over = false;
   /** The attempt has output that is not written yet. */
   #advances = false;
+  /** Monotonic. */
+  #startedAt: number | undefined;
   #firstOutputAt: number | null = null;
-  /** The cost of the last failed attempt; null when it cost nothing. */
-  #lastCost: Metered | null = null;
   #ended: Ended | undefined;
 
   constructor(context: RequestContext, task: Task, route: Route, parts: InferenceParts) {
     this.#context = context;
-    this.#request = context.request;
     this.#task = task;
     this.#route = route;
     this.#parts = parts;
+    this.#reservation = new RequestReservation(context, task, parts);
     this.#stream = new AnswerStream(context, parts);
-    this.#dispatcher = new Dispatcher(context, task, route, parts);
-    this.#race = new Hedge({
-      clock: parts.clock,
-      hedgeAfterMs: context.request.facts.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
-      another: () => this.#dispatcher.next(this, this.#generation),
-      meter: (dispatched) => costOf(dispatched, task, false),
-      lost: (loser) => {
-        this.#responses.push(responseOf(loser, loser.attempt.status, parts));
-        // Its first token would have arrived even later. Without this sample, slow endpoints would look fast.
-        observe(loser, 'none', parts.clock.monotonic(), parts);
-        parts.attempted?.(loser.candidate.endpoint, 'given_up');
-      },
-      stranded: (reason) => this.#stranded(reason),
-    });
+    this.#turn = this.#newTurn(route, undefined);
   }
 
   /** Resolves once the client has its answer or has disconnected, and the row is settled. Rejects if sending threw. */
   async run(): Promise<void> {
-    const { sink } = this.#context;
+    const { sink, request } = this.#context;
     sink.onClose(() => this.#abandoned());
-    if (this.#request.facts.stream) {
+    if (request.facts.stream) {
       sink.onDrain(() => this.#current?.attempt.resume());
       this.#stream.keepAlive();
     }
     try {
-      await this.#next();
+      await this.#turn.begin();
     } catch (error) {
       this.#stream.quiet();
-      this.#dispatcher.release();
+      if (this.#generation === undefined) this.#reservation.release();
       if (this.#over) return;
-      this.#over = true;
       if (this.#generation === undefined) {
+        this.#over = true;
         if (!this.#stream.opened) throw error;
         this.#tellInBand(asGatewayError(error));
         return;
       }
-      this.#giveUp(asGatewayError(error));
+      this.turnFailed(asGatewayError(error), null);
     }
     const untold = await this.#finished.promise;
     if (untold !== undefined) throw untold;
   }
 
-  async #next(): Promise<void> {
-    const dispatched = await this.#dispatcher.next(this, this.#generation);
-    if (dispatched === undefined) {
-      const error = this.#dispatcher.refusal ?? clientError(this.#failed, this.#task.silentStatus);
-      if (this.#generation === undefined) throw error;
-      this.#giveUp(error);
-      return;
-    }
-    this.#generation = dispatched.generation;
-    this.#race.start(dispatched);
-  }
-
-  #stranded(reason: unknown): void {
-    if (this.#over) return;
-    if (reason !== undefined) this.#giveUp(asGatewayError(reason));
-    else this.#goOn();
-  }
-
-  #goOn(): void {
-    this.#next().catch((error: unknown) => {
-      if (!this.#over) this.#giveUp(asGatewayError(error));
+  #newTurn(route: Route, generation: OpenGeneration | undefined): UpstreamTurn {
+    return new UpstreamTurn({
+      owner: this,
+      context: this.#context,
+      task: this.#task,
+      route,
+      parts: this.#parts,
+      reservation: this.#reservation,
+      log: this.#log,
+      generation,
     });
   }
 
-  // Callbacks of the current attempt.
+  // Callbacks of the current turn.
 
-  attemptAdvanced(attempt: Attempt): void {
-    this.#race.won(attempt);
+  turnAdvanced(attempt: Attempt): void {
+    this.#shown = undefined;
     if (this.#firstOutputAt === null) {
-      this.#firstOutputAt = this.#parts.clock.monotonic();
+      this.#firstOutputAt = this.#turn.firstOutputAt ?? this.#parts.clock.monotonic();
+      this.#startedAt ??= this.#current!.startedAt;
       this.#context.debug?.happened('first_token_received');
-      this.#current!.recovered();
       // The first text goes out at once, since clients feel the time to first token. Later text is sent once per turn.
       this.#show(attempt);
       return;
@@ -142,33 +117,69 @@ export class Call implements AttemptOwner, Interruptible {
     this.#parts.endOfTurn(() => this.#show(attempt));
   }
 
-  /** Writes the output of this turn, unless the end of the answer has already included it. */
+  /** Writes the output of this turn of the event loop, unless the end of the answer has already included it. */
   #show(attempt: Attempt): void {
     this.#advances = false;
     if (this.#over) return;
     try {
-      this.#generation!.seen(attempt.outputBytes);
+      if (attempt === this.#turn.current?.attempt) this.#generation!.seen(attempt.outputBytes);
       if (!this.#stream.write(attempt.take(), this.#current!.stamp, attempt.encoding)) attempt.pause();
     } catch (cause) {
       attempt.abort();
-      this.#unwritable(cause, attempt, this.#meterBroken(attempt));
+      this.#unwritable(cause, attempt, this.#costOf(attempt));
     }
   }
 
-  attemptCompleted(attempt: Attempt): void {
-    const context = this.#context;
-    const dispatched = this.#race.of(attempt);
-    if (
-      attempt.unseenRefusal &&
-      this.#request.facts.fallbackOnRefusal &&
-      this.#dispatcher.hasOtherModel(dispatched.candidate.rank)
-    ) {
-      this.attemptFailed(attempt, { kind: 'content_filter', status: 200, message: 'the model refused' }, true);
-      return;
+  turnCompleted(dispatched: Dispatched): void {
+    const { attempt } = dispatched;
+    let metered: Metered | null = null;
+    try {
+      metered = this.#turn.meter(attempt, true);
+      if (attempt.calls === undefined) this.#complete(dispatched, metered);
+      else void this.#runTools(dispatched, metered);
+    } catch (cause) {
+      this.#unwritable(cause, attempt, metered);
     }
-    this.#answered(dispatched, attempt);
-    keepSession(dispatched, this.#route, this.#parts);
-    const metered = withLosses(costOf(dispatched, this.#task, true), this.#race.losses);
+  }
+
+  /** Runs what the model asked of the gateway, then the next turn. The turn's own cost is settled in the reservation. */
+  async #runTools(dispatched: Dispatched, metered: Metered): Promise<void> {
+    const { attempt } = dispatched;
+    this.#earlier.push(metered);
+    this.#startedAt ??= dispatched.startedAt;
+    const { costNano, byokNano, usage } = sumOfTurns(this.#earlier, null)!;
+    const spent = { creditNano: costNano, byokNano };
+    dispatched.ended(false);
+    this.#reservation.turnEnded(spent, tokensOf(usage));
+    this.#generation!.reported(usage, spent);
+    try {
+      const continues = await this.#task.next!(attempt);
+      if (this.#over) return;
+      if (!continues) {
+        this.#earlier.pop();
+        this.#complete(dispatched, metered);
+        return;
+      }
+      if (attempt.visible) this.turnAdvanced(attempt);
+      this.#last = dispatched;
+      this.#shown = attempt;
+      this.#turn = this.#newTurn(startingWith(dispatched, this.#route), this.#generation);
+      await this.#turn.begin();
+    } catch (thrown) {
+      if (this.#over) return;
+      const error = asGatewayError(thrown);
+      if (error.status === 500)
+        this.#parts.log.error('a tool failed', { generation: this.#context.request.id, cause: thrown });
+      if (attempt.visible) this.#breakOff(attempt, error, null);
+      else this.#giveUp(error, null);
+    }
+  }
+
+  #complete(dispatched: Dispatched, last: Metered): void {
+    const { attempt } = dispatched;
+    const context = this.#context;
+    const metered = sumOfTurns(this.#earlier, last)!;
+    context.addHits(attempt.hits);
     const closing = this.#closing(metered);
     const whole = this.#stream.opened ? undefined : attempt.whole;
     const endedAt = this.#parts.clock.now();
@@ -182,7 +193,7 @@ export class Call implements AttemptOwner, Interruptible {
       }
       answer = whole ? whole.write(dispatched.stamp, closing) : attempt.take() + attempt.writer!.end(closing);
     } catch (cause) {
-      this.#unwritable(cause, attempt, metered);
+      this.#unwritable(cause, attempt, last);
       return;
     }
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt, () => {
@@ -193,111 +204,67 @@ export class Call implements AttemptOwner, Interruptible {
     });
   }
 
-  #answered(dispatched: Dispatched, attempt: Attempt): void {
-    this.#race.won(attempt);
-    dispatched.recovered();
-    this.#responses.push(responseOf(dispatched, attempt.status, this.#parts));
-    observe(dispatched, 'answered', this.#firstOutputAt, this.#parts, this.#task.answersWhole);
-    this.#parts.attempted?.(dispatched.candidate.endpoint, 'answered');
-    this.#context.addHits(attempt.hits);
-  }
-
-  /** A filter blocked the answer. The upstream has done its work and is paid even so. */
-  attemptBlocked(attempt: Attempt, error: GatewayError, complete: boolean): void {
-    const dispatched = this.#race.of(attempt);
-    this.#answered(dispatched, attempt);
-    if (attempt.visible) {
-      this.#breakOff(attempt, error);
-      return;
-    }
-    const metered = costOf(dispatched, this.#task, complete);
-    this.#giveUp(error, withLosses(metered, this.#race.losses));
-  }
-
   /** Writing the answer threw, which is a bug of the gateway: reports an error to the client so that nothing hangs. */
-  #unwritable(cause: unknown, attempt: Attempt, metered: Metered): void {
-    this.#parts.log.error('writing an answer failed', { generation: this.#request.id, cause });
+  #unwritable(cause: unknown, attempt: Attempt, metered: Metered | null): void {
+    this.#parts.log.error('writing an answer failed', { generation: this.#context.request.id, cause });
     const message = 'the upstream response could not be read';
     const error = new GatewayError('provider_unavailable', message, { status: 502 });
-    if (attempt.visible) this.#breakOff(attempt, error);
+    if (attempt.visible) this.#breakOff(attempt, error, this.#costOf(attempt));
     else this.#giveUp(error, metered);
   }
 
-  attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
-    const dispatched = this.#race.of(attempt);
-    const { endpoint, rank } = dispatched.candidate;
-    // A refused connection, a redirect and an error status cost nothing; a call that breaks off may.
-    const mayHaveCost = attempt.paid || (sent && (failure.status ?? 0) < 300);
-    dispatched.ended(mayHaveCost);
-    this.#lastCost = mayHaveCost ? costOf(dispatched, this.#task, false) : null;
-    this.#responses.push(responseOf(dispatched, failure.status, this.#parts));
-    this.#failed.push(failedAt(dispatched.candidate, failure));
-    this.#lastFailed = attempt;
-    const verdict = verdictOf(failure);
-    observe(dispatched, verdict.outcome, attempt.visible ? this.#firstOutputAt : null, this.#parts);
-    this.#parts.attempted?.(endpoint, failure.kind);
-    if (this.#route.session && verdict.outcome !== 'none') this.#parts.sessions.letGo(this.#route.session, endpoint.id);
-    if (verdict.cooldown) dispatched.rest(failure, verdict.credential);
-    this.#parts.log.warn('attempt failed', failureFields(this.#request.id, endpoint, failure));
-    if (attempt.visible) {
-      this.#breakOff(attempt, clientError([this.#failed.at(-1)!], this.#task.silentStatus));
-      return;
-    }
-    const goesOn = this.#race.failed(attempt);
-    if (verdict.next === 'model') this.#dispatcher.dropModel(rank);
-    if (goesOn) return;
-    if (verdict.next === 'answer') {
-      this.#giveUp(clientError(this.#failed, this.#task.silentStatus));
-      return;
-    }
-    this.#goOn();
+  turnBroke(attempt: Attempt, error: GatewayError): void {
+    this.#breakOff(attempt, error, this.#turn.meter(attempt, false));
   }
 
-  // Ways to end an answer.
+  turnFailed(error: GatewayError, metered: Metered | null): void {
+    // The client has seen an earlier turn of this answer.
+    if (this.#shown?.visible) this.#breakOff(this.#shown, error, metered);
+    else this.#giveUp(error, metered);
+  }
+
+  // Ways to end an answer. `last` is the cost of the last turn, whose usage may be estimated.
 
   /** A failure after visible output: one error event ends the stream, and nothing is replayed. */
-  #breakOff(attempt: Attempt, error: GatewayError): void {
-    const metered = this.#meterBroken(attempt);
+  #breakOff(attempt: Attempt, error: GatewayError, last: Metered | null): void {
+    const metered = sumOfTurns(this.#earlier, last);
     this.#settle({ status: 200, error, cancelled: false, metered }, attempt, () => {
-      const failure = attempt.writer!.failure(error, this.#closing(metered));
+      const failure = attempt.writer!.failure(error, metered === null ? {} : this.#closing(metered));
       this.#stream.end(attempt.take() + failure, this.#current!.stamp, attempt.encoding);
     });
   }
 
   /** No endpoint answered. Sends an error response, or an error event if the response head is already sent. */
-  #giveUp(error: GatewayError, metered: Metered | null = this.#lastCost): void {
-    this.#settle(
-      { status: this.#stream.opened ? 200 : error.status, error, cancelled: false, metered },
-      undefined,
-      () => {
-        if (this.#stream.opened) this.#tellInBand(error);
-        else answerError(this.#context, error, this.#metadata());
-      },
-    );
+  #giveUp(error: GatewayError, last: Metered | null): void {
+    const status = this.#stream.opened ? 200 : error.status;
+    const metered = sumOfTurns(this.#earlier, last);
+    this.#settle({ status, error, cancelled: false, metered }, undefined, () => {
+      if (this.#stream.opened) this.#tellInBand(error);
+      else answerError(this.#context, error, this.#metadata());
+    });
   }
 
   #tellInBand(error: GatewayError): void {
-    const { sink } = this.#context;
+    const { sink, request } = this.#context;
     if (sink.closed) return;
-    const stamp = this.#current?.stamp ?? unservedStamp(this.#request);
+    const stamp = this.#current?.stamp ?? unservedStamp(request);
     const metadata = this.#metadata();
-    sink.write(this.#task.failureEvent(error, stamp, metadata ? { metadata } : {}));
+    sink.write(this.#task.failureEvent(error, stamp, metadata ? { metadata } : {}), 'utf8');
     sink.end();
   }
 
   /** The client disconnected: aborts the upstream at once and charges for what it wrote. */
   #abandoned(): void {
     if (this.#over) return;
-    const metered = this.#stop() ?? this.#lastCost;
+    const last = this.#turn.stop();
     const current = this.#current;
     if (this.#generation === undefined || current === undefined) {
       this.#close();
       return;
     }
-    this.#responses.push(responseOf(current, current.attempt.status, this.#parts));
-    observe(current, 'none', this.#firstOutputAt, this.#parts);
-    this.#parts.attempted?.(current.candidate.endpoint, 'given_up');
+    this.#turn.givenUp();
     const status = this.#stream.opened ? 200 : null;
+    const metered = sumOfTurns(this.#earlier, last);
     this.#settle({ status, error: null, cancelled: true, metered }, current.attempt, () => {});
   }
 
@@ -305,7 +272,7 @@ export class Call implements AttemptOwner, Interruptible {
   interrupt(): void {
     if (this.#over) return;
     const error = shuttingDown();
-    const metered = this.#stop() ?? this.#lastCost;
+    const last = this.#turn.stop();
     const current = this.#current;
     if (this.#generation === undefined || current === undefined) {
       this.#close();
@@ -314,31 +281,16 @@ export class Call implements AttemptOwner, Interruptible {
       this.#release();
       return;
     }
-    this.#responses.push(responseOf(current, current.attempt.status, this.#parts));
-    if (current.attempt.visible) this.#breakOff(current.attempt, error);
-    else this.#giveUp(error, metered);
-  }
-
-  /** Aborts the upstream call and any that would follow. Returns its cost so far, as far as it is known. */
-  #stop(): Metered | null {
-    this.#dispatcher.cancel();
-    this.#race.stop();
-    const current = this.#current;
-    if (current === undefined || current.attempt.over) return null;
-    current.attempt.abort();
-    return this.#meterBroken(current.attempt);
-  }
-
-  /** The cost of an incomplete answer: the usage reported, and an estimate for the output after the last report. */
-  #meterBroken(attempt: Attempt): Metered {
-    return withLosses(costOf(this.#race.of(attempt), this.#task, false), this.#race.losses);
+    this.#turn.givenUp();
+    const seen = current.attempt.visible ? current.attempt : this.#shown;
+    if (seen?.visible) this.#breakOff(seen, error, last);
+    else this.#giveUp(error, last);
   }
 
   /** Stops everything except sending the end of the answer. */
   #close(): void {
     this.#over = true;
-    this.#dispatcher.cancel();
-    this.#race.stop();
+    this.#turn.close();
     this.#stream.quiet();
   }
 
@@ -347,18 +299,18 @@ export class Call implements AttemptOwner, Interruptible {
     this.#close();
     const current = this.#current;
     current?.ended(true);
-    const startedAt = current?.startedAt ?? 0;
+    const startedAt = this.#startedAt ?? current?.startedAt ?? 0;
     const row = rowOf(this.#context, this.#task.apiType, this.#route, {
       ...outcome,
       candidate: current?.candidate,
       attempt,
-      responses: this.#responses,
+      responses: this.#log.responses,
       latencyMs: this.#firstOutputAt === null ? null : this.#firstOutputAt - startedAt,
       generationMs: this.#parts.clock.monotonic() - startedAt,
     });
     this.#ended = { row, said: attempt?.transcript, error: outcome.error };
     settleTokens(this.#context, row);
-    if (this.#request.facts.thread !== undefined && current && !outcome.error && !outcome.cancelled) {
+    if (this.#context.request.facts.thread !== undefined && current && !outcome.error && !outcome.cancelled) {
       this.#parts.threads.keep(row, current.credential.id);
     }
     this.#context.sink.entered?.(row);
@@ -379,22 +331,36 @@ export class Call implements AttemptOwner, Interruptible {
   }
 
   #metadata(): Closing['metadata'] {
-    if (!this.#request.about.metadata) return undefined;
-    const attempt = this.#current?.attempt;
-    const hasFailed = attempt !== undefined && attempt === this.#lastFailed;
+    if (!this.#context.request.about.metadata) return undefined;
+    const { current, serves, hasFailed } = this.#turn;
+    const { failed } = this.#log;
     return {
       key: this.#parts.metadataKey,
       value: routingMetadata(this.#context, this.#route, {
-        candidate: this.#current?.candidate,
-        serves: attempt !== undefined && (!hasFailed || attempt.visible),
-        attempt: this.#failed.length + (attempt === undefined || hasFailed ? 0 : 1),
-        failed: this.#failed,
-        generationMs: this.#current ? this.#parts.clock.monotonic() - this.#current.startedAt : null,
+        candidate: current?.candidate,
+        serves,
+        attempt: failed.length + this.#earlier.length + (current === undefined || hasFailed ? 0 : 1),
+        failed,
+        generationMs: current ? this.#parts.clock.monotonic() - (this.#startedAt ?? current.startedAt) : null,
       }),
     };
   }
 
-  get #current(): Dispatched | undefined {
-    return this.#race.current;
+  get #generation(): OpenGeneration | undefined {
+    return this.#turn.generation;
   }
+
+  get #current(): Dispatched | undefined {
+    return this.#turn.current ?? this.#last;
+  }
+
+  /** The cost of an incomplete answer so far; null for the attempt of a turn whose cost is settled. */
+  #costOf(attempt: Attempt): Metered | null {
+    return attempt === this.#turn.current?.attempt && !attempt.calls ? this.#turn.meter(attempt, false) : null;
+  }
+}
+
+/** The endpoint that answered comes first: it has the prompt cached, and can read its own reasoning. */
+function startingWith({ candidate }: Dispatched, route: Route): Route {
+  return { ...route, candidates: [candidate, ...route.candidates.filter((other) => other !== candidate)] };
 }

@@ -6,9 +6,16 @@
 import type { Pricing } from '../base/config.ts';
 import type { GatewayError } from '../base/errors.ts';
 import { type Endpoint, isNamed } from '../catalog/index.ts';
-import type { Closing, EncodeTarget, MediumKind, Needs, SpokenFormat, Stamp } from '../formats/conversation/format.ts';
+import type {
+  Closing,
+  EncodeTarget,
+  MediumKind,
+  Needs,
+  RequestFacts,
+  SpokenFormat,
+  Stamp,
+} from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
-import { MOST_ROUNDS } from '../formats/deferred/index.ts';
 import { spokenFormat } from '../formats/index.ts';
 import { formatsFor } from '../providers/index.ts';
 import { type Metered, meter, promptEstimate } from './accounting/meter.ts';
@@ -22,6 +29,8 @@ import {
   tokenLimitsOf,
 } from './admission/cost-bounds.ts';
 import { screenOf } from './admission/guardrails.ts';
+import { ClientAnswer } from './answer/client-answer.ts';
+import type { JoinedAnswer } from './answer/joined-answer.ts';
 import { Transcript } from './answer/transcript.ts';
 import type { RequestContext } from './context.ts';
 import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
@@ -33,16 +42,14 @@ import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } fro
 import { type Encoding, encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
 import { ConversationAttempt } from './turns/attempt.ts';
-import { boundOfRounds, loadRegex, regexCompiler, searchesByRegex, tokenLimitsOfRounds } from './turns/deferred.ts';
+import { DeferredTools, hasRegex, loadRegex, OWN_TOOLS_BYTES, searchesByRegex } from './turns/deferred-tools.ts';
 import type { Passage } from './turns/passage.ts';
 import { promptCachingFor } from './turns/prompt-caching.ts';
 import { Translation } from './turns/translate.ts';
+import { TurnLoop } from './turns/turn-loop.ts';
 
 /** Models whose only output is one of these cannot serve a conversation. */
 const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
-
-/** For searches by words, which compile no expressions. */
-const NO_REGEX = () => undefined;
 
 const MEDIA: readonly MediumKind[] = ['image', 'file', 'audio', 'video'];
 
@@ -55,6 +62,8 @@ export class ConversationTask implements Task {
   readonly #parts: InferenceParts;
   readonly #translation: Translation;
   readonly promptBytes: number;
+  /** For a request whose answer may take several turns. */
+  #loop: TurnLoop | undefined;
   #fetcher: MediaFetcher | undefined;
   /** Media fetched for the endpoint that is tried next. */
   #media: Fetched | undefined;
@@ -97,11 +106,8 @@ export class ConversationTask implements Task {
   }
 
   bound(endpoint: Endpoint, promptTokens?: number): CostBound {
-    const { facts } = this.#request;
     const size = this.#promptSize(promptTokens);
-    const bound = (this.#deferred === undefined ? boundOf : boundOfRounds)(endpoint, facts, size, (model) =>
-      this.#pricingOf(endpoint, model),
-    );
+    const bound = boundOf(endpoint, this.#turnFacts, size, (model) => this.#pricingOf(endpoint, model));
     return {
       nano: boundNano(bound, bound.maxOutputTokens),
       within(leftNano) {
@@ -112,23 +118,40 @@ export class ConversationTask implements Task {
   }
 
   tokens(endpoint: Endpoint, cap?: number, promptTokens?: number): TokenBound {
-    const { facts } = this.#request;
-    const once = this.#deferred === undefined;
-    const limits = (once ? tokenLimitsOf : tokenLimitsOfRounds)(endpoint, facts, this.#promptSize(promptTokens));
-    return tokenBound(limits, facts.choices, once ? 1 : MOST_ROUNDS, cap);
+    const facts = this.#turnFacts;
+    return tokenBound(tokenLimitsOf(endpoint, facts, this.#promptSize(promptTokens)), facts.choices, cap);
   }
 
+  /** The prompt of the next turn. @param counted tokens of the client's request */
   #promptSize(counted: number | undefined): PromptSize {
-    return counted === undefined ? { bytes: this.promptBytes } : { tokens: counted };
+    const bytes = this.#turnBytes;
+    return counted === undefined ? { bytes } : { tokens: counted + bytes - this.promptBytes };
+  }
+
+  get #turnBytes(): number {
+    const { promptBytes } = this;
+    if (this.#deferred === undefined) return promptBytes;
+    return promptBytes + (this.#loop?.addedBytes ?? OWN_TOOLS_BYTES);
+  }
+
+  /** What the request asks of the next turn: its output limit is for all turns together. */
+  get #turnFacts(): RequestFacts {
+    const { facts } = this.#request;
+    const left = this.#loop?.leftTokens;
+    return left === undefined ? facts : { ...facts, maxOutputTokens: left };
+  }
+
+  next(attempt: Attempt): Promise<boolean> {
+    return this.#loop!.next(attempt as ConversationAttempt<JoinedAnswer>);
   }
 
   estimate(endpoint: Endpoint): Estimate {
-    return { ...promptEstimate(endpoint, this.promptBytes), outputPrice: endpoint.pricing?.completion ?? 0n };
+    return { ...promptEstimate(endpoint, this.#turnBytes), outputPrice: endpoint.pricing?.completion ?? 0n };
   }
 
   prepare(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
     const media = this.#prepareMedia(endpoint, signal);
-    if (!searchesByRegex(this.#deferred) || regexCompiler() !== undefined) return media;
+    if (!searchesByRegex(this.#deferred) || hasRegex()) return media;
     return Promise.all([loadRegex(), media]).then(() => undefined);
   }
 
@@ -168,6 +191,7 @@ export class ConversationTask implements Task {
     if (format.lacksImages === true && makes.includes('image') && !makes.includes('text')) {
       throw new Uncarried('image', `the ${format.id} format cannot carry the images that this model generates`);
     }
+    this.#beginLoop();
     const screen = screenOf(this.#request, this.#parts);
     const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens, screen === undefined);
     const { dropped } = passage.losses;
@@ -180,16 +204,24 @@ export class ConversationTask implements Task {
         dropped,
       });
     }
+    const loop = this.#loop;
+    const begin = () =>
+      new ClientAnswer({
+        served: format,
+        stamp,
+        stream: facts.stream,
+        relay: passage.relayed ? (stamped) => passage.writer(stamped) : undefined,
+        screen,
+        transcript: this.#context.logged && new Transcript(this.#context.logged),
+      });
     return new ConversationAttempt({
-      served: format,
       spoken,
       passage,
       model: endpoint.upstreamId,
-      stamp,
+      seed: loop === undefined ? stamp.id : loop.seed(stamp.id),
       stream: facts.stream,
       tools: facts.needs?.tools,
-      screen,
-      transcript: this.#context.logged && new Transcript(this.#context.logged),
+      answer: loop === undefined ? begin() : loop.answerOf(begin, () => this.#translation.presentation()),
       owner,
       limits: this.#parts.limits,
       framing: endpoint.provider.kind.framing?.(spoken.id),
@@ -197,11 +229,18 @@ export class ConversationTask implements Task {
     });
   }
 
+  /** @throws Uncarried when the request cannot have tools that the gateway runs */
+  #beginLoop(): void {
+    if (this.#deferred === undefined || this.#loop !== undefined) return;
+    const { format, facts } = this.#request;
+    const tools = new DeferredTools(this.#translation.conversation, format);
+    this.#loop = new TurnLoop(tools, facts.stream, facts.maxOutputTokens);
+  }
+
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
     const served = asServed(endpoint, attempt);
-    return meter(served, attempt.usage, this.promptBytes, attempt.outputBytes, {
+    return meter(served, attempt.usage, this.#turnBytes, attempt.outputBytes, {
       uncountedBytes: complete ? 0 : attempt.uncountedBytes,
-      uncountedPromptBytes: complete ? 0 : (attempt.uncountedPromptBytes ?? 0),
       images: this.#request.facts.media.images,
       pricingOf: (model) => this.#pricingOf(served, model),
     });
@@ -232,7 +271,7 @@ export class ConversationTask implements Task {
       model: endpoint.upstreamId,
       stream: this.#request.facts.stream,
       maxOutputTokens: endpoint.maxCompletionTokens,
-      capOutputTokens,
+      capOutputTokens: least(capOutputTokens, this.#loop?.leftTokens),
       serviceTier: tierFor(endpoint, this.#request.facts.serviceTier),
       promptCaching: promptCachingFor(this.#request, endpoint, this.#parts.promptCaching()),
       origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
@@ -240,7 +279,6 @@ export class ConversationTask implements Task {
       previousId: this.#context.previousId,
       comparedId: this.#context.comparedId,
       betas: betasOf(this.#request.about.headers['anthropic-beta']),
-      compileRegex: this.#deferred === undefined ? undefined : (regexCompiler() ?? NO_REGEX),
       dialect: kind.dialect,
     };
     const { sink, listeners, debug, logged } = this.#context;
@@ -254,7 +292,8 @@ export class ConversationTask implements Task {
         const spoken = spokenFormat(form);
         try {
           const asBytes = unread && kind.framing?.(spoken.id) === undefined;
-          return { spoken, passage: this.#translation.toward(spoken, target, this.#media, byTool, asBytes) };
+          const toward = { media: this.#media, outputByTool: byTool, turn: this.#loop?.turn, unread: asBytes };
+          return { spoken, passage: this.#translation.toward(spoken, target, toward) };
         } catch (error) {
           if (!(error instanceof Uncarried)) throw error;
           refused ??= error;
@@ -269,6 +308,10 @@ export class ConversationTask implements Task {
 function needsOutputTool({ supportedParameters: known, partial }: Endpoint, needs: Needs | undefined): boolean {
   if (known === null || needs === undefined || partial?.parameters) return false;
   return needs.features.some((name) => isOutputFeature(name) && !known.includes(name));
+}
+
+function least(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }
 
 /** The names in a comma-separated header. */

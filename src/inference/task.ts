@@ -7,7 +7,7 @@ import type { TextEncoding } from '../base/byte-text.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Nano, Price } from '../base/money.ts';
 import type { Endpoint } from '../catalog/index.ts';
-import type { Finish, Usage } from '../formats/conversation/conversation.ts';
+import type { Finish, ToolCallPart, Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
 import type { Renewal } from '../formats/conversation/renewal.ts';
@@ -16,6 +16,7 @@ import type { Hit } from '../guardrails/index.ts';
 import type { Delivery, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import type { ApiType } from '../spend/index.ts';
 import type { Metered } from './accounting/meter.ts';
+import type { AnswerEnd } from './answer/client-answer.ts';
 import type { Transcript } from './answer/transcript.ts';
 import type { ToolCallCounts } from './turns/tool-calls.ts';
 
@@ -53,6 +54,11 @@ export interface Task {
    * this endpoint.
    */
   prepare?(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined;
+  /**
+   * Runs what a completed turn asks of the gateway. Resolves with true if the answer continues with another turn, for
+   * which the task's bounds, estimates and attempts then are. Absent: every answer is one turn.
+   */
+  next?(attempt: Attempt): Promise<boolean>;
   /** @throws Uncarried when the endpoint cannot carry the request */
   attempt(endpoint: Endpoint, about: AttemptAbout): Attempt;
   /** @param complete false for an answer that broke off: output after the last report is estimated */
@@ -133,7 +139,9 @@ export interface Attempt {
   /** The answer was a refusal that showed nothing, so another model may still be tried. */
   readonly unseenRefusal: boolean;
   /** An earlier call of this attempt was answered, so the attempt costs something even if the last call failed. */
-  readonly paid: boolean;
+  readonly paid?: boolean;
+  /** What the gateway has to run before the answer can continue (`turns/turn-loop.ts`). */
+  readonly calls?: readonly ToolCallPart[] | undefined;
   readonly usage: Usage | undefined;
   readonly finish: Finish | undefined;
   /** The decoder of a streamed conversation. */
@@ -142,8 +150,6 @@ export interface Attempt {
   readonly outputBytes: number;
   /** Output bytes since the upstream last reported usage. */
   readonly uncountedBytes: number;
-  /** For an answer of several calls: bytes sent in the running call, until its usage is reported. */
-  readonly uncountedPromptBytes?: number;
   readonly upstreamId: string | undefined;
   readonly serviceTier: string | null | undefined;
   /** Absent when the request declares no tools. */
@@ -157,9 +163,4 @@ export interface Attempt {
 /** A whole answer as read; `write` renders it for the client once its usage and cost are known. */
 export interface WholeAnswer {
   write(stamp: Stamp, closing: Closing): WholeBody;
-}
-
-export interface AnswerEnd {
-  end(closing: Closing): string;
-  failure(error: GatewayError, closing: Closing): string;
 }

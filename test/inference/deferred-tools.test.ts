@@ -7,6 +7,7 @@ import {
   readServedStream,
   readServedWhole,
 } from '../../src/testing/clients/served-answer.ts';
+import { rowOf } from '../../src/testing/gateway/ask-gateway.ts';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf, type Format, type Told } from '../../src/testing/upstream/answers.ts';
 
@@ -282,7 +283,7 @@ test('a model that keeps searching is stopped, and its usage is charged', async 
   }
 });
 
-test('the output cap holds for all rounds together', async () => {
+test('the output cap holds for all turns together', async () => {
   const rounds = [{ calls: [SEARCH] }, { text: 'x', finish: 'length' as const }];
   const body = bodyOf('chat', 'chat', false, { max_tokens: 12 });
   const { sent, text } = await ask('chat', 'chat', false, rounds, body);
@@ -298,38 +299,110 @@ test('an answer in JSON and deferred tools go together, also where the vendor ha
   for (const stream of [false, true]) {
     const body = bodyOf('chat', 'messages', stream, { response_format: { type: 'json_object' } });
     const { sent, text } = await ask('chat', 'messages', stream, rounds, body);
-    assert.deepEqual(namesOf(sent[0]), ['get_time', 'answer', 'search_tools', 'call_tool']);
+    assert.deepEqual(namesOf(sent[0]), ['get_time', 'search_tools', 'call_tool', 'answer']);
     const [choice] = read('chat', stream, text).choices;
     assert.deepEqual([choice!.text, choice!.calls, choice!.finish], ['{"done":true}', [], 'stop']);
   }
 });
 
-test('a budget holds what all rounds could cost, and only what they did cost is charged', async () => {
-  const keyWith = async (limit: number) => {
-    const reply = await fetch(`${gateway.api}/keys`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ name: 'limited', limit }),
-    });
-    return ((await reply.json()) as Json).key as string;
-  };
+async function keyWith(limit: number): Promise<Record<string, string>> {
+  const reply = await fetch(`${gateway.api}/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'limited', limit }),
+  });
+  return { authorization: `Bearer ${((await reply.json()) as Json).key as string}` };
+}
+
+async function chargedTo(key: Record<string, string>): Promise<number> {
+  const reply = await fetch(`${gateway.api}/key`, { headers: key });
+  return ((await reply.json()) as Json).data.usage;
+}
+
+const DOLLARS = { input: 0.000003, output: 0.000015 };
+const costOf = ({ input, output }: { input: number; output: number }) =>
+  input * DOLLARS.input + output * DOLLARS.output;
+
+test('each turn is reserved for itself, and only what the turns did cost is charged', async () => {
   const body = bodyOf('chat', 'chat', false, { max_tokens: 100 });
   const bytes = Buffer.byteLength(JSON.stringify(body));
-  // Each of six rounds reads the request, every definition again, what was written and what was found.
-  const most = 6 * (2 * bytes + 64 * 1024 + 100 + 1024) * 0.00000375 + 100 * 0.000015;
-  for (const [limit, status] of [
-    [most * 0.99, 402],
-    [most * 1.01, 200],
+  // A turn reads the request and the definitions of the two search tools; the next one also what was found.
+  const first = (bytes + 4096 + 2048) * DOLLARS.input + 100 * DOLLARS.output;
+  const rounds = [{ calls: [SEARCH] }, { text: 'done' }].map((told) =>
+    answerOf('chat', false, { usage: USAGE, ...told }),
+  );
+  for (const [limit, status, turns] of [
+    [bytes * DOLLARS.input, 402, 0],
+    [first * 3, 200, 2],
   ] as const) {
-    const authorization = `Bearer ${await keyWith(limit)}`;
-    const rounds = [{ calls: [SEARCH] }, { text: 'done' }].map((told) =>
-      answerOf('chat', false, { usage: USAGE, ...told }),
-    );
     gateway.upstream.script('chat', rounds);
-    const reply = await gateway.post('/chat/completions', body, { authorization });
+    const before = gateway.upstream.requests('chat').length;
+    const key = await keyWith(limit);
+    const reply = await gateway.post('/chat/completions', body, key);
     assert.equal(reply.status, status, String(limit));
+    assert.equal(gateway.upstream.requests('chat').length - before, turns);
     if (status !== 200) continue;
     const { usage } = (await reply.json()) as Json;
-    assert.ok(Math.abs(usage.cost - (20 * 0.000003 + 10 * 0.000015)) < 1e-12, String(usage.cost));
+    assert.ok(Math.abs(usage.cost - costOf({ input: 20, output: 10 })) < 1e-12, String(usage.cost));
   }
+});
+
+test('a budget that covers no further turn ends the answer with 402, and the turns before it are charged', async () => {
+  const long = 'y'.repeat(40_000);
+  const body = bodyOf('chat', 'chat', false, { max_tokens: 20_000 });
+  const bytes = Buffer.byteLength(JSON.stringify(body));
+  const key = await keyWith((bytes + 4096 + 4096) * DOLLARS.input + 20_000 * DOLLARS.output);
+  const usage = { input: 10, output: 15_000 };
+  gateway.upstream.script('chat', [answerOf('chat', false, { text: long, calls: [SEARCH], usage })]);
+  const before = gateway.upstream.requests('chat').length;
+  const reply = await gateway.post('/chat/completions', body, key);
+  assert.equal(reply.status, 402, await reply.text());
+  assert.equal(gateway.upstream.requests('chat').length - before, 1);
+  const charged = await chargedTo(key);
+  assert.ok(Math.abs(charged - costOf(usage)) < 1e-12, String(charged));
+});
+
+test('a later turn fails over: first the endpoint that answered, then the next', async () => {
+  for (const stream of [false, true]) {
+    // The cooldowns of the failures below are over.
+    gateway.clock.jump(60_000);
+    gateway.upstream.script('chat', [
+      answerOf('chat', stream, { text: 'Looking.', calls: [SEARCH], usage: USAGE }),
+      { status: 500, chunks: ['{"error":{"message":"boom"}}'] },
+    ]);
+    gateway.upstream.script('messages', [
+      answerOf('messages', stream, { text: 'Found.', usage: { input: 7, output: 3 } }),
+    ]);
+    const chat = gateway.upstream.requests('chat').length;
+    const body = bodyOf('chat', 'chat', stream, { models: ['test/messages'] });
+    const reply = await gateway.post('/chat/completions', body);
+    const text = await reply.text();
+    assert.equal(reply.status, 200, text);
+    const { choices, usage } = read('chat', stream, text);
+    assert.equal(choices[0]!.text, 'Looking.Found.');
+    assert.deepEqual([usage!.input, usage!.output], [17, 8]);
+    assert.equal(gateway.upstream.requests('chat').length - chat, 2);
+    // The second provider reads what the first one found.
+    assert.ok(String(gateway.upstream.requests('messages').at(-1)!.body).includes('Bills a customer'));
+    const row = await rowOf(gateway, reply.headers.get('x-generation-id')!);
+    assert.equal(row.model, 'test/messages');
+    assert.deepEqual(
+      (row['provider_responses'] as Json[]).map((each) => each.status),
+      [200, 500, 200],
+    );
+    assert.ok(Math.abs((row['total_cost'] as number) - costOf({ input: 17, output: 8 })) < 1e-12);
+  }
+});
+
+test('a later turn that no endpoint answers breaks a stream off after what was seen, and is charged', async () => {
+  gateway.clock.jump(60_000);
+  gateway.upstream.script('chat', [
+    answerOf('chat', true, { text: 'Looking.', calls: [SEARCH], usage: USAGE }),
+    { status: 500, chunks: ['{"error":{"message":"boom"}}'] },
+  ]);
+  const reply = await gateway.post('/chat/completions', bodyOf('chat', 'chat', true));
+  const text = await reply.text();
+  assert.ok(text.includes('Loo') && text.includes('"error"') && !text.includes('[DONE]'), text);
+  const row = await rowOf(gateway, reply.headers.get('x-generation-id')!);
+  assert.ok(Math.abs((row['total_cost'] as number) - costOf(USAGE)) < 1e-12);
 });

@@ -3,6 +3,7 @@
  * ignored. Every error names the field.
  */
 import { invalidField } from '../../base/errors.ts';
+import { checkDeferral, type DeclaredTool } from '../adapters/deferred-tools/index.ts';
 import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
 import {
@@ -12,7 +13,6 @@ import {
   checkSchemaName,
   checkToolName,
 } from '../conversation/request-rules.ts';
-import { checkDeferral, type DeclaredTool } from '../deferred/index.ts';
 import { type FeatureRules, refuseUnbuilt } from '../server-tools/index.ts';
 import { checkMessage } from './check-message.ts';
 

@@ -1,4 +1,6 @@
 /** Decodes the validated body of `POST /chat/completions` into a conversation. */
+
+import { readDeferral } from '../adapters/deferred-tools/index.ts';
 import type {
   Conversation,
   FunctionTool,
@@ -19,7 +21,6 @@ import {
   textOf,
 } from '../conversation/fields.ts';
 import { withoutNullKeywords } from '../conversation/plain-schema.ts';
-import { readDeferral } from '../deferred/index.ts';
 import { decodeCache } from './content.ts';
 import { decodeMessages } from './decode-message.ts';
 import { CONVERSATION_FIELDS, GATEWAY_FIELDS, PLAIN_SETTINGS, serviceTier } from './fields.ts';

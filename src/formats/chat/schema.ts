@@ -3,10 +3,10 @@
  * over several members and unsupported features are in `check.ts`.
  */
 import Type, { type TSchema } from 'typebox';
+import { DeferredToolsSchema } from '../adapters/deferred-tools/index.ts';
 import { EFFORTS } from '../conversation/effort.ts';
 import { nullable, optional, PromptCacheOptionsSchema, range, word } from '../conversation/loose-schema.ts';
 import { PreferencesSchema } from '../conversation/preferences.ts';
-import { DeferredToolsSchema } from '../deferred/index.ts';
 import { featureMembers } from '../server-tools/index.ts';
 
 const CacheControl = Type.Object(

@@ -8,7 +8,7 @@ import type { GatewayError } from '../../base/errors.ts';
 import type { Edit, JsonDocument } from '../../base/json.ts';
 import type { PromptCaching } from './cache-breakpoints.ts';
 import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
-import type { CompileRegex, SearchTrace } from './deferred-search.ts';
+import type { SearchTrace } from './deferred-search.ts';
 import type { UpstreamFailure } from './failure.ts';
 import type { LoggedContent } from './logged-content.ts';
 import type { Losses } from './losses.ts';
@@ -126,8 +126,6 @@ export interface EncodeTarget {
   previousId?: string | undefined;
   /** The upstream's own id of the answer whose prompt is compared. */
   comparedId?: string | undefined;
-  /** Compiles the search expressions of deferred tools; linear in the text, undefined for an invalid expression. */
-  compileRegex?: CompileRegex;
   /** The upstream's deviations from its format's standard; each format reads its own member. */
   dialect: Dialect;
 }

@@ -3,10 +3,10 @@
  * ignored.
  */
 import { invalidField } from '../../base/errors.ts';
+import { asksForDeferral, checkDeferral } from '../adapters/deferred-tools/index.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { imageFault, imageUrlFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
-import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
 import { type FeatureRules, refuseUnbuilt } from '../server-tools/index.ts';
 import { checkThread, threadOf } from './thread.ts';
 

@@ -1,4 +1,6 @@
 /** Decodes a client's request in the messages format. */
+
+import { readDeferral } from '../adapters/deferred-tools/index.ts';
 import type {
   Conversation,
   Message,
@@ -10,7 +12,6 @@ import type {
 } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf } from '../conversation/fields.ts';
 import { withoutNullKeywords } from '../conversation/plain-schema.ts';
-import { readDeferral } from '../deferred/index.ts';
 import { decodeBlocks, decodeCache } from './decode-blocks.ts';
 import { wantedTier } from './tier.ts';
 

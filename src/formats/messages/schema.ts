@@ -4,8 +4,8 @@
  * union of all.
  */
 import Type, { type TSchema } from 'typebox';
+import { DeferredToolsSchema } from '../adapters/deferred-tools/index.ts';
 import { PreferencesSchema } from '../conversation/preferences.ts';
-import { DeferredToolsSchema } from '../deferred/index.ts';
 import { featureMembers } from '../server-tools/index.ts';
 
 const Words = (...words: string[]) => Type.Unsafe<string>({ type: 'string', enum: words });

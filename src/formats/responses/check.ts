@@ -3,6 +3,7 @@
  * one is refused with the field's name, never silently ignored.
  */
 import { invalidField } from '../../base/errors.ts';
+import { asksForDeferral, checkDeferral } from '../adapters/deferred-tools/index.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { imageUrlFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
@@ -13,7 +14,6 @@ import {
   checkSchemaName,
   checkToolName,
 } from '../conversation/request-rules.ts';
-import { asksForDeferral, checkDeferral } from '../deferred/index.ts';
 import { type FeatureRules, refuseUnbuilt, unbuilt } from '../server-tools/index.ts';
 
 const FEATURES: FeatureRules = { unbuilt: ['stop_server_tools_when', 'transforms', 'preset'] };

@@ -1,4 +1,6 @@
 /** Decodes a checked `POST /responses` body into the conversation. */
+
+import { readDeferral } from '../adapters/deferred-tools/index.ts';
 import type {
   Conversation,
   FunctionTool,
@@ -13,7 +15,6 @@ import type {
 import { isEffort } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { withoutNullKeywords } from '../conversation/plain-schema.ts';
-import { readDeferral } from '../deferred/index.ts';
 import { decodeCache, decodeContent } from './decode-content.ts';
 import { decodeItems } from './decode-item.ts';
 import {

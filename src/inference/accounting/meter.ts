@@ -3,7 +3,7 @@ import { type Nano, nanoFromPrice, usdFromNano } from '../../base/money.ts';
 import { type Endpoint, type PricingOf, priceOf } from '../../catalog/index.ts';
 import type { Usage } from '../../formats/conversation/conversation.ts';
 import type { Cost } from '../../formats/conversation/format.ts';
-import { callsOf } from '../../formats/conversation/usage.ts';
+import { addUsage, callsOf } from '../../formats/conversation/usage.ts';
 
 export interface Metered {
   usage: Usage;
@@ -33,7 +33,6 @@ export function estimateTokens(bytes: number): number {
  * @param images number of images in the prompt, for models that charge per image
  * @param uncountedBytes output bytes of an incomplete answer after the last report: some upstreams report only at the
  * start of a stream, when next to nothing is written
- * @param uncountedPromptBytes the same for the prompt, for an answer of several upstream calls
  * @param pricingOf prices of other models that the upstream called in this answer
  */
 export function meter(
@@ -43,15 +42,14 @@ export function meter(
   outputBytes: number,
   {
     uncountedBytes = 0,
-    uncountedPromptBytes = 0,
     images = 0,
     pricingOf,
-  }: { uncountedBytes?: number; uncountedPromptBytes?: number; images?: number; pricingOf?: PricingOf } = {},
+  }: { uncountedBytes?: number; images?: number; pricingOf?: PricingOf } = {},
 ): Metered {
   // An upstream that answered read and wrote something: a zero next to a non-zero count means it was not reported.
   const unread = reported !== undefined && reported.output > 0 && inputOf(reported) === 0;
   const unwritten = reported !== undefined && reported.output === 0 && inputOf(reported) > 0;
-  const lackingPromptBytes = unread ? promptBytes : uncountedPromptBytes;
+  const lackingPromptBytes = unread ? promptBytes : 0;
   const lackingBytes = unwritten ? outputBytes : uncountedBytes;
   const estimated = reported === undefined || lackingBytes + lackingPromptBytes > 0;
   const usage =
@@ -120,6 +118,41 @@ export function withLosses(answer: Metered, losses: readonly Metered[]): Metered
       },
     },
   };
+}
+
+/** The sum of an answer's turns, each priced for itself. */
+export function sumOfTurns(earlier: readonly Metered[], last: Metered | null): Metered | null {
+  if (earlier.length === 0) return last;
+  const all = last === null ? earlier : [...earlier, last];
+  return all.slice(1).reduce(added, all[0]!);
+}
+
+function added(first: Metered, second: Metered): Metered {
+  const [one, other] = [first.cost, second.cost];
+  const upstream = nullableSum(one.cost_details.upstream_inference_cost, other.cost_details.upstream_inference_cost);
+  return {
+    usage: addUsage(first.usage, second.usage),
+    estimated: first.estimated || second.estimated,
+    costNano: first.costNano + second.costNano,
+    byokNano: first.byokNano + second.byokNano,
+    cacheDiscountNano: nullableSum(first.cacheDiscountNano, second.cacheDiscountNano),
+    cost: {
+      cost: one.cost === null && other.cost === null ? null : usdFromNano(first.costNano + second.costNano),
+      is_byok: other.is_byok,
+      cost_details: {
+        upstream_inference_cost: upstream,
+        upstream_inference_prompt_cost:
+          one.cost_details.upstream_inference_prompt_cost + other.cost_details.upstream_inference_prompt_cost,
+        upstream_inference_completions_cost:
+          one.cost_details.upstream_inference_completions_cost + other.cost_details.upstream_inference_completions_cost,
+      },
+    },
+  };
+}
+
+function nullableSum<N extends number | bigint>(one: N | null, other: N | null): N | null {
+  if (one === null || other === null) return one ?? other;
+  return ((one as number) + (other as number)) as N;
 }
 
 /** The same answer over a BYOK credential: credits pay nothing, and the provider's charge is reported separately. */

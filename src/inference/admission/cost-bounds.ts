@@ -175,10 +175,10 @@ export function affordableTokens(bound: Bound, leftNano: Nano): number | undefin
   return tokens >= MIN_AFFORDABLE_TOKENS ? Math.min(tokens, bound.maxOutputTokens) : undefined;
 }
 
-/** The most tokens that `rounds` calls of one answer can use together, within `cap` where that is smaller. */
-export function tokenBound(limits: TokenLimits, choices: number, rounds: number, cap: number | undefined): TokenBound {
+/** The most tokens that one attempt can use, within the output `cap` where that is smaller. */
+export function tokenBound(limits: TokenLimits, choices: number, cap: number | undefined): TokenBound {
   const inner = limits.inner.reduce((sum, { input, output }) => sum + input + output, 0);
-  const prompt = (limits.promptTokens + Math.ceil(inner)) * rounds;
+  const prompt = limits.promptTokens + Math.ceil(inner);
   return {
     most: prompt + Math.min(limits.maxOutputTokens, cap ?? Number.POSITIVE_INFINITY) * choices,
     within(left) {

@@ -78,7 +78,7 @@ export function settleTokens({ rateLimitHold }: Admission, row: { usage: Usage |
 }
 
 /** Input and output tokens, cached ones included. */
-function tokensOf(usage: Usage | null): number {
+export function tokensOf(usage: Usage | null): number {
   if (usage === null) return 0;
   return usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h + usage.output;
 }

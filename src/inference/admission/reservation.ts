@@ -23,6 +23,8 @@ export class RequestReservation {
   /** Bounds of earlier attempts that may have cost something. */
   #earlier: Charge = NOTHING;
   #earlierTokens = 0;
+  /** `#earlier` at the end of the turn before. */
+  #keptBefore: Charge = NOTHING;
 
   constructor(context: Admission, task: Task, parts: InferenceParts) {
     this.#context = context;
@@ -56,6 +58,17 @@ export class RequestReservation {
   keep(): void {
     if (this.#reservation) this.#earlier = this.#reservation.held;
     this.#earlierTokens = this.#context.rateLimitHold?.heldTokens ?? 0;
+  }
+
+  /** A turn of the answer is complete: of its bound, its cost stays reserved. @param spent by all turns so far */
+  turnEnded(spent: Charge, tokens: number): void {
+    const kept = this.#keptBefore !== this.#earlier;
+    // Attempts that failed in this turn may have cost up to their bounds.
+    if (!kept) {
+      this.#earlier = spent;
+      this.#earlierTokens = tokens;
+    }
+    this.#keptBefore = this.#earlier;
   }
 
   /** Releases a reservation that no generation was begun with. */

@@ -1,47 +1,60 @@
+/**
+ * Reads one attempt of a conversation at one endpoint: bytes become events and usage, which go to the client's answer
+ * (`answer/client-answer.ts`) as they come. Notifies its owner exactly once how it ended.
+ */
 import type { TextEncoding } from '../../base/byte-text.ts';
+import type { Limits } from '../../base/config.ts';
 import { GatewayError } from '../../base/errors.ts';
-import type { Finish, Turn, TurnEvent, Usage } from '../../formats/conversation/conversation.ts';
+import type { Finish, ToolCallPart, Turn, TurnEvent, Usage } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import type { TurnDecoder } from '../../formats/conversation/format.ts';
+import type { SpokenFormat, TurnDecoder } from '../../formats/conversation/format.ts';
 import { EventReader } from '../../http/sse.ts';
-import type { FrameReader, UpstreamCall, UpstreamReceiver } from '../../providers/index.ts';
-import type { AnswerScreen } from '../answer/answer-screen.ts';
-import { shownEvents, shownWhole, shownWriter, someVisible } from '../answer/screened-output.ts';
+import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../../providers/index.ts';
+import type { AnswerEnd, AnswerWriter } from '../answer/client-answer.ts';
 import type { Transcript } from '../answer/transcript.ts';
-import type { Attempt, Send } from '../task.ts';
-import type { AttemptSetup } from './attempt-setup.ts';
+import type { Attempt, AttemptOwner, Send } from '../task.ts';
 import { announcedMode, bodyShape } from './body-shape.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { isRefusal, strayError, turnFailure, unseenFailure } from './empty-answer.ts';
-import type { StreamWriter, WholeReply } from './passage.ts';
+import type { Passage, WholeReply } from './passage.ts';
 import { parsedEvent, readableFailure, readableFinish, readableText } from './relay-bytes.ts';
 import { refusalOf } from './reply-headers.ts';
-import { RoundReceiver } from './round-receiver.ts';
 import { type ToolCallCounts, ToolCallJudge } from './tool-calls.ts';
-import { gatherWhole, streamWhole } from './translate.ts';
 import { visibleSize, visibleSizeOf } from './visible-output.ts';
 
-export class ConversationAttempt implements Attempt, UpstreamReceiver {
-  readonly #setup: AttemptSetup;
+export interface AttemptSetup<Answer extends AnswerWriter = AnswerWriter> {
+  spoken: SpokenFormat;
+  passage: Passage;
+  /** The upstream's name for the model. */
+  model: string;
+  /** For ids that are made up, as in `SpokenFormat.decoder`. */
+  seed: string;
+  stream: boolean;
+  /** Names of the declared tools; absent when the request declares none. */
+  tools?: readonly string[] | undefined;
+  answer: Answer;
+  owner: AttemptOwner;
+  limits: Limits;
+  /** How the provider frames its streams into events; absent for server-sent events. */
+  framing?: Framing | undefined;
+  /** Decodes a response with an error status. */
+  decodeFailure: SpokenFormat['decodeFailure'];
+}
+
+export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> implements Attempt, UpstreamReceiver {
+  readonly #setup: AttemptSetup<Answer>;
+  readonly answer: Answer;
   #call: UpstreamCall | undefined;
-  #round: RoundReceiver | undefined;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'over' = 'head';
   readonly #body = new BodyText();
   #began = false;
   #reader: FrameReader | undefined;
   decoder: TurnDecoder | undefined;
-  #pending = '';
-  /** Events of a stream that arrived although the client asked for a whole answer. */
-  #gathered: TurnEvent[] | undefined;
 
   /** 0 until the response head arrives. */
   status = 0;
   headers: Record<string, string> = {};
-  writer: StreamWriter | undefined;
-  whole: WholeReply | undefined;
   encoding: TextEncoding = 'utf8';
-  /** True once the client can see something of the stream; from then on no other endpoint may answer. */
-  visible = false;
   /** The stream ended as a refusal that showed nothing, so another model may still be tried. */
   unseenRefusal = false;
   usage: Usage | undefined;
@@ -52,49 +65,18 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   #countedBytes = 0;
   upstreamId: string | undefined;
   serviceTier: string | null | undefined;
-  /** An earlier upstream call of this answer was complete, so the attempt costs something even if it fails. */
-  paid = false;
-  uncountedPromptBytes = 0;
-  #send: Send | undefined;
   readonly #judge: ToolCallJudge | undefined;
 
-  constructor(setup: AttemptSetup) {
+  constructor(setup: AttemptSetup<Answer>) {
     this.#setup = setup;
+    this.answer = setup.answer;
     if (setup.tools !== undefined) this.#judge = new ToolCallJudge(setup.tools, setup.passage.encoding);
   }
 
   start(send: Send): void {
-    const { passage } = this.#setup;
-    if (passage.again !== undefined) this.#send = send;
-    this.#ask(send, passage.body);
-  }
-
-  #ask(send: Send, body: Buffer | string): void {
-    const { spoken, model, stream } = this.#setup;
+    const { spoken, model, stream, passage } = this.#setup;
     const path = typeof spoken.path === 'string' ? spoken.path : spoken.path(model, stream);
-    this.#call = send({ format: spoken.id, stream, path, body }, this.#receiver());
-  }
-
-  /** For an answer of several calls, a receiver that goes silent when the next call begins. */
-  #receiver(): UpstreamReceiver {
-    if (this.#send === undefined) return this;
-    const round = new RoundReceiver(this);
-    this.#round = round;
-    return round;
-  }
-
-  /** Starts the next upstream call of the answer if the passage asks for one. */
-  #goOn(): boolean {
-    const body = this.#setup.passage.again?.();
-    if (body === undefined) return false;
-    this.#reader?.stop();
-    this.#round?.leave(this.#call);
-    this.uncountedPromptBytes = Buffer.byteLength(body);
-    this.paid = true;
-    this.#mode = 'head';
-    this.#body.clear();
-    this.#ask(this.#send!, body);
-    return true;
+    this.#call = send({ format: spoken.id, stream, path, body: passage.body }, this);
   }
 
   pause(): void {
@@ -105,12 +87,32 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.#call?.resume();
   }
 
-  get transcript(): Transcript | undefined {
-    return this.#setup.transcript;
+  get visible(): boolean {
+    return this.answer.visible;
   }
 
-  get hits(): AnswerScreen['hits'] | undefined {
-    return this.#setup.screen?.hits;
+  get whole(): WholeReply | undefined {
+    return this.answer.whole;
+  }
+
+  get writer(): AnswerEnd | undefined {
+    return this.answer.end;
+  }
+
+  get calls(): readonly ToolCallPart[] | undefined {
+    return this.answer.calls;
+  }
+
+  take(): string {
+    return this.answer.take();
+  }
+
+  get transcript(): Transcript | undefined {
+    return this.answer.transcript;
+  }
+
+  get hits(): AnswerWriter['hits'] {
+    return this.answer.hits;
   }
 
   get toolCalls(): ToolCallCounts | undefined {
@@ -132,16 +134,8 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
     this.#call?.abort();
   }
 
-  /** Returns the text for the client that has gathered since the last call. */
-  take(): string {
-    const text = this.#pending;
-    this.#pending = '';
-    return text;
-  }
-
   head(status: number, headers: Record<string, string>): void {
     if (this.#mode === 'over') return;
-    this.#began = false;
     this.status = status;
     this.headers = headers;
     this.#mode = announcedMode(status, headers['content-type'], this.#setup.stream);
@@ -158,8 +152,8 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   #startStream(): void {
     this.#mode = 'stream';
-    this.decoder = this.#setup.passage.decoder(this.#setup.stamp.id);
-    const { framing, limits, passage, stream } = this.#setup;
+    const { framing, limits, passage, seed, stream } = this.#setup;
+    this.decoder = passage.decoder(seed);
     // Events that the client gets as a whole answer are written anew.
     this.encoding = stream ? passage.encoding : 'utf8';
     const onEvent = (name: string, data: string) => this.#event(name, data);
@@ -167,8 +161,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       framing === undefined
         ? new EventReader(onEvent, limits.upstreamEventBytes, this.encoding === 'latin1')
         : framing(onEvent, limits.upstreamEventBytes);
-    if (stream) this.writer ??= shownWriter(this.#setup);
-    else this.#gathered ??= [];
+    this.answer.begin();
   }
 
   data(chunk: Buffer): void {
@@ -209,61 +202,21 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   #readWhole(): void {
-    const { passage, served, stamp, stream } = this.#setup;
+    const { passage, seed, stream } = this.#setup;
     this.encoding = stream ? 'utf8' : passage.encoding;
-    const read = passage.readWhole(this.#body.takeBytes(), stamp.id, this.encoding);
+    const read = passage.readWhole(this.#body.takeBytes(), seed, this.encoding);
     if ('failure' in read) {
       this.#fail(read.failure);
       return;
     }
-    this.usage = read.turn.usage;
-    this.uncountedPromptBytes = 0;
-    if (this.#goOn()) return;
     this.#observeTurn(read.turn);
-    const whole = this.#screened(read);
-    if (whole === undefined) return;
-    if (!stream || turnFailure(read.turn) !== undefined) {
-      this.#completeWhole(whole);
-      return;
-    }
-    const shown = streamWhole(served, whole.turn, stamp);
-    this.writer = shown.writer;
-    this.visible = true;
-    this.#pending += shown.text;
-    this.unseenRefusal = isRefusal(this.finish);
-    this.#complete();
-  }
-
-  /** The answer as it may be shown; undefined when a filter blocks it, after the owner has been notified. */
-  #screened(whole: WholeReply): WholeReply | undefined {
-    try {
-      return shownWhole(this.#setup, whole);
-    } catch (thrown) {
-      this.#refuse(thrown, true);
-      return undefined;
-    }
-  }
-
-  #refuse(thrown: unknown, complete: boolean): void {
-    if (!(thrown instanceof GatewayError)) throw thrown;
-    const streaming = this.#mode === 'stream';
-    this.#mode = 'over';
-    if (streaming) this.#reader!.stop();
-    this.#call?.abort();
-    this.#setup.owner.attemptBlocked(this, thrown, complete);
-  }
-
-  #completeWhole(whole: WholeReply): void {
-    const failed = turnFailure(whole.turn);
+    const failed = turnFailure(read.turn);
     if (failed !== undefined) this.#fail(failed);
-    else {
-      this.whole = whole;
-      this.unseenRefusal = isRefusal(this.finish);
-      this.#complete();
-    }
+    else if (this.#writes(() => this.answer.reply(read), true)) this.#complete();
   }
 
   #observeTurn(turn: Turn): void {
+    this.usage = turn.usage;
     this.finish = readableFinish(turn.choices[0]?.finish, this.encoding);
     this.upstreamId = readableText(turn.id, this.encoding);
     this.serviceTier = readableText(turn.serviceTier, this.encoding);
@@ -272,7 +225,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
   }
 
   #read(chunk: Buffer): void {
-    if (this.#gathered !== undefined) this.#body.size += chunk.length;
+    if (this.answer.gathers) this.#body.size += chunk.length;
     if (this.#body.size > this.#setup.limits.upstreamReplyBytes) {
       this.#tooLarge();
       return;
@@ -284,12 +237,7 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       return;
     }
     // The push may have set the mode to `over`; the owner has been notified then.
-    if (this.#readsOn && this.visible && this.#pending !== '') this.#setup.owner.attemptAdvanced(this);
-  }
-
-  /** True within a stream and between two calls of one answer. */
-  get #readsOn(): boolean {
-    return this.#mode === 'stream' || this.#mode === 'head';
+    if (this.#mode === 'stream' && this.answer.advances) this.#setup.owner.attemptAdvanced(this);
   }
 
   #event(name: string, data: string): void {
@@ -307,28 +255,36 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
       if (event.type === 'end') ended = true;
       else this.#observe(event);
     }
-    if (this.#gathered !== undefined) for (const event of events) this.#gathered.push(event);
-    else if (!this.#present(name, data, value, events)) return;
+    let shown: readonly TurnEvent[];
+    try {
+      shown = this.answer.event(name, data, value, events);
+    } catch (thrown) {
+      this.#block(thrown, ended);
+      return;
+    }
+    if (this.#judge !== undefined) for (const event of shown) this.#judge.event(event);
     if (ended) this.#finished();
-    else if (this.#send !== undefined) this.#goOn();
   }
 
-  /** Writes what the client may see. Returns false when a filter blocks the answer. */
-  #present(name: string, data: string, value: unknown, events: readonly TurnEvent[]): boolean {
+  /** Runs `write`. Returns false when a filter blocks the answer, after the owner has been notified. */
+  #writes(write: () => void, complete: boolean): boolean {
     try {
-      const shown = shownEvents(this.#setup, events);
-      this.visible ||= someVisible(shown);
-      this.#pending += this.writer!.event(name, data, value, shown);
+      write();
       return true;
     } catch (thrown) {
-      this.#refuse(thrown, events.at(-1)?.type === 'end');
+      this.#block(thrown, complete);
       return false;
     }
   }
 
+  #block(thrown: unknown, complete: boolean): void {
+    if (!(thrown instanceof GatewayError)) throw thrown;
+    this.#stop();
+    this.#setup.owner.attemptBlocked(this, thrown, complete);
+  }
+
   /** Counts every event, shown or not: hidden output costs the same. */
   #observe(event: TurnEvent): void {
-    this.#judge?.event(event);
     switch (event.type) {
       case 'partDelta':
         this.outputBytes += visibleSize(event.delta, this.encoding);
@@ -338,7 +294,6 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
         break;
       case 'usage':
         this.usage = event.usage;
-        this.uncountedPromptBytes = 0;
         this.#countedBytes = this.outputBytes;
         break;
       case 'finish':
@@ -370,31 +325,41 @@ export class ConversationAttempt implements Attempt, UpstreamReceiver {
 
   #finished(): void {
     this.#reader!.stop();
-    if (this.#gathered !== undefined) {
-      const whole = this.#screened(gatherWhole(this.#setup.served, this.#gathered));
-      if (whole !== undefined) this.#completeWhole(whole);
+    if (this.answer.calls !== undefined) {
+      this.#complete();
+      return;
+    }
+    if (this.answer.gathers) {
+      if (!this.#writes(() => this.answer.gathered(), true)) return;
+      const failed = turnFailure(this.answer.whole!.turn);
+      if (failed !== undefined) this.#fail(failed);
+      else this.#complete();
       return;
     }
     const billed = (this.usage?.output ?? 0) > 0;
     const failed = this.visible ? undefined : unseenFailure(this.finish, billed);
     if (failed !== undefined) this.#fail(failed);
-    else {
-      this.unseenRefusal = !this.visible && isRefusal(this.finish);
-      this.#complete();
-    }
+    else this.#complete();
   }
 
   #complete(): void {
+    // A refusal that streamed nothing: whole answers are not seen either until they are sent.
+    this.unseenRefusal = !(this.#mode === 'stream' && this.visible) && isRefusal(this.finish);
     this.#mode = 'over';
     this.#setup.owner.attemptCompleted(this);
   }
 
-  #fail(failure: UpstreamFailure, sent = true): void {
-    if (this.#mode === 'over') return;
+  #stop(): boolean {
     const streaming = this.#mode === 'stream';
     this.#mode = 'over';
     if (streaming) this.#reader!.stop();
     this.#call?.abort();
-    this.#setup.owner.attemptFailed(this, this.#setup.screen?.failure(failure) ?? failure, sent);
+    return streaming;
+  }
+
+  #fail(failure: UpstreamFailure, sent = true): void {
+    if (this.#mode === 'over') return;
+    this.#stop();
+    this.#setup.owner.attemptFailed(this, this.answer.screenedFailure(failure), sent);
   }
 }

@@ -10,7 +10,7 @@ import { Uncarried } from '../../formats/conversation/losses.ts';
 import { deliver } from '../../providers/index.ts';
 import type { Charge, OpenGeneration, Attempt as SpendAttempt } from '../../spend/index.ts';
 import { acceptedOf } from '../accounting/record.ts';
-import { RequestReservation } from '../admission/reservation.ts';
+import type { RequestReservation } from '../admission/reservation.ts';
 import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
@@ -58,7 +58,7 @@ export class Dispatcher {
   readonly #candidates: readonly Candidate[];
   readonly #session: SessionKey | undefined;
   readonly #parts: InferenceParts;
-  readonly #holding: RequestReservation;
+  readonly #reservation: RequestReservation;
   readonly #uncarried: UncarriedBy[] = [];
   #position = 0;
   /** Ranks of the models that are ruled out. */
@@ -72,14 +72,20 @@ export class Dispatcher {
   /** A candidate whose credential failed although its provider has others: tried next. */
   #again: Candidate | undefined;
 
-  constructor(context: RequestContext, task: Task, route: Route, parts: InferenceParts) {
+  constructor(
+    context: RequestContext,
+    task: Task,
+    route: Route,
+    parts: InferenceParts,
+    reservation: RequestReservation,
+  ) {
     this.#context = context;
     this.#request = context.request;
     this.#task = task;
     this.#candidates = route.candidates;
     this.#session = route.session;
     this.#parts = parts;
-    this.#holding = new RequestReservation(context, task, parts);
+    this.#reservation = reservation;
   }
 
   /** Why no candidate is left, unless a failed attempt is the reason. */
@@ -136,15 +142,10 @@ export class Dispatcher {
     this.#stop?.abort();
   }
 
-  /** Releases the reservation if no generation was begun with it. */
-  release(): void {
-    if (!this.#begun) this.#holding.release();
-  }
-
   async #prepare(candidate: Candidate, owner: AttemptOwner, open: OpenGeneration | undefined): Promise<Dispatched> {
     const { endpoint } = candidate;
     const { facts, caller } = this.#request;
-    const holding = this.#holding.hold(candidate);
+    const holding = this.#reservation.hold(candidate);
     const capOutputTokens = holding === undefined ? undefined : await holding;
     if (!this.#stillWanted()) throw new Abandoned();
     const preparing = this.#task.prepare?.(endpoint, () => this.#signal);
@@ -167,14 +168,14 @@ export class Dispatcher {
       providerName: endpoint.provider.name,
       isByok: candidate.byok !== undefined,
       ...estimate,
-      earlier: this.#holding.earlier,
+      earlier: this.#reservation.earlier,
     };
     let generation = open;
     if (generation === undefined) {
       generation = await this.#parts.spend.begin(
         acceptedOf(this.#context, this.#task.apiType),
         intent,
-        this.#holding.reservation,
+        this.#reservation.reservation,
         this.#stillWanted,
       );
       if (generation === undefined) throw new Abandoned();
@@ -211,12 +212,12 @@ export class Dispatcher {
   }
 
   get earlier(): Charge {
-    return this.#holding.earlier;
+    return this.#reservation.earlier;
   }
 
   /** Keeps the bound of an attempt reserved that failed after the upstream may have worked on it. */
   keepBound(): void {
-    this.#holding.keep();
+    this.#reservation.keep();
   }
 
   tryAgain(candidate: Candidate): void {

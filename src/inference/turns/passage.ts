@@ -32,8 +32,6 @@ export interface Passage {
   writer(stamp: Stamp): StreamWriter;
   /** Reads a whole answer. A failure reported with status 200 is returned as `failure`. */
   readWhole(body: Buffer, seed: string, encoding: TextEncoding): WholeReply | { failure: UpstreamFailure };
-  /** The body of the next upstream call of the answer, undefined if there is none. Absent: one call is enough. */
-  again?(): string | undefined;
 }
 
 /** `value` is the parsed response. */

@@ -3,7 +3,7 @@
  */
 import { byteTextOf, joinedByteText, parseByteText, type TextEncoding } from '../../base/byte-text.ts';
 import { applyEdits, type Edit, type JsonDocument, parseJson } from '../../base/json.ts';
-import { type CallIds, distinctDecoder, distinctTurn } from '../../formats/conversation/call-ids.ts';
+import { type CallIds, distinctDecoder, distinctTurn } from '../../formats/adapters/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type {
   Dialect,

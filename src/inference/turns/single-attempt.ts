@@ -14,8 +14,9 @@ import { addUsage } from '../../formats/conversation/usage.ts';
 import type { Course, EventCourse, FetchedMedium, SingleFormId, Step, WholeBody } from '../../formats/single/index.ts';
 import { EventReader } from '../../http/sse.ts';
 import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../../providers/index.ts';
+import type { AnswerEnd } from '../answer/client-answer.ts';
 import { fetchResults } from '../media/fetch-results.ts';
-import type { AnswerEnd, Attempt, AttemptOwner, Send, WholeAnswer } from '../task.ts';
+import type { Attempt, AttemptOwner, Send, WholeAnswer } from '../task.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { isEventStream, refusalOf } from './reply-headers.ts';
 

@@ -1,10 +1,10 @@
 /**
  * Remembers the reasoning that precedes tool calls, for clients that cannot carry it
- * (`formats/conversation/kept-thinking.ts`). Entries are in this process's memory for an hour, separate for each key
+ * (`formats/adapters/kept-thinking.ts`). Entries are in this process's memory for an hour, separate for each key
  * and bounded in size. Without an entry (expired, or in another process) the request is sent without the reasoning.
  */
 import type { Clock } from '../../base/clock.ts';
-import type { KeptThinking, ThinkingMemory } from '../../formats/conversation/kept-thinking.ts';
+import type { KeptThinking, ThinkingMemory } from '../../formats/adapters/kept-thinking.ts';
 
 /** In UTF-16 units. */
 const MOST_SIZE = 16 * 1024 * 1024;

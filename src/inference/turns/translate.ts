@@ -5,8 +5,19 @@
  */
 import type { GatewayError } from '../../base/errors.ts';
 import { type JsonDocument, stringifyJson } from '../../base/json.ts';
-import { needsFunctions, withFunctions } from '../../formats/client-tools/index.ts';
-import { CallIds, withDistinctCalls } from '../../formats/conversation/call-ids.ts';
+import {
+  adapt,
+  CallIds,
+  hasLongNames,
+  hideReasoning,
+  keepThinking,
+  needsFunctions,
+  type Restoring,
+  type ThinkingMemory,
+  TURN_ADAPTERS,
+  together,
+  withKeptThinking,
+} from '../../formats/adapters/index.ts';
 import type { Conversation, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { isFields } from '../../formats/conversation/fields.ts';
@@ -20,16 +31,29 @@ import type {
   StreamEncoder,
   TurnDecoder,
 } from '../../formats/conversation/format.ts';
-import { type ThinkingMemory, withKeptThinking } from '../../formats/conversation/kept-thinking.ts';
 import { Losses, Uncarried } from '../../formats/conversation/losses.ts';
 import { collect, eventsOf } from '../../formats/conversation/replay.ts';
-import { hasLongNames, withShortNames } from '../../formats/conversation/short-names.ts';
-import { Portable, Rounds } from '../../formats/deferred/index.ts';
-import { withOutputTool } from '../../formats/output-tool/index.ts';
 import { type Fetched, withMedia } from '../media/remote.ts';
 import { type Passage, readTurn, type StreamWriter, type WholeReply } from './passage.ts';
-import { Presentation, type Shown } from './presentation.ts';
 import { RelayPassage } from './relay-passage.ts';
+
+/** One turn of an answer that takes several (`turn-loop.ts`). */
+export interface LoopTurn {
+  conversation: Conversation;
+  /** Ids of the calls in the answer's earlier turns. */
+  callIds: ReadonlySet<string>;
+}
+
+export interface Toward {
+  /** Fetched for this endpoint; if there are any, the request is translated even into its own format. */
+  media?: Fetched | undefined;
+  /** Sends `response_format` as a tool (`formats/adapters/output-tool.ts`). */
+  outputByTool?: boolean;
+  /** Absent for the usual answer of one turn. */
+  turn?: LoopTurn | undefined;
+  /** Nothing reads the answer but its client. */
+  unread?: boolean;
+}
 
 const NONE: Fetched = new Map();
 
@@ -55,45 +79,38 @@ export class Translation {
     return this.#conversation;
   }
 
-  /**
-   * @param media fetched for this endpoint; if there are any, the request is translated even into its own format
-   * @param outputByTool sends `response_format` as a tool (`formats/output-tool`)
-   * @param unread nothing reads the answer but its client
-   * @throws Uncarried when the spoken format cannot carry the request
-   */
-  toward(
-    spoken: SpokenFormat,
-    target: EncodeTarget,
-    media: Fetched = NONE,
-    outputByTool = false,
-    unread = false,
-  ): Passage {
+  /** @throws Uncarried when the spoken format cannot carry the request */
+  toward(spoken: SpokenFormat, target: EncodeTarget, toward: Toward = {}): Passage {
+    const { media = NONE, outputByTool = false, turn, unread = false } = toward;
     if (spoken.id !== this.format.id) this.#refuseOwnFeatures();
-    const deferred = isGiven(this.document.structure['deferred_tools']);
-    this.#checkThread(spoken, target, deferred);
-    const shows = this.#hides && spoken.showsHiddenReasoning?.(target.dialect) === true;
-    const ids = new CallIds(() => new Set(this.format.callIds(this.document.structure)));
-    const relays = spoken.id === this.format.id && media.size === 0 && !deferred && !outputByTool && !shows;
+    this.#checkThread(spoken, target, turn !== undefined);
+    const hides = this.#hides && spoken.showsHiddenReasoning?.(target.dialect) === true;
+    const callIds = new CallIds(() => idsIn(this.format.callIds(this.document.structure), turn?.callIds));
+    const relays = spoken.id === this.format.id && media.size === 0 && turn === undefined && !outputByTool && !hides;
     if (relays && !this.#needsFunctions(spoken, target) && !hasLongNames(this.document.structure['tools'], spoken.id)) {
-      return new RelayPassage(this.format, spoken, this.document, target, ids, unread);
-    }
-    const tool = outputByTool ? withOutputTool(this.conversation) : undefined;
-    if (outputByTool && tool === undefined) {
-      throw new Uncarried('response_format', 'this output format cannot be replaced by a tool call');
+      return new RelayPassage(this.format, spoken, this.document, target, callIds, unread);
     }
     const losses = new Losses();
-    const fetched = withMedia(tool?.conversation ?? this.conversation, media);
-    const { conversation: portable, directory } = withFunctions(fetched, spoken, target, losses);
-    const conversation = withDistinctCalls(portable);
-    const shown = { hides: conversation.reasoning?.exclude === true, tool, directory, ids, memory: this.#memory };
-    return new (deferred ? DeferredPassage : TranslatedPassage)(
-      this.format,
+    const conversation = withMedia(turn?.conversation ?? this.conversation, media);
+    const adapted = adapt(conversation, TURN_ADAPTERS, { spoken, target, losses, outputByTool, callIds });
+    // The loop shows the answer itself: the model gets its hidden reasoning back between turns.
+    const presented = turn === undefined ? this.presentation() : undefined;
+    const restorings = [presented, adapted.restoring].filter((each) => each !== undefined);
+    const restoring = together(restorings);
+    return new TranslatedPassage({
+      format: this.format,
       spoken,
-      conversation,
-      target,
+      dialect: target.dialect,
       losses,
-      shown,
-    );
+      body: stringifyJson(spoken.encode(adapted.conversation, target, losses)),
+      restoring,
+    });
+  }
+
+  /** Changes a translated answer on its last step to the client. */
+  presentation(): Restoring | undefined {
+    const hiding = this.conversation.reasoning?.exclude === true ? hideReasoning : undefined;
+    return this.#memory === undefined ? hiding : keepThinking(this.#memory, hiding);
   }
 
   /** Whether the request has tools that the upstream does not know in its own format, such as a namespace. */
@@ -112,13 +129,13 @@ export class Translation {
   }
 
   /** A thread is stored by its service. On any other endpoint the request would lack the earlier messages. */
-  #checkThread(spoken: SpokenFormat, { dialect }: EncodeTarget, deferred: boolean): void {
+  #checkThread(spoken: SpokenFormat, { dialect }: EncodeTarget, loops: boolean): void {
     const { id, threadMember } = this.format;
     if (threadMember === undefined || !isGiven(this.document.structure[threadMember])) return;
     if (spoken.id !== id || spoken.keepsThreads?.(dialect) !== true) {
       throw new Uncarried('thread', 'the endpoint does not support message threads');
     }
-    if (deferred) throw new Uncarried('thread', 'deferred tools need several upstream calls for one answer');
+    if (loops) throw new Uncarried('thread', 'deferred tools need several upstream calls for one answer');
   }
 
   #refuseOwnFeatures(): void {
@@ -128,129 +145,60 @@ export class Translation {
   }
 }
 
+function idsIn(history: readonly string[], more: ReadonlySet<string> | undefined): ReadonlySet<string> {
+  const ids = new Set(history);
+  for (const id of more ?? []) ids.add(id);
+  return ids;
+}
+
 /** Neither null nor an empty list. */
 function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
 
+interface Translated {
+  format: ServedFormat;
+  spoken: SpokenFormat;
+  dialect: Dialect;
+  losses: Losses;
+  body: string;
+  /** Undoes the adapters' changes in the answer. */
+  restoring: Restoring | undefined;
+}
+
 class TranslatedPassage implements Passage {
   readonly relayed = false;
   readonly encoding = 'utf8';
-  readonly body: string;
-  readonly losses: Losses;
-  readonly #format: ServedFormat;
-  readonly #spoken: SpokenFormat;
-  readonly #dialect: Dialect;
-  readonly #presentation: Presentation;
+  readonly #translated: Translated;
 
-  constructor(
-    format: ServedFormat,
-    spoken: SpokenFormat,
-    conversation: Conversation,
-    target: EncodeTarget,
-    losses: Losses,
-    shown: Shown,
-  ) {
-    this.losses = losses;
-    this.#format = format;
-    this.#spoken = spoken;
-    this.#dialect = target.dialect;
-    const named = withShortNames(conversation, spoken.id);
-    this.#presentation = new Presentation(shown, named.own);
-    this.body = stringifyJson(spoken.encode(inTier(named.conversation, target), target, this.losses));
+  constructor(translated: Translated) {
+    this.#translated = translated;
+  }
+
+  get body(): string {
+    return this.#translated.body;
+  }
+
+  get losses(): Losses {
+    return this.#translated.losses;
   }
 
   decoder(seed: string): TurnDecoder {
-    return this.#presentation.decoder(this.#spoken.decoder(this.#dialect, seed));
+    const { spoken, dialect, restoring } = this.#translated;
+    const decoder = spoken.decoder(dialect, seed);
+    return restoring === undefined ? decoder : restoring.decoder(decoder);
   }
 
   writer(stamp: Stamp): StreamWriter {
-    return writerFromEvents(this.#format, stamp);
+    return writerFromEvents(this.#translated.format, stamp);
   }
 
   readWhole(body: Buffer, seed: string): WholeReply | { failure: UpstreamFailure } {
-    const read = readTurn(body.toString('utf8'), this.#spoken, this.#dialect, seed);
-    return 'failure' in read ? read : wholeFrom(this.#format, this.#presentation.turn(read.turn));
-  }
-}
-
-/** A translation with one upstream call for each search for tools. */
-class DeferredPassage implements Passage {
-  readonly relayed = false;
-  readonly encoding = 'utf8';
-  readonly body: string;
-  readonly losses: Losses;
-  readonly #format: ServedFormat;
-  readonly #spoken: SpokenFormat;
-  readonly #target: EncodeTarget;
-  readonly #rounds: Rounds;
-  /** Hidden reasoning is still sent back to the model between rounds. */
-  readonly #presentation: Presentation;
-
-  constructor(
-    format: ServedFormat,
-    spoken: SpokenFormat,
-    conversation: Conversation,
-    target: EncodeTarget,
-    losses: Losses,
-    shown: Shown,
-  ) {
-    this.losses = losses;
-    if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools support a single choice only');
-    this.#format = format;
-    this.#spoken = spoken;
-    this.#target = target;
-    this.#presentation = new Presentation(shown);
-    const portable = new Portable(
-      inTier(conversation, target),
-      conversation.deferred!,
-      target.compileRegex!,
-      format.searchTrace,
-    );
-    this.#rounds = new Rounds(portable, format.searchTrace, outputLeft(conversation, target));
-    this.body = this.#encode();
-  }
-
-  #encode(): string {
-    const { conversation, leftTokens } = this.#rounds;
-    const target = leftTokens === undefined ? this.#target : { ...this.#target, capOutputTokens: leftTokens };
-    return stringifyJson(this.#spoken.encode(conversation, target, this.losses));
-  }
-
-  again(): string | undefined {
-    return this.#rounds.takeAgain() ? this.#encode() : undefined;
-  }
-
-  decoder(seed: string): TurnDecoder {
-    const spoken = this.#spoken.decoder(this.#target.dialect, this.#seed(seed));
-    return this.#presentation.decoder(this.#rounds.decoder(spoken));
-  }
-
-  writer(stamp: Stamp): StreamWriter {
-    return writerFromEvents(this.#format, stamp);
-  }
-
-  readWhole(body: Buffer, seed: string): WholeReply | { failure: UpstreamFailure } {
-    const read = readTurn(body.toString('utf8'), this.#spoken, this.#target.dialect, this.#seed(seed));
+    const { format, spoken, dialect, restoring } = this.#translated;
+    const read = readTurn(body.toString('utf8'), spoken, dialect, seed);
     if ('failure' in read) return read;
-    const gathered = this.#rounds.whole(read.turn);
-    return 'failure' in gathered ? gathered : wholeFrom(this.#format, this.#presentation.turn(gathered.turn));
+    return wholeFrom(format, restoring === undefined ? read.turn : restoring.turn(read.turn));
   }
-
-  /** The round's number keeps ids generated in one call from recurring in the next. */
-  #seed(seed: string): string {
-    return `${seed}-${this.#rounds.number}`;
-  }
-}
-
-/** The output limit of all calls together; undefined without a limit. */
-function outputLeft(
-  { settings }: Conversation,
-  { capOutputTokens, maxOutputTokens }: EncodeTarget,
-): number | undefined {
-  const limits = [settings.maxOutputTokens, capOutputTokens, maxOutputTokens ?? undefined];
-  const given = limits.filter((limit) => limit !== undefined);
-  return given.length === 0 ? undefined : Math.min(...given);
 }
 
 class TranslatedStream implements StreamWriter {
@@ -294,10 +242,4 @@ export function streamWhole(format: ServedFormat, turn: Turn, stamp: Stamp): { w
 /** Writes a stream as a whole answer, for an upstream that streamed although it should not. */
 export function gatherWhole(format: ServedFormat, events: readonly TurnEvent[]): WholeReply {
   return wholeFrom(format, collect(events));
-}
-
-function inTier(conversation: Conversation, { serviceTier }: EncodeTarget): Conversation {
-  if (serviceTier === undefined) return conversation;
-  const { serviceTier: _wanted, ...settings } = conversation.settings;
-  return { ...conversation, settings: serviceTier === null ? settings : { ...settings, serviceTier } };
 }

@@ -1,8 +1,8 @@
 /** The tool choice and the optional web search, for an upstream that only knows functions. */
-import type { Conversation, ToolChoice } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
-import type { EncodeTarget, SpokenFormat } from '../conversation/format.ts';
-import { type Losses, Uncarried } from '../conversation/losses.ts';
+import type { Conversation, ToolChoice } from '../../conversation/conversation.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../conversation/fields.ts';
+import type { EncodeTarget, SpokenFormat } from '../../conversation/format.ts';
+import { type Losses, Uncarried } from '../../conversation/losses.ts';
 import type { Directory } from './directory.ts';
 
 /** @throws Uncarried if only the web search could satisfy the choice */

@@ -4,22 +4,34 @@
  * functions, and their calls are restored to the client's own shape. Not a format: it works between the conversation
  * and any spoken format.
  */
-import type { Conversation, Part, Turn, TurnEvent } from '../conversation/conversation.ts';
-import type { EncodeTarget, SpokenFormat, TurnDecoder } from '../conversation/format.ts';
-import type { Losses } from '../conversation/losses.ts';
+
+import type { Conversation, Part, Turn, TurnEvent } from '../../conversation/conversation.ts';
+import type { EncodeTarget, SpokenFormat, TurnDecoder } from '../../conversation/format.ts';
+import type { Losses } from '../../conversation/losses.ts';
+import type { TurnAdapter } from '../adapter.ts';
 import { chosen, searching } from './choice.ts';
 import { Directory, type NativeTools } from './directory.ts';
 import { withFunctionCalls } from './history.ts';
 import { CallRestorer } from './restore.ts';
 
-export interface AsFunctions {
+interface AsFunctions {
   conversation: Conversation;
   /** Maps calls in the answer to the client's tools; undefined when answers need no change. */
   directory: Directory | undefined;
 }
 
 /** @throws Uncarried for a forced web search that the upstream does not have */
-export function withFunctions(
+export const clientTools: TurnAdapter = (conversation, { spoken, target, losses }) => {
+  const { conversation: adapted, directory } = withFunctions(conversation, spoken, target, losses);
+  if (directory === undefined) return { conversation: adapted };
+  const restoring = {
+    decoder: (inner: TurnDecoder) => restoringDecoder(inner, directory),
+    turn: (turn: Turn) => restoredTurn(turn, directory),
+  };
+  return { conversation: adapted, restoring };
+};
+
+function withFunctions(
   conversation: Conversation,
   spoken: SpokenFormat,
   target: EncodeTarget,
@@ -61,7 +73,7 @@ function isForeign(part: Part): boolean {
   return part.custom === true || part.extras?.responses?.['namespace'] !== undefined;
 }
 
-export function restoringDecoder(inner: TurnDecoder, directory: Directory): TurnDecoder {
+function restoringDecoder(inner: TurnDecoder, directory: Directory): TurnDecoder {
   const restorer = new CallRestorer(directory);
   const restored = (events: TurnEvent[]) => restorer.take(events);
   return {
@@ -72,7 +84,7 @@ export function restoringDecoder(inner: TurnDecoder, directory: Directory): Turn
 }
 
 /** The same for a complete answer. */
-export function restoredTurn(turn: Turn, directory: Directory): Turn {
+function restoredTurn(turn: Turn, directory: Directory): Turn {
   const restorer = new CallRestorer(directory);
   const choices = turn.choices.map((choice) => ({ ...choice, parts: choice.parts.map((part) => restorer.part(part)) }));
   return { ...turn, choices };

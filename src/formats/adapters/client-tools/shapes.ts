@@ -1,7 +1,7 @@
 /** Functions that replace other tool types of the responses format. */
-import { parseJson } from '../../base/json.ts';
-import type { FunctionTool } from '../conversation/conversation.ts';
-import { type Fields, isFields, textOf } from '../conversation/fields.ts';
+import { parseJson } from '../../../base/json.ts';
+import type { FunctionTool } from '../../conversation/conversation.ts';
+import { type Fields, isFields, textOf } from '../../conversation/fields.ts';
 
 /** The member that holds the free text of a custom tool. */
 export const INPUT_MEMBER = 'input';

@@ -1,9 +1,9 @@
 /** Rewrites calls and results of client tools in a history as those of functions. */
-import { stringifyJson } from '../../base/json.ts';
-import type { Message, OpaquePart, Part, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
-import { decodeContent } from '../responses/decode-content.ts';
-import { shellArguments } from '../responses/own-calls.ts';
+import { stringifyJson } from '../../../base/json.ts';
+import type { Message, OpaquePart, Part, ToolCallPart, ToolResultPart } from '../../conversation/conversation.ts';
+import { type Fields, fieldsOf, listOf, textOf, textOrUndefined } from '../../conversation/fields.ts';
+import { decodeContent } from '../../responses/decode-content.ts';
+import { shellArguments } from '../../responses/own-calls.ts';
 import type { Directory } from './directory.ts';
 import { INPUT_MEMBER } from './shapes.ts';
 

@@ -2,7 +2,7 @@
  * Checks call arguments against the tool's JSON Schema. Both are untrusted (client and model), so the work is bounded:
  * anything undecided within the bound passes. Regular expressions are not evaluated.
  */
-import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../conversation/fields.ts';
 
 const MOST_STEPS = 50_000;
 const DEEPEST = 100;

@@ -1,8 +1,8 @@
 /** Maps between the client's tools and their upstream names. */
 import { createHash } from 'node:crypto';
-import type { Conversation, FunctionTool, OpaqueTool, Tool, ToolCallPart } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
-import { decodeTool } from '../responses/decode.ts';
+import type { Conversation, FunctionTool, OpaqueTool, Tool, ToolCallPart } from '../../conversation/conversation.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../conversation/fields.ts';
+import { decodeTool } from '../../responses/decode.ts';
 import { INPUT, LOCAL_SHELL, TOOL_SEARCH } from './shapes.ts';
 
 /** Tool types besides `function` that an upstream accepts unchanged. */

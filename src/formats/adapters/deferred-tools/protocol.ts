@@ -3,10 +3,10 @@
  * the model only after it has searched for them.
  */
 import { Type } from 'typebox';
-import { GatewayError, invalidField } from '../../base/errors.ts';
-import { CALL_TOOL, type DeferredSearch, SEARCH_TOOL } from '../conversation/deferred-search.ts';
-import { type Fields, isFields, textOf } from '../conversation/fields.ts';
-import { optional, word } from '../conversation/loose-schema.ts';
+import { GatewayError, invalidField } from '../../../base/errors.ts';
+import { CALL_TOOL, type DeferredSearch, SEARCH_TOOL } from '../../conversation/deferred-search.ts';
+import { type Fields, isFields, textOf } from '../../conversation/fields.ts';
+import { optional, word } from '../../conversation/loose-schema.ts';
 
 const DEFAULT_RESULTS = 5;
 const MOST_RESULTS = 100;

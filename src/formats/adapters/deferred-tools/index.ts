@@ -10,4 +10,3 @@ export {
   DeferredToolsSchema,
   readDeferral,
 } from './protocol.ts';
-export { MOST_ROUNDS, Rounds } from './rounds.ts';

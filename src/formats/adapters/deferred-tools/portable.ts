@@ -3,7 +3,7 @@
  * that calls them by name. The tool list never changes, so the upstream's prompt cache stays valid; each definition is
  * sent once, with the search result that first contains it.
  */
-import { scanMembers, stringifyJson } from '../../base/json.ts';
+import { scanMembers, stringifyJson } from '../../../base/json.ts';
 import type {
   Conversation,
   FunctionTool,
@@ -12,7 +12,7 @@ import type {
   Tool,
   ToolCallPart,
   ToolResultPart,
-} from '../conversation/conversation.ts';
+} from '../../conversation/conversation.ts';
 import {
   CALL_TOOL,
   type CompileRegex,
@@ -21,8 +21,8 @@ import {
   SEARCH_TOOL,
   type SearchStep,
   type SearchTrace,
-} from '../conversation/deferred-search.ts';
-import { fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+} from '../../conversation/deferred-search.ts';
+import { fieldsOf, isFields, listOf, textOf } from '../../conversation/fields.ts';
 import { misfit } from './arguments.ts';
 import { changedCatalogue } from './protocol.ts';
 import { searchByRegex, WordIndex } from './search.ts';

@@ -3,8 +3,18 @@
  * results, and most chat clients send back the call alone. The thinking of an answer with calls is stored under its
  * call ids and put back before the calls on the next turn. Pure; the caller provides the memory.
  */
-import type { Conversation, Message, Part, ReasoningPart, ToolCallPart, Turn, TurnEvent } from './conversation.ts';
-import type { TurnDecoder } from './format.ts';
+
+import type {
+  Conversation,
+  Message,
+  Part,
+  ReasoningPart,
+  ToolCallPart,
+  Turn,
+  TurnEvent,
+} from '../conversation/conversation.ts';
+import type { TurnDecoder } from '../conversation/format.ts';
+import type { Restoring } from './adapter.ts';
 
 /** The thinking of one answer that precedes its calls. */
 export interface KeptThinking {
@@ -26,8 +36,24 @@ export interface ThinkingMemory {
 /** Limit per answer; larger thinking is not kept. */
 const MOST_SIZE = 256 * 1024;
 
+/** Keeps the thinking of one answer. @param shown what else changes the answer on the client's side, such as hiding */
+export function keepThinking(memory: ThinkingMemory, shown: Restoring | undefined): Restoring {
+  const tap = new ThinkingTap(memory);
+  return {
+    decoder(inner) {
+      const observed = tap.inner(inner);
+      return tap.outer(shown === undefined ? observed : shown.decoder(observed));
+    },
+    turn(turn) {
+      const seen = shown === undefined ? turn : shown.turn(turn);
+      tap.whole(turn, seen);
+      return seen;
+    },
+  };
+}
+
 /** Observes one answer: its thinking as the upstream sent it, and its call ids as the client sees them. */
-export class ThinkingTap {
+class ThinkingTap {
   readonly #memory: ThinkingMemory;
   /** Of the first choice, by part index. */
   readonly #reasoning = new Map<number, ReasoningPart>();

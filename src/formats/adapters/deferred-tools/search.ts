@@ -1,8 +1,8 @@
 /** Searches deferred tools by words (BM25) or by a regular expression. */
 
-import type { FunctionTool } from '../conversation/conversation.ts';
-import type { CompileRegex } from '../conversation/deferred-search.ts';
-import { type Fields, fieldsOf } from '../conversation/fields.ts';
+import type { FunctionTool } from '../../conversation/conversation.ts';
+import type { CompileRegex } from '../../conversation/deferred-search.ts';
+import { type Fields, fieldsOf } from '../../conversation/fields.ts';
 
 /** The usual BM25 parameters: term frequency saturation and length normalization. */
 const K1 = 1.2;

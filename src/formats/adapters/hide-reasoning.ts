@@ -2,10 +2,15 @@
  * Removes thinking text when the client excludes it (`reasoning.exclude`) but the service returns it anyway. Signatures
  * and encrypted thinking stay: they reveal nothing, and the next turn needs them.
  */
-import type { Part, Turn, TurnEvent } from './conversation.ts';
-import type { TurnDecoder } from './format.ts';
 
-export function hidingDecoder(inner: TurnDecoder): TurnDecoder {
+import type { Part, Turn, TurnEvent } from '../conversation/conversation.ts';
+import type { TurnDecoder } from '../conversation/format.ts';
+import type { Restoring } from './adapter.ts';
+
+/** For the client's side only: the model gets its reasoning back between the turns of one answer. */
+export const hideReasoning: Restoring = { decoder: hidingDecoder, turn: hidingTurn };
+
+function hidingDecoder(inner: TurnDecoder): TurnDecoder {
   /** The parts that hold thinking, by choice and index. */
   const thinking = new Set<string>();
   const hide = (events: readonly TurnEvent[]) => events.flatMap((event) => hidden(event, thinking));
@@ -31,7 +36,7 @@ function withoutThinking(part: Part): Part {
 }
 
 /** Hides the thinking of a complete answer; parts that are neither signed nor encrypted are dropped. */
-export function hidingTurn(turn: Turn): Turn {
+function hidingTurn(turn: Turn): Turn {
   const isKept = (part: Part) =>
     part.type !== 'reasoning' || part.signature !== undefined || part.encrypted !== undefined;
   const choices = turn.choices.map((choice) => ({

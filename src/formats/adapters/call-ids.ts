@@ -3,8 +3,10 @@
  * Clients get distinct ids; duplicate ids in a history are made distinct before the request is sent, and results are
  * matched to their calls in order.
  */
-import type { Conversation, Message, Part, Turn, TurnEvent } from './conversation.ts';
-import type { TurnDecoder } from './format.ts';
+
+import type { Conversation, Message, Part, Turn, TurnEvent } from '../conversation/conversation.ts';
+import type { TurnDecoder } from '../conversation/format.ts';
+import type { TurnAdapter } from './adapter.ts';
 
 /** The id itself if free, otherwise the id with a number appended. */
 function freeId(id: string, isTaken: (id: string) => boolean): string {
@@ -37,6 +39,15 @@ export class CallIds {
     return free;
   }
 }
+
+/** Gives the calls of an answer ids that the client does not know yet. */
+export const distinctAnswerCalls: TurnAdapter = (conversation, { callIds }) => ({
+  conversation,
+  restoring: {
+    decoder: (inner) => distinctDecoder(inner, callIds),
+    turn: (turn) => distinctTurn(turn, callIds),
+  },
+});
 
 export function distinctDecoder(inner: TurnDecoder, ids: CallIds): TurnDecoder {
   const renamed = (events: TurnEvent[]): TurnEvent[] => {
@@ -76,6 +87,9 @@ interface Known {
   /** How many calls of that turn have a result. */
   answered: number;
 }
+
+/** Gives the calls of a history ids of their own. */
+export const distinctHistoryCalls: TurnAdapter = (conversation) => ({ conversation: withDistinctCalls(conversation) });
 
 /**
  * Returns the conversation with distinct call ids, or unchanged if they already are. An id depends only on earlier

@@ -3,18 +3,21 @@
  * arguments are the answer, and the client gets them as text. Not a format: it works between the conversation and the
  * spoken format.
  */
+
 import { scanMembers } from '../../base/json.ts';
 import type { Conversation, FunctionTool, Message, Turn, TurnEvent } from '../conversation/conversation.ts';
 import { effortOf } from '../conversation/effort.ts';
 import { type Fields, fieldsOf, isFields, textOf } from '../conversation/fields.ts';
 import type { TurnDecoder } from '../conversation/format.ts';
+import { Uncarried } from '../conversation/losses.ts';
 import { collect, eventsOf } from '../conversation/replay.ts';
+import type { TurnAdapter } from './adapter.ts';
 
 /** The member that holds an answer whose schema is not an object. */
 const WRAPPER = 'answer';
 const ANY_OBJECT: Fields = { type: 'object', properties: {}, additionalProperties: true };
 
-export interface OutputTool {
+interface OutputTool {
   /** The conversation to send. */
   conversation: Conversation;
   name: string;
@@ -22,8 +25,21 @@ export interface OutputTool {
   wrapped: boolean;
 }
 
+/** @throws Uncarried when no tool can replace the output format */
+export const outputTool: TurnAdapter = (conversation, { outputByTool }) => {
+  if (!outputByTool) return { conversation };
+  const tool = withOutputTool(conversation);
+  if (tool === undefined) {
+    throw new Uncarried('response_format', 'this output format cannot be replaced by a tool call');
+  }
+  return {
+    conversation: tool.conversation,
+    restoring: { decoder: (inner) => outputDecoder(inner, tool), turn: (turn) => outputTurn(turn, tool) },
+  };
+};
+
 /** Returns undefined if no tool can replace the output format: there is none, or it is not JSON. */
-export function withOutputTool(conversation: Conversation): OutputTool | undefined {
+function withOutputTool(conversation: Conversation): OutputTool | undefined {
   const { output, toolChoice, tools = [] } = conversation;
   if (output?.type !== 'json' && output?.type !== 'schema') return undefined;
   const { output: _, ...plain } = conversation;
@@ -95,7 +111,7 @@ function wrapperOf(schema: unknown): Fields {
 }
 
 /** Decodes answers that may call the output tool. @param tool from `withOutputTool` */
-export function outputDecoder(inner: TurnDecoder, tool: OutputTool): TurnDecoder {
+function outputDecoder(inner: TurnDecoder, tool: OutputTool): TurnDecoder {
   if (tool.name === '') return inner;
   const answer = new OutputEvents(tool);
   return {
@@ -106,7 +122,7 @@ export function outputDecoder(inner: TurnDecoder, tool: OutputTool): TurnDecoder
 }
 
 /** The same for a complete answer. */
-export function outputTurn(turn: Turn, tool: OutputTool): Turn {
+function outputTurn(turn: Turn, tool: OutputTool): Turn {
   if (tool.name === '') return turn;
   const { choices } = collect(new OutputEvents(tool).take(eventsOf(turn)));
   return { ...turn, choices };

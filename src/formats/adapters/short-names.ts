@@ -3,24 +3,46 @@
  * them (plugin, server and tool in one name); in other formats one such name fails the whole request. Shortened names
  * are deterministic, and answers get the original names back.
  */
+
 import { createHash } from 'node:crypto';
-import type { Conversation, FormatId, Message, Part, Tool, ToolChoice, Turn, TurnEvent } from './conversation.ts';
-import { fieldsOf, listOf, textOf } from './fields.ts';
-import type { TurnDecoder } from './format.ts';
+import type {
+  Conversation,
+  FormatId,
+  Message,
+  Part,
+  Tool,
+  ToolChoice,
+  Turn,
+  TurnEvent,
+} from '../conversation/conversation.ts';
+import { fieldsOf, listOf, textOf } from '../conversation/fields.ts';
+import type { TurnDecoder } from '../conversation/format.ts';
+import type { TurnAdapter } from './adapter.ts';
 
 const LONGEST: { readonly [form in FormatId]?: number } = { chat: 64, responses: 64, gemini: 64, converse: 64 };
 const HASH_LENGTH = 8;
 
 /** The original tool names, by shortened name. */
-export type OwnNames = ReadonlyMap<string, string>;
+type OwnNames = ReadonlyMap<string, string>;
 
-export interface ShortNamed {
+interface ShortNamed {
   conversation: Conversation;
   /** Undefined when every name fits; the conversation is then unchanged. */
   own: OwnNames | undefined;
 }
 
-export function withShortNames(conversation: Conversation, form: FormatId): ShortNamed {
+/** Restores the names in the answer. */
+export const shortNames: TurnAdapter = (conversation, { spoken }) => {
+  const { conversation: shortened, own } = withShortNames(conversation, spoken.id);
+  if (own === undefined) return { conversation };
+  const restoring = {
+    decoder: (inner: TurnDecoder) => namingDecoder(inner, own),
+    turn: (turn: Turn) => namedTurn(turn, own),
+  };
+  return { conversation: shortened, restoring };
+};
+
+function withShortNames(conversation: Conversation, form: FormatId): ShortNamed {
   const longest = LONGEST[form];
   if (longest === undefined) return { conversation, own: undefined };
   const own = new Map<string, string>();
@@ -87,7 +109,7 @@ function withName(part: Part, name: (given: string) => string): Part {
   return part.type === 'toolCall' ? { ...part, name: name(part.name) } : part;
 }
 
-export function namingDecoder(inner: TurnDecoder, own: OwnNames): TurnDecoder {
+function namingDecoder(inner: TurnDecoder, own: OwnNames): TurnDecoder {
   const name = (events: TurnEvent[]): TurnEvent[] =>
     events.map((event) =>
       event.type === 'partStart' ? { ...event, part: withName(event.part, (given) => own.get(given) ?? given) } : event,
@@ -100,7 +122,7 @@ export function namingDecoder(inner: TurnDecoder, own: OwnNames): TurnDecoder {
 }
 
 /** Restores the names in a complete answer. */
-export function namedTurn(turn: Turn, own: OwnNames): Turn {
+function namedTurn(turn: Turn, own: OwnNames): Turn {
   const choices = turn.choices.map((choice) => ({
     ...choice,
     parts: choice.parts.map((part) => withName(part, (given) => own.get(given) ?? given)),

@@ -1,5 +1,5 @@
 /** Restores function calls in an answer to calls of the client's tools. */
-import type { Part, ToolCallPart, TurnEvent } from '../conversation/conversation.ts';
+import type { Part, ToolCallPart, TurnEvent } from '../../conversation/conversation.ts';
 import type { ClientTool, Directory } from './directory.ts';
 import { FreeText } from './free-text.ts';
 import { freeTextOf } from './shapes.ts';

@@ -1,0 +1,121 @@
+/**
+ * One attempt's share of an answer that takes several turns. The first turn's attempts each begin an answer; those of a
+ * later turn continue the one that the client has seen so far, and hold back what they write until it is visible, since
+ * until then another endpoint may take over.
+ */
+import type { Finish, Part, ToolCallPart, TurnEvent } from '../../formats/conversation/conversation.ts';
+import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
+import { eventsOf } from '../../formats/conversation/replay.ts';
+import type { JoinedTurn } from '../turns/joined-turn.ts';
+import type { WholeReply } from '../turns/passage.ts';
+import type { AnswerScreen } from './answer-screen.ts';
+import { type AnswerEnd, type AnswerWriter, type ClientAnswer, someVisible } from './client-answer.ts';
+import type { Transcript } from './transcript.ts';
+
+/** Changes events on their last step to the client, such as hiding reasoning. Keeps state over all turns. */
+export type PresentEvents = (events: TurnEvent[]) => TurnEvent[];
+
+export class JoinedAnswer implements AnswerWriter {
+  readonly #answer: ClientAnswer;
+  readonly #present: PresentEvents;
+  readonly turn: JoinedTurn;
+  readonly #stream: boolean;
+  /** Events of a later turn that are not visible yet. */
+  #held: TurnEvent[] | undefined;
+
+  /** @param continues the answer has earlier turns */
+  constructor(answer: ClientAnswer, present: PresentEvents, turn: JoinedTurn, stream: boolean, continues: boolean) {
+    this.#answer = answer;
+    this.#present = present;
+    this.turn = turn;
+    this.#stream = stream;
+    if (continues) this.#held = [];
+    answer.begin();
+  }
+
+  begin(): void {}
+
+  get gathers(): boolean {
+    return this.#answer.gathers;
+  }
+
+  get calls(): readonly ToolCallPart[] | undefined {
+    return this.turn.calls;
+  }
+
+  get visible(): boolean {
+    return this.#held === undefined && this.#answer.visible;
+  }
+
+  get whole(): WholeReply | undefined {
+    return this.#answer.whole;
+  }
+
+  get end(): AnswerEnd | undefined {
+    return this.#answer.end;
+  }
+
+  get hits(): AnswerScreen['hits'] | undefined {
+    return this.#answer.hits;
+  }
+
+  get transcript(): Transcript | undefined {
+    return this.#answer.transcript;
+  }
+
+  get advances(): boolean {
+    return this.#held === undefined && this.#answer.advances;
+  }
+
+  screenedFailure(failure: UpstreamFailure): UpstreamFailure {
+    return this.#answer.screenedFailure(failure);
+  }
+
+  take(): string {
+    return this.#held === undefined ? this.#answer.take() : '';
+  }
+
+  event(_name: string, _data: string, _value: unknown, events: readonly TurnEvent[]): readonly TurnEvent[] {
+    const joined = this.turn.take(events);
+    this.#write(joined);
+    return joined;
+  }
+
+  gathered(): void {
+    this.#commit();
+    if (this.calls === undefined) this.#answer.gathered();
+  }
+
+  reply({ turn }: WholeReply): void {
+    this.#write(this.turn.take(eventsOf(turn)));
+    this.#commit();
+    if (!this.#stream && this.calls === undefined) this.#answer.gathered();
+  }
+
+  /** Adds what the gateway's tools show to the client. */
+  show(parts: readonly Part[]): void {
+    this.#commit();
+    this.#write(this.turn.shown(parts));
+  }
+
+  /** Ends an answer whose last turn asked for tools. */
+  close(unified?: Finish['unified']): void {
+    this.#write(this.turn.end(unified));
+    if (!this.#stream) this.#answer.gathered();
+  }
+
+  #write(events: TurnEvent[]): void {
+    if (this.#held === undefined) {
+      if (events.length > 0) this.#answer.event('', '', undefined, this.#present(events));
+      return;
+    }
+    for (const event of events) this.#held.push(event);
+    if (this.#stream && (someVisible(events) || events.at(-1)?.type === 'end')) this.#commit();
+  }
+
+  #commit(): void {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held !== undefined) this.#write(held);
+  }
+}

@@ -1,0 +1,86 @@
+/** Deferred tools on the turn loop: the gateway runs the searches of a model that is shown its tools on demand. */
+
+import { Portable } from '../../formats/adapters/deferred-tools/index.ts';
+import type { Conversation, Part, ToolCallPart } from '../../formats/conversation/conversation.ts';
+import {
+  CALL_TOOL,
+  type CompileRegex,
+  SEARCH_TOOL,
+  type SearchStep,
+} from '../../formats/conversation/deferred-search.ts';
+import { isFields } from '../../formats/conversation/fields.ts';
+import type { ServedFormat } from '../../formats/conversation/format.ts';
+import { Uncarried } from '../../formats/conversation/losses.ts';
+import type { GatewayTools, ToolRun, ToolStep } from './gateway-tools.ts';
+
+let compile: CompileRegex | undefined;
+
+/** Whether `loadRegex` has resolved. */
+export function hasRegex(): boolean {
+  return compile !== undefined;
+}
+
+/** Loads the engine (RE2, linear time). Only requests that search by regular expression need it. */
+export async function loadRegex(): Promise<void> {
+  const { RE2JS } = await import('re2js');
+  compile = (pattern) => {
+    try {
+      const expression = RE2JS.compile(pattern, RE2JS.CASE_INSENSITIVE);
+      return (text) => expression.matcher(text).find();
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+/** @param given `deferred_tools` of a checked request */
+export function searchesByRegex(given: unknown): boolean {
+  return isFields(given) && isFields(given['search']) && given['search']['type'] === 'regex';
+}
+
+/** More than the definitions of the two tools that the model gets instead of the deferred ones. */
+export const OWN_TOOLS_BYTES = 4 * 1024;
+
+export class DeferredTools implements GatewayTools {
+  readonly #portable: Portable;
+  readonly #trace: ServedFormat['searchTrace'];
+  readonly #steps = new Map<ToolStep, SearchStep>();
+  #shown = 0;
+  addedBytes = OWN_TOOLS_BYTES;
+
+  /**
+   * @throws Uncarried for several choices
+   * @throws GatewayError 400 when the history names a deferred tool that is missing from the request
+   */
+  constructor(conversation: Conversation, { searchTrace }: ServedFormat) {
+    if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools support a single choice only');
+    this.#trace = searchTrace;
+    this.#portable = new Portable(conversation, conversation.deferred!, compile ?? NO_REGEX, searchTrace);
+  }
+
+  get conversation(): Conversation {
+    return this.#portable.conversation;
+  }
+
+  claims(name: string): boolean {
+    return name === SEARCH_TOOL || name === CALL_TOOL;
+  }
+
+  run(call: ToolCallPart): ToolRun {
+    const run = this.#portable.run(call);
+    if ('call' in run) return run;
+    const step = { id: call.id, shown: this.#trace.show(run.step, this.#shown), result: run.step.result };
+    this.#shown += 1;
+    this.#steps.set(step, run.step);
+    return { step };
+  }
+
+  proceed(parts: readonly Part[], steps: readonly ToolStep[]): void {
+    const searches = steps.map((step) => this.#steps.get(step)!);
+    this.addedBytes += Buffer.byteLength(JSON.stringify([parts, searches]));
+    this.#portable.proceed([...parts], searches);
+  }
+}
+
+/** For searches by words, which compile no expressions. */
+const NO_REGEX: CompileRegex = () => undefined;

@@ -1,0 +1,27 @@
+/** The contract of tools that the gateway runs itself, between two turns of one answer. */
+import type { Conversation, Part, ToolCallPart } from '../../formats/conversation/conversation.ts';
+
+export interface GatewayTools {
+  /** The conversation of the next turn. */
+  readonly conversation: Conversation;
+  /** UTF-8 bytes that finished turns have added to the client's request, at most. */
+  readonly addedBytes: number;
+  /** Whether calls of a tool with this name are for the gateway. */
+  claims(name: string): boolean;
+  /** Runs one call. Never rejects: the model is told what went wrong. */
+  run(call: ToolCallPart): ToolRun | Promise<ToolRun>;
+  /** Adds a turn of the model, and the results of the calls that were run for it. */
+  proceed(parts: readonly Part[], steps: readonly ToolStep[]): void;
+}
+
+/** A call that was run, or the call that the client has to run instead. */
+export type ToolRun = { step: ToolStep } | { call: ToolCallPart };
+
+export interface ToolStep {
+  /** Id of the call. */
+  id: string;
+  /** What the client sees of it, in its format. */
+  shown: readonly Part[];
+  /** For the model. */
+  result: string;
+}

@@ -1,0 +1,165 @@
+/**
+ * Joins the turns of one answer: the client sees one start, parts numbered in one row, the sum of all usage, and one
+ * end. Calls of the gateway's tools are withheld until the turn is over. Pure.
+ */
+import type { Finish, Part, ToolCallPart, TurnEvent, Usage } from '../../formats/conversation/conversation.ts';
+import { collect } from '../../formats/conversation/replay.ts';
+import { addUsage } from '../../formats/conversation/usage.ts';
+
+/** Limit for the arguments of one call of a gateway tool, in UTF-16 units. */
+const LONGEST_ARGUMENTS = 4 * 1024 * 1024;
+
+/** Where the next turn continues. */
+export interface Joint {
+  started: boolean;
+  nextIndex: number;
+  usage: Usage | undefined;
+}
+
+export const FIRST: Joint = { started: false, nextIndex: 0, usage: undefined };
+
+export class JoinedTurn {
+  readonly #claims: (name: string) => boolean;
+  #started: boolean;
+  #nextIndex: number;
+  readonly #earlier: Usage | undefined;
+  /** All events as the upstream sent them, for the next turn. */
+  readonly #events: TurnEvent[] = [];
+  /** Part indexes of the turn, mapped to those of the answer. */
+  readonly #indexes = new Map<number, number>();
+  readonly #held = new Map<number, ToolCallPart>();
+  #finish: Finish | undefined;
+  usage: Usage | undefined;
+  /** UTF-8 bytes of texts and arguments, a bound for the tokens where no usage is reported. */
+  writtenBytes = 0;
+  /** Calls of tools that the client runs. */
+  clientCalls = 0;
+  #ended = false;
+
+  /** @param claims whether a tool of this name is the gateway's */
+  constructor({ started, nextIndex, usage }: Joint, claims: (name: string) => boolean) {
+    this.#started = started;
+    this.#nextIndex = nextIndex;
+    this.#earlier = usage;
+    this.#claims = claims;
+  }
+
+  /** The events for the client. The end is withheld while the gateway has calls to run. */
+  take(events: readonly TurnEvent[]): TurnEvent[] {
+    const shown: TurnEvent[] = [];
+    for (const event of events) {
+      this.#events.push(event.type === 'partStart' ? structuredClone(event) : event);
+      this.#one(event, shown);
+    }
+    return shown;
+  }
+
+  /** What the gateway has to run before the answer can continue; undefined until the turn is over, or if nothing. */
+  get calls(): readonly ToolCallPart[] | undefined {
+    return this.#ended && this.#held.size > 0 ? [...this.#held.values()] : undefined;
+  }
+
+  /** The model's whole turn. */
+  get parts(): Part[] {
+    return collect(this.#events).choices[0]!.parts;
+  }
+
+  get ids(): string[] {
+    return this.parts.flatMap((part) => (part.type === 'toolCall' ? part.id : []));
+  }
+
+  get joint(): Joint {
+    return { started: this.#started, nextIndex: this.#nextIndex, usage: this.#total };
+  }
+
+  /** Complete parts that the gateway adds after the turn. */
+  shown(parts: readonly Part[]): TurnEvent[] {
+    return parts.flatMap((part): TurnEvent[] => {
+      const index = this.#nextIndex++;
+      return [
+        { type: 'partStart', choice: 0, index, part },
+        { type: 'partStop', choice: 0, index },
+      ];
+    });
+  }
+
+  /** The end of the answer. @param unified replaces the turn's own finish reason */
+  end(unified?: Finish['unified']): TurnEvent[] {
+    const finish: Finish = this.#finish ?? { unified: 'stop', native: null };
+    return [
+      { type: 'finish', choice: 0, finish: unified === undefined ? finish : { ...finish, unified, native: null } },
+      { type: 'end' },
+    ];
+  }
+
+  get #total(): Usage | undefined {
+    return this.#earlier === undefined ? this.usage : addUsage(this.#earlier, this.usage);
+  }
+
+  #one(event: TurnEvent, shown: TurnEvent[]): void {
+    switch (event.type) {
+      case 'start':
+        if (!this.#started) shown.push(event);
+        this.#started = true;
+        break;
+      case 'partStart':
+        this.#startPart(event, shown);
+        break;
+      case 'partDelta':
+        this.#delta(event, shown);
+        break;
+      case 'partStop':
+        if (!this.#held.has(event.index)) shown.push({ ...event, index: this.#indexes.get(event.index)! });
+        break;
+      case 'finish':
+        this.#finish = event.finish;
+        break;
+      case 'usage':
+        this.usage = event.usage;
+        shown.push({ type: 'usage', usage: this.#total! });
+        break;
+      case 'end':
+        this.#end(shown);
+        break;
+      default:
+        shown.push(event);
+    }
+  }
+
+  #startPart(event: Extract<TurnEvent, { type: 'partStart' }>, shown: TurnEvent[]): void {
+    const { part, index } = event;
+    if (part.type === 'toolCall') {
+      this.writtenBytes += Buffer.byteLength(part.arguments);
+      if (this.#claims(part.name)) {
+        this.#held.set(index, { ...part });
+        return;
+      }
+      this.clientCalls += 1;
+    }
+    const joined = this.#nextIndex++;
+    this.#indexes.set(index, joined);
+    shown.push({ ...event, index: joined });
+  }
+
+  #delta(event: Extract<TurnEvent, { type: 'partDelta' }>, shown: TurnEvent[]): void {
+    const { arguments: more = '', text = '' } = event.delta;
+    this.writtenBytes += Buffer.byteLength(more) + Buffer.byteLength(text);
+    const held = this.#held.get(event.index);
+    if (held === undefined) shown.push({ ...event, index: this.#indexes.get(event.index)! });
+    else if (held.arguments.length + more.length > LONGEST_ARGUMENTS) shown.push(TOO_LONG);
+    else held.arguments += more;
+  }
+
+  #end(shown: TurnEvent[]): void {
+    this.#ended = true;
+    const unified = this.#finish?.unified;
+    // Truncated arguments are not run.
+    if (unified === 'length' || unified === 'content_filter') this.#held.clear();
+    if (this.#held.size === 0) shown.push(...this.end());
+  }
+}
+
+const TOO_LONG: TurnEvent = {
+  type: 'failure',
+  failure: { kind: 'malformed', status: null, message: 'the arguments of a tool call are too long' },
+};

@@ -1,0 +1,121 @@
+/**
+ * The loop of an answer that takes several turns: after each, the gateway runs the tools that the model asked for, and
+ * the next turn continues with their results. Each turn is dispatched, reserved, journalled and charged for itself.
+ */
+import { GatewayError } from '../../base/errors.ts';
+import type { Restoring } from '../../formats/adapters/index.ts';
+import type { ToolCallPart } from '../../formats/conversation/conversation.ts';
+import type { TurnDecoder } from '../../formats/conversation/format.ts';
+import type { ClientAnswer } from '../answer/client-answer.ts';
+import { JoinedAnswer, type PresentEvents } from '../answer/joined-answer.ts';
+import type { GatewayTools, ToolRun } from './gateway-tools.ts';
+import { FIRST, JoinedTurn, type Joint } from './joined-turn.ts';
+import type { LoopTurn } from './translate.ts';
+
+/** The most upstream turns of one answer. */
+export const MOST_TURNS = 6;
+
+/** The part of an attempt that the loop reads. */
+export interface LoopAttempt {
+  readonly answer: JoinedAnswer;
+}
+
+export class TurnLoop {
+  readonly #tools: GatewayTools;
+  readonly #stream: boolean;
+  readonly #callIds = new Set<string>();
+  #joint: Joint = FIRST;
+  /** The answer that the client has seen so far, once a turn is complete. */
+  #answer: { client: ClientAnswer; present: PresentEvents } | undefined;
+  readonly #begun = new Map<JoinedAnswer, { client: ClientAnswer; present: PresentEvents }>();
+  #turns = 1;
+  /** Output tokens left for all remaining turns; undefined without a cap of the client. */
+  leftTokens: number | undefined;
+
+  constructor(tools: GatewayTools, stream: boolean, maxOutputTokens: number | undefined) {
+    this.#tools = tools;
+    this.#stream = stream;
+    this.leftTokens = maxOutputTokens;
+  }
+
+  /** What the next turn sends. */
+  get turn(): LoopTurn {
+    return { conversation: this.#tools.conversation, callIds: this.#callIds };
+  }
+
+  get addedBytes(): number {
+    return this.#tools.addedBytes;
+  }
+
+  /** Distinguishes ids that are made up for one turn from those of the others. */
+  seed(id: string): string {
+    return `${id}-${this.#turns}`;
+  }
+
+  /** The answer of one attempt. @param begin makes that of a first turn @param presentation changes it for the client */
+  answerOf(begin: () => ClientAnswer, presentation: () => Restoring | undefined): JoinedAnswer {
+    const turn = new JoinedTurn(this.#joint, (name) => this.#tools.claims(name));
+    if (this.#answer !== undefined) {
+      return new JoinedAnswer(this.#answer.client, this.#answer.present, turn, this.#stream, true);
+    }
+    const client = begin();
+    const present = presenting(presentation());
+    const joined = new JoinedAnswer(client, present, turn, this.#stream, false);
+    this.#begun.set(joined, { client, present });
+    return joined;
+  }
+
+  /**
+   * Runs what a complete turn asks of the gateway. Resolves with true if another turn follows.
+   * @throws GatewayError 502 for a model that does not come to an end, 403 when a filter blocks what a tool shows
+   */
+  async next({ answer }: LoopAttempt): Promise<boolean> {
+    const { turn } = answer;
+    const calls = turn.calls!;
+    const runs = await Promise.all(calls.map((call) => this.#tools.run(call)));
+    this.#answer ??= this.#begun.get(answer)!;
+    this.#begun.clear();
+    const steps = runs.flatMap((run) => ('step' in run ? run.step : []));
+    answer.show(runs.flatMap(shownBy));
+    const goesOn = steps.length > 0 && turn.clientCalls === 0 && steps.length === runs.length;
+    if (!goesOn) {
+      answer.close();
+      return false;
+    }
+    if (this.#turns >= MOST_TURNS) throw endless();
+    if (this.leftTokens !== undefined) {
+      // Bytes bound the tokens: a token is at least one byte.
+      this.leftTokens -= turn.usage?.output ?? turn.writtenBytes;
+      if (this.leftTokens < 1) {
+        answer.close('length');
+        return false;
+      }
+    }
+    for (const id of turn.ids) this.#callIds.add(id);
+    this.#tools.proceed(turn.parts, steps);
+    this.#joint = turn.joint;
+    this.#turns += 1;
+    return true;
+  }
+}
+
+function shownBy(run: ToolRun) {
+  return 'step' in run ? run.step.shown : [run.call satisfies ToolCallPart];
+}
+
+/** A decoder wrapper as a function of events. */
+function presenting(restoring: Restoring | undefined): PresentEvents {
+  if (restoring === undefined) return (events) => events;
+  let waiting: Parameters<PresentEvents>[0] = [];
+  const source: TurnDecoder = { read: () => waiting, close: () => [], toldFinish: () => false };
+  const decoder = restoring.decoder(source);
+  return (events) => {
+    waiting = events;
+    return decoder.read('', '', undefined);
+  };
+}
+
+function endless(): GatewayError {
+  const message = `the model was still asking for tools after ${MOST_TURNS} turns`;
+  return new GatewayError('provider_unavailable', message, { status: 502 });
+}

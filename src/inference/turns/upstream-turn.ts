@@ -1,0 +1,231 @@
+/**
+ * One turn of the upstream, governed: tries one candidate after the other until one answers, each with its own
+ * reservation, journalled intent and credential. After a failure it decides what follows (`verdict.ts`). Most answers
+ * are one turn.
+ */
+import type { GatewayError } from '../../base/errors.ts';
+import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
+import type { OpenGeneration, ProviderResponse } from '../../spend/index.ts';
+import { type Metered, withLosses } from '../accounting/meter.ts';
+import { costOf, failureFields, keepSession, observe, responseOf } from '../accounting/observe.ts';
+import type { RequestReservation } from '../admission/reservation.ts';
+import { asGatewayError } from '../answer/error-response.ts';
+import type { RequestContext } from '../context.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { Route } from '../routing/index.ts';
+import type { Attempt, AttemptOwner, Task } from '../task.ts';
+import { type Dispatched, Dispatcher } from './dispatch.ts';
+import { Hedge } from './hedge.ts';
+import { clientError, type FailedAttempt, failedAt, verdictOf } from './verdict.ts';
+
+/** What the attempts of all turns of one answer leave behind, for its row and its routing metadata. */
+export interface AttemptLog {
+  readonly failed: FailedAttempt[];
+  readonly responses: ProviderResponse[];
+}
+
+/** Exactly one of the last three is called, once. */
+export interface TurnOwner {
+  /** The attempt has visible output in `attempt.take()`. */
+  turnAdvanced(attempt: Attempt): void;
+  turnCompleted(dispatched: Dispatched): void;
+  /** A failure, or a filter, after visible output: nothing is replayed. */
+  turnBroke(attempt: Attempt, error: GatewayError): void;
+  /** No endpoint answered. @param metered the cost so far; null when nothing was charged */
+  turnFailed(error: GatewayError, metered: Metered | null): void;
+}
+
+export interface TurnSetup {
+  owner: TurnOwner;
+  context: RequestContext;
+  task: Task;
+  /** The candidates in the order in which this turn tries them. */
+  route: Route;
+  parts: InferenceParts;
+  reservation: RequestReservation;
+  log: AttemptLog;
+  /** Of an earlier turn. */
+  generation: OpenGeneration | undefined;
+}
+
+export class UpstreamTurn implements AttemptOwner {
+  readonly #setup: TurnSetup;
+  readonly #dispatcher: Dispatcher;
+  readonly #hedge: Hedge;
+  #lastFailed: Attempt | undefined;
+  /** The cost of the last failed attempt; null when it cost nothing. */
+  #lastCost: Metered | null = null;
+  #hasAnswered = false;
+  #over = false;
+  generation: OpenGeneration | undefined;
+  /** Monotonic time of the turn's first visible output. */
+  firstOutputAt: number | null = null;
+
+  constructor(setup: TurnSetup) {
+    const { context, task, route, parts, reservation, log } = setup;
+    this.#setup = setup;
+    this.generation = setup.generation;
+    this.#dispatcher = new Dispatcher(context, task, route, parts, reservation);
+    this.#hedge = new Hedge({
+      clock: parts.clock,
+      hedgeAfterMs: context.request.facts.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
+      another: () => this.#dispatcher.next(this, this.generation),
+      meter: (dispatched) => costOf(dispatched, task, false),
+      lost: (loser) => {
+        log.responses.push(responseOf(loser, loser.attempt.status, parts));
+        // Its first token would have arrived even later. Without this sample, slow endpoints would look fast.
+        observe(loser, 'none', parts.clock.monotonic(), parts);
+        parts.attempted?.(loser.candidate.endpoint, 'given_up');
+      },
+      stranded: (reason) => this.#stranded(reason),
+    });
+  }
+
+  /** The attempt whose answer the client gets, as far as is known; after a failure, the one that failed last. */
+  get current(): Dispatched | undefined {
+    return this.#hedge.current;
+  }
+
+  /** False once the current attempt has failed without having shown anything. */
+  get serves(): boolean {
+    const attempt = this.current?.attempt;
+    return attempt !== undefined && (attempt !== this.#lastFailed || attempt.visible);
+  }
+
+  /** Whether the current attempt is the one that failed last. */
+  get hasFailed(): boolean {
+    const attempt = this.current?.attempt;
+    return attempt !== undefined && attempt === this.#lastFailed;
+  }
+
+  /** Dispatches the first attempt. Throws when no candidate can be tried and nothing was journalled before. */
+  async begin(): Promise<void> {
+    const { log, task } = this.#setup;
+    const dispatched = await this.#dispatcher.next(this, this.generation);
+    if (dispatched === undefined) {
+      const error = this.#dispatcher.refusal ?? clientError(log.failed, task.silentStatus);
+      if (this.generation === undefined) throw error;
+      this.#fail(error);
+      return;
+    }
+    this.generation = dispatched.generation;
+    this.#hedge.start(dispatched);
+  }
+
+  /** Ends the turn: aborts what runs and what would follow. Returns its cost so far, as far as it is known. */
+  stop(): Metered | null {
+    this.close();
+    const current = this.current;
+    if (current === undefined || current.attempt.over) return this.#lastCost;
+    current.attempt.abort();
+    return this.meter(current.attempt, false);
+  }
+
+  /** Ends the turn without aborting the attempt that answered. */
+  close(): void {
+    this.#over = true;
+    this.#dispatcher.cancel();
+    this.#hedge.stop();
+  }
+
+  /** @param complete false for an answer that broke off: output after the last report is estimated */
+  meter(attempt: Attempt, complete: boolean): Metered {
+    return withLosses(costOf(this.#hedge.of(attempt), this.#setup.task, complete), this.#hedge.losses);
+  }
+
+  /** The client or the gateway ends the answer: enters the current attempt in statistics and log. */
+  givenUp(): void {
+    const { log, parts } = this.#setup;
+    const current = this.current;
+    if (current === undefined || this.#hasAnswered) return;
+    log.responses.push(responseOf(current, current.attempt.status, parts));
+    observe(current, 'none', this.firstOutputAt, parts);
+    parts.attempted?.(current.candidate.endpoint, 'given_up');
+  }
+
+  // Callbacks of the current attempt.
+
+  attemptAdvanced(attempt: Attempt): void {
+    this.#hedge.won(attempt);
+    if (this.firstOutputAt === null) {
+      this.firstOutputAt = this.#setup.parts.clock.monotonic();
+      this.current!.recovered();
+    }
+    this.#setup.owner.turnAdvanced(attempt);
+  }
+
+  attemptCompleted(attempt: Attempt): void {
+    const { context, owner, route, parts } = this.#setup;
+    const dispatched = this.#hedge.of(attempt);
+    const { fallbackOnRefusal } = context.request.facts;
+    if (attempt.unseenRefusal && fallbackOnRefusal && this.#dispatcher.hasOtherModel(dispatched.candidate.rank)) {
+      this.attemptFailed(attempt, { kind: 'content_filter', status: 200, message: 'the model refused' }, true);
+      return;
+    }
+    this.#answered(dispatched);
+    keepSession(dispatched, route, parts);
+    owner.turnCompleted(dispatched);
+  }
+
+  /** A filter blocked the answer. The upstream has done its work and is paid even so. */
+  attemptBlocked(attempt: Attempt, error: GatewayError, complete: boolean): void {
+    this.#answered(this.#hedge.of(attempt));
+    this.#setup.context.addHits(attempt.hits);
+    if (attempt.visible) this.#setup.owner.turnBroke(attempt, error);
+    else this.#fail(error, this.meter(attempt, complete));
+  }
+
+  attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
+    const { log, parts, route, task, context, owner } = this.#setup;
+    const dispatched = this.#hedge.of(attempt);
+    const { endpoint, rank } = dispatched.candidate;
+    // A refused connection, a redirect and an error status cost nothing; a call that breaks off may.
+    const mayHaveCost = attempt.paid === true || (sent && (failure.status ?? 0) < 300);
+    dispatched.ended(mayHaveCost);
+    this.#lastCost = mayHaveCost ? costOf(dispatched, task, false) : null;
+    log.responses.push(responseOf(dispatched, failure.status, parts));
+    log.failed.push(failedAt(dispatched.candidate, failure));
+    this.#lastFailed = attempt;
+    const verdict = verdictOf(failure);
+    observe(dispatched, verdict.outcome, attempt.visible ? this.firstOutputAt : null, parts);
+    parts.attempted?.(endpoint, failure.kind);
+    if (route.session && verdict.outcome !== 'none') parts.sessions.letGo(route.session, endpoint.id);
+    if (verdict.cooldown) dispatched.rest(failure, verdict.credential);
+    parts.log.warn('attempt failed', failureFields(context.request.id, endpoint, failure));
+    if (attempt.visible) {
+      owner.turnBroke(attempt, clientError([log.failed.at(-1)!], task.silentStatus));
+      return;
+    }
+    const continues = this.#hedge.failed(attempt);
+    if (verdict.next === 'model') this.#dispatcher.dropModel(rank);
+    if (continues) return;
+    if (verdict.next === 'answer') this.#fail(clientError(log.failed, task.silentStatus));
+    else this.#tryNext();
+  }
+
+  #answered(dispatched: Dispatched): void {
+    const { log, parts, task } = this.#setup;
+    this.#hasAnswered = true;
+    this.#hedge.won(dispatched.attempt);
+    dispatched.recovered();
+    log.responses.push(responseOf(dispatched, dispatched.attempt.status, parts));
+    observe(dispatched, 'answered', this.firstOutputAt, parts, task.answersWhole);
+    parts.attempted?.(dispatched.candidate.endpoint, 'answered');
+  }
+
+  #tryNext(): void {
+    this.begin().catch((error: unknown) => {
+      if (!this.#over) this.#fail(asGatewayError(error));
+    });
+  }
+
+  #stranded(reason: unknown): void {
+    if (this.#over) return;
+    if (reason !== undefined) this.#fail(asGatewayError(reason));
+    else this.#tryNext();
+  }
+
+  #fail(error: GatewayError, metered: Metered | null = this.#lastCost): void {
+    this.#setup.owner.turnFailed(error, metered);
+  }
+}
