@@ -4,7 +4,7 @@
  * and bounded in size. Without an entry (expired, or in another process) the request is sent without the reasoning.
  */
 import type { Clock } from '../../base/clock.ts';
-import type { KeptThinking, ThinkingMemory } from '../../formats/adapters/kept-thinking.ts';
+import type { KeptThinking, ThinkingMemory } from '../../formats/adapters/index.ts';
 
 /** In UTF-16 units. */
 const MOST_SIZE = 16 * 1024 * 1024;
