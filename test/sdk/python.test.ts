@@ -1,6 +1,6 @@
 /**
  * The Python client libraries, unmodified, against the gateway in front of upstreams of both formats. Each program in
- * `test/python/` uses one library as an application does, and prints what it got.
+ * `test/sdk/python/` uses one library as an application does, and prints what it got.
  */
 import assert from 'node:assert/strict';
 import path from 'node:path';
