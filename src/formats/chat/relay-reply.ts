@@ -43,9 +43,12 @@ export function relayReply({ text, value, turn, stamp, closing }: RelayedAnswer)
 }
 
 /** Orders the splices: those before the member, those inside it, then those after it. */
-function inOrder(around: readonly Splice[], { valueEnd }: Member, inside: readonly Splice[]): Splice[] {
-  const before = around.filter(({ start }) => start < valueEnd);
-  return [...before, ...inside, ...around.slice(before.length)];
+function inOrder(around: Splice[], { valueEnd }: Member, inside: readonly Splice[]): Splice[] {
+  if (inside.length === 0) return around;
+  let at = 0;
+  while (at < around.length && around[at]!.start < valueEnd) at += 1;
+  around.splice(at, 0, ...inside);
+  return around;
 }
 
 function choicesSplices(
@@ -54,11 +57,15 @@ function choicesSplices(
   values: readonly unknown[],
   choices: readonly Choice[],
 ): Splice[] {
-  return scanElements(text, values.length, valueStart, valueEnd).flatMap(({ start }, index) => {
+  const splices: Splice[] = [];
+  const elements = scanElements(text, values.length, valueStart, valueEnd);
+  for (let index = 0; index < elements.length; index += 1) {
     const value = fieldsOrUndefined(values[index]);
     const choice = choices[index];
-    return value === undefined || choice === undefined ? [] : choiceSplices(text, start, value, choice, index);
-  });
+    if (value === undefined || choice === undefined) continue;
+    splices.push(...choiceSplices(text, elements[index]!.start, value, choice, index));
+  }
+  return splices;
 }
 
 /** The repairs of the choice that begins at `from`. */
@@ -98,7 +105,7 @@ function messageSplices(text: string, { valueStart }: Member, message: Fields, p
   }
   for (const key of NEVER_NULL) if (key !== 'role' && message[key] === null) edits.push({ key, json: undefined });
   const calls = listOf(message['tool_calls']);
-  if (!calls.every(isStandardCall) || !haveIdsOf(calls, parts))
+  if (calls.length > 0 && (!calls.every(isStandardCall) || !haveIdsOf(calls, parts)))
     edits.push({ key: 'tool_calls', json: stringifyJson(mendedCalls(calls, parts)) });
   return edits.length === 0 ? [] : splicesOf(text, scanMembers(text, valueStart), edits, valueStart);
 }

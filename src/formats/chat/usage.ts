@@ -103,14 +103,16 @@ export function relayedUsage(closing: Closing): Fields | undefined {
   const merged: Fields = {};
   for (const key in theirs) if (!NOT_THEIRS.has(key)) merged[key] = theirs[key];
   for (const key in ours) {
-    const before = RECORD.test(key) ? fieldsOrUndefined(merged[key]) : undefined;
+    const before = isRecord(key) ? fieldsOrUndefined(merged[key]) : undefined;
     merged[key] = before === undefined ? ours[key] : { ...before, ...fieldsOrUndefined(ours[key]) };
   }
   return merged;
 }
 
-/** Members that are records of counts, whose unknown members are kept. */
-const RECORD = /_details$|^server_tool_use$/;
+/** Whether the member is a record of counts, whose unknown members are kept. */
+function isRecord(key: string): boolean {
+  return key.endsWith('_details') || key === 'server_tool_use';
+}
 
 /** Only the gateway reports cost. `__proto__` could not be assigned as a member. */
 const NOT_THEIRS: ReadonlySet<string> = new Set(['cost', 'is_byok', 'cost_details', '__proto__']);
