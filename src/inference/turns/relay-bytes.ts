@@ -19,8 +19,11 @@ import type { Closing, RelayStream, Stamp } from '../../formats/conversation/for
 
 export function stampInBytes(stamp: Stamp): Stamp {
   const { echo } = stamp;
-  const told = { ...stamp, model: byteText(stamp.model), provider: byteText(stamp.provider) };
-  return echo === undefined ? told : { ...told, echo: () => byteTextsIn(echo()) };
+  const model = byteText(stamp.model);
+  const provider = byteText(stamp.provider);
+  // The usual case costs no object.
+  if (echo === undefined && model === stamp.model && provider === stamp.provider) return stamp;
+  return { ...stamp, model, provider, ...(echo && { echo: () => byteTextsIn(echo()) }) };
 }
 
 /** Usage is left as it is: what the upstream wrote there is byte text already. */
