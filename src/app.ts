@@ -139,7 +139,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     peerMetrics,
   });
   const server: HttpServer = createHttpServer<Caller>({
-    operations: operations(operationParts(options, live, parts, observability, readiness)),
+    operations: operations(operationParts(options, live, parts, observability, readiness), options.formats),
     authenticate: (headers) => access.authenticate(headers),
     permit: access.permit,
     userId: (caller) => caller.organizationId,

@@ -1,10 +1,12 @@
 /** Every HTTP operation, one line per folder. */
+
 import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
 import { type AnalyticsParts, analyticsOperations } from './analytics/index.ts';
 import { type AuditParts, auditOperations } from './audit/index.ts';
 import { type ByokParts, byokOperations } from './byok/index.ts';
 import { catalogOperations } from './catalog/index.ts';
 import { type FileParts, fileOperations } from './files/index.ts';
+import type { ServedFormat } from './formats/conversation/format.ts';
 import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
 import type { Operation } from './http/operation.ts';
 import {
@@ -44,8 +46,11 @@ export interface OperationParts {
 /** Resources of the API that this gateway does not have. */
 export const UNBUILT = ['interns', 'vault'];
 
-/** Does not use `parts` before the first request, so that the contract can be read without starting anything. */
-export function operations(parts: OperationParts): Operation<Caller>[] {
+/**
+ * Does not use `parts` before the first request, so that the contract can be read without starting anything.
+ * @param formats those that conversations can be held in; default: all
+ */
+export function operations(parts: OperationParts, formats?: readonly ServedFormat[]): Operation<Caller>[] {
   const balanceNano = async () => {
     await parts.inference.refresh?.();
     return parts.inference.accountBalanceNano();
@@ -74,7 +79,7 @@ export function operations(parts: OperationParts): Operation<Caller>[] {
       },
       popularity: (caller, days) => parts.inference.spend.tokensByModel(caller.organizationId, days),
     }),
-    ...inferenceOperations(parts.inference, parts.limits),
+    ...inferenceOperations(parts.inference, parts.limits, formats),
     ...transcriptOperations(parts.transcripts),
     ...observabilityOperations(parts.observability),
     ...auditOperations<Caller>(parts.audit),

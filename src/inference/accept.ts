@@ -39,7 +39,7 @@ function checkedFacts(format: AnyFormat, document: JsonDocument): RequestFacts {
     return format.facts(document);
   }
   check(format, document);
-  return format.facts(factsView(document));
+  return format.facts(factsView(format, document));
 }
 
 /**
@@ -53,22 +53,10 @@ function check(format: ServedFormat, document: JsonDocument): void {
   }
 }
 
-/** Members whose texts the gateway stores or acts on, so they are decoded exactly if the body has non-ASCII text. */
-const OWN_TEXTS = [
-  'model',
-  'models',
-  'fallbacks',
-  'provider',
-  'user',
-  'safety_identifier',
-  'session_id',
-  'metadata',
-] as const;
-
 /** The cheap view of the body, with exact texts for the members that `facts` reads; messages stay undecoded. */
-function factsView(document: JsonDocument): Record<string, unknown> {
+function factsView({ factMembers }: ServedFormat, document: JsonDocument): Record<string, unknown> {
   if (document.ascii) return document.structure;
   const view = { ...document.structure };
-  for (const key of OWN_TEXTS) if (key in view) view[key] = document.member(key);
+  for (const key of factMembers) if (key in view) view[key] = document.member(key);
   return view;
 }

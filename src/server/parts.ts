@@ -9,6 +9,7 @@ import { startByokCache } from '../byok/index.ts';
 import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
 import { createStatistics } from '../catalog/index.ts';
 import { createEgress } from '../egress/index.ts';
+import type { ServedFormat } from '../formats/conversation/format.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
 import { Identities, Running, regionOf, TokenCounter, userHashSecret } from '../inference/index.ts';
 import { createJobs } from '../jobs/index.ts';
@@ -33,6 +34,8 @@ import { StartError } from './start-error.ts';
 export interface AppOptions {
   /** Addresses where local model servers are looked for; default: their standard ports. */
   localServers?: readonly LocalServer[];
+  /** The formats that conversations can be held in; default: all. */
+  formats?: readonly ServedFormat[];
   config: Config;
   /** The migrated database. */
   target: Target;

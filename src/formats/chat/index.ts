@@ -2,6 +2,8 @@
  * The chat format: spoken by clients of `POST /chat/completions` and, in provider dialects, by most upstreams. Contains
  * both halves and the relay between them; pure functions only.
  */
+
+import { FACT_MEMBERS } from '../conversation/fact-members.ts';
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { loggedMessages } from '../conversation/logged-content.ts';
 import { renewed } from '../conversation/renewal.ts';
@@ -17,6 +19,7 @@ import { encodeReply } from './encode-reply.ts';
 import { ChatEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
+import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
 import { searchTrace } from './search-trace.ts';
@@ -25,10 +28,12 @@ export type { ChatDialect, ReasoningRule } from './dialect.ts';
 
 export const chat: ServedFormat & SpokenFormat = {
   id: 'chat',
+  operation,
   path: '/chat/completions',
   schema,
   check,
   facts,
+  factMembers: FACT_MEMBERS,
   decode,
   callIds,
   texts: textsWith(),

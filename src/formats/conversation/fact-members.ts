@@ -35,6 +35,9 @@ export function addKind({ kinds }: Contents, kind: string): void {
   if (!kinds.includes(kind)) kinds.push(kind);
 }
 
+/** Members whose texts `factMembers` and most formats read. */
+export const FACT_MEMBERS = ['model', 'models', 'provider', 'user', 'safety_identifier', 'session_id', 'metadata'];
+
 /** Members that each format names or computes differently. `undefined` members are left out. */
 export interface OwnMembers {
   model: string | undefined;

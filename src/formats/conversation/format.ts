@@ -165,14 +165,31 @@ export interface AnswerReader {
   decoder(dialect: Dialect, seed?: string): TurnDecoder;
 }
 
+/** The HTTP operation of a format. The schemas of replies describe them; they are not validated. */
+export interface ServedOperation {
+  readonly id: string;
+  readonly path: string;
+  readonly summary: string;
+  readonly reply: TSchema;
+  /** A streamed reply; the schema describes the data of an event. */
+  readonly events: { schema: TSchema; description: string };
+  /** Default: the common error. */
+  readonly errorSchema?: TSchema;
+  /** A response header that clients of the format expect the generation's id in. */
+  readonly requestIdHeader?: string;
+}
+
 /** As `AnswerReader`, reads its own answers, with an empty dialect. */
 export interface ServedFormat extends AnswerReader {
   readonly id: FormatId;
+  readonly operation: ServedOperation;
   /** Open schema of the request body: names the members the gateway acts on, lets the rest pass. */
   readonly schema: TSchema;
   /** Rules a schema cannot express; throws GatewayError 400 with the path, also for unsupported features. */
   check(body: unknown): void;
   facts(body: unknown): RequestFacts;
+  /** Members whose texts are in the facts. Only these are decoded exactly when a body has text outside of ASCII. */
+  readonly factMembers: readonly string[];
   decode(body: unknown): Conversation;
   /** Ids of the tool calls in the request's history. */
   callIds(body: unknown): string[];

@@ -2,6 +2,8 @@
  * The messages format: spoken by clients of `POST /messages` and, upstream, by Anthropic and compatible services.
  * Contains both halves and the relay between them; pure functions only.
  */
+
+import { FACT_MEMBERS } from '../conversation/fact-members.ts';
 import type { PromptOverhead, ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { loggedMessages } from '../conversation/logged-content.ts';
 import { renewed } from '../conversation/renewal.ts';
@@ -15,6 +17,7 @@ import { encodeReply } from './encode-reply.ts';
 import { MessagesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure, encodeFailure } from './failure.ts';
+import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
 import { searchTrace } from './search-trace.ts';
@@ -39,10 +42,12 @@ export const CLAUDE_OVERHEAD: PromptOverhead = { plain: 256, tools: 1024 };
 
 export const messages: ServedFormat & SpokenFormat = {
   id: 'messages',
+  operation,
   path: '/messages',
   schema,
   check,
   facts,
+  factMembers: [...FACT_MEMBERS, 'fallbacks'],
   decode,
   callIds,
   texts: textsWith(),

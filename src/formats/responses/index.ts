@@ -2,6 +2,8 @@
  * The responses format, served at `POST /responses` and spoken by OpenAI, xAI and compatible upstreams: decoders,
  * encoders and the relay between them. Pure functions only. Responses are not stored on either side.
  */
+
+import { FACT_MEMBERS } from '../conversation/fact-members.ts';
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { loggedMessages } from '../conversation/logged-content.ts';
 import { textsWith } from '../texts/index.ts';
@@ -14,6 +16,7 @@ import { encodeFailure, encodeReply } from './encode-reply.ts';
 import { ResponsesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
+import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { echo, renew } from './response.ts';
 import { schema } from './schema.ts';
@@ -25,10 +28,12 @@ const nativeTools: NonNullable<SpokenFormat['nativeTools']> = (dialect) => diale
 
 export const responses: ServedFormat & SpokenFormat = {
   id: 'responses',
+  operation,
   path: '/responses',
   schema,
   check,
   facts,
+  factMembers: FACT_MEMBERS,
   echo,
   decode,
   callIds,

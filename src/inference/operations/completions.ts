@@ -19,13 +19,12 @@ import { policyOf } from '../../guardrails/index.ts';
 import { INFERENCE } from '../../http/access-rule.ts';
 import type { Operation } from '../../http/operation.ts';
 import type { Generation } from '../../spend/index.ts';
-import { ANTHROPIC_REQUEST_ID } from '../answer/response-headers.ts';
 import type { Sink } from '../answer/sink.ts';
 import type { InferenceParts } from '../parts.ts';
 import { serve } from '../serve.ts';
 import { acceptExchange } from './accept-exchange.ts';
 import { countTokens } from './count-tokens.ts';
-import { CompletionEvents, INFERENCE_ERRORS, MessagesErrorSchema } from './event-schema.ts';
+import { CompletionEvents, INFERENCE_ERRORS } from './event-schema.ts';
 import { HttpSink } from './http-sink.ts';
 
 interface CompanionLimits {
@@ -67,7 +66,7 @@ export function companionOperations(parts: InferenceParts, limits: CompanionLimi
       id: 'countMessageTokens',
       method: 'POST',
       path: '/messages/count_tokens',
-      requestIdHeader: ANTHROPIC_REQUEST_ID,
+      requestIdHeader: messages.operation.requestIdHeader!,
       summary: 'Count the tokens of a messages request, by its provider or as an estimate; free of charge',
       tag: 'Inference',
       access: INFERENCE,
@@ -88,7 +87,7 @@ export function companionOperations(parts: InferenceParts, limits: CompanionLimi
         },
       },
       errors: INFERENCE_ERRORS,
-      errorSchema: MessagesErrorSchema,
+      errorSchema: messages.operation.errorSchema!,
       async handle(exchange) {
         exchange.reply(200, await countTokens(acceptExchange(exchange, messages, parts), exchange, parts));
       },

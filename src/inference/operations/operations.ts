@@ -5,7 +5,7 @@ import { GatewayError } from '../../base/errors.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { EmbeddingsReply, embedding } from '../../formats/embedding/index.ts';
 import { ImageReply, image } from '../../formats/image/index.ts';
-import { chat, messages, responses } from '../../formats/index.ts';
+import { SERVED_FORMATS } from '../../formats/index.ts';
 import { RerankReply, rerank } from '../../formats/rerank/index.ts';
 import type { SingleForm } from '../../formats/single/index.ts';
 import { ANY_KEY, INFERENCE } from '../../http/access-rule.ts';
@@ -13,51 +13,26 @@ import { ok } from '../../http/contract.ts';
 import { ErrorSchema } from '../../http/openapi.ts';
 import type { Exchange, Operation, OperationReply } from '../../http/operation.ts';
 import { encodeGeneration, GenerationEnvelope } from '../../spend/index.ts';
-import { ANTHROPIC_REQUEST_ID } from '../answer/response-headers.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AnyFormat } from '../request.ts';
 import { serve } from '../serve.ts';
 import { acceptExchange } from './accept-exchange.ts';
 import { companionOperations } from './completions.ts';
-import {
-  ChatEvents,
-  ImageEvents,
-  INFERENCE_ERRORS,
-  MessagesErrorSchema,
-  MessagesEvents,
-  ResponsesEvents,
-} from './event-schema.ts';
+import { ImageEvents, INFERENCE_ERRORS } from './event-schema.ts';
 import { HttpSink } from './http-sink.ts';
-import { ChatReply, MessagesReply, ResponsesReply } from './schema.ts';
 
 export interface InferenceLimits {
   inferenceBodyBytes: number;
 }
 
-export function inferenceOperations(parts: InferenceParts, limits: InferenceLimits): Operation<Caller>[] {
+/** @param formats those that conversations can be held in */
+export function inferenceOperations(
+  parts: InferenceParts,
+  limits: InferenceLimits,
+  formats: readonly ServedFormat[] = SERVED_FORMATS,
+): Operation<Caller>[] {
   return [
-    conversation(parts, limits, chat, {
-      id: 'createChatCompletion',
-      path: '/chat/completions',
-      summary: 'Create a chat completion, streamed or not',
-      reply: ChatReply,
-      events: ChatEvents,
-    }),
-    conversation(parts, limits, messages, {
-      id: 'createMessage',
-      path: '/messages',
-      summary: 'Create a message (Anthropic Messages format), streamed or not',
-      reply: MessagesReply,
-      events: MessagesEvents,
-      errorSchema: MessagesErrorSchema,
-    }),
-    conversation(parts, limits, responses, {
-      id: 'createResponse',
-      path: '/responses',
-      summary: 'Create a response (OpenAI Responses format), streamed or not; responses are not stored',
-      reply: ResponsesReply,
-      events: ResponsesEvents,
-    }),
+    ...formats.map((format) => conversation(parts, limits, format)),
     single(parts, limits, embedding, {
       id: 'createEmbeddings',
       path: '/embeddings',
@@ -92,16 +67,10 @@ export function inferenceOperations(parts: InferenceParts, limits: InferenceLimi
   ];
 }
 
-interface ConversationOperation {
+interface SingleOperation {
   id: string;
   path: string;
   summary: string;
-  reply: typeof ChatReply | typeof MessagesReply | typeof ResponsesReply;
-  events: NonNullable<OperationReply['events']>;
-  errorSchema?: TSchema;
-}
-
-interface SingleOperation extends Pick<ConversationOperation, 'id' | 'path' | 'summary'> {
   reply: TSchema;
   events?: NonNullable<OperationReply['events']>;
   errors?: readonly number[];
@@ -112,13 +81,8 @@ const NAMED = { 'X-Generation-Id': 'The id of the generation, for `GET /generati
 const SILENT = 524;
 
 /** `/messages` also accepts the key as `x-api-key`; see `access/`. */
-function conversation(
-  parts: InferenceParts,
-  limits: InferenceLimits,
-  format: ServedFormat,
-  { id, path, summary, reply, events, errorSchema = ErrorSchema }: ConversationOperation,
-): Operation<Caller> {
-  const requestIdHeader = format.id === 'messages' ? ANTHROPIC_REQUEST_ID : undefined;
+function conversation(parts: InferenceParts, limits: InferenceLimits, format: ServedFormat): Operation<Caller> {
+  const { id, path, summary, reply, events, errorSchema = ErrorSchema, requestIdHeader } = format.operation;
   return {
     id,
     method: 'POST',

@@ -9,6 +9,7 @@ import type { TestContext } from 'node:test';
 import { type App, createApp } from '../../app.ts';
 import { type Config, loadConfig } from '../../base/config.ts';
 import { type Log, silentLog } from '../../base/log.ts';
+import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { migrations } from '../../migrations.ts';
 import { KINDS, type LocalServer } from '../../providers/index.ts';
 import type { Target } from '../../storage/connection.ts';
@@ -45,6 +46,8 @@ export interface GatewayOptions {
   /** An existing database, e.g. another gateway's; a fresh one otherwise. */
   target?: Target;
   dataDir?: string;
+  /** The formats that conversations can be held in; all unless given. */
+  formats?: readonly ServedFormat[];
   /** Where model servers are looked for; none unless given, so that a test sees nothing of the machine that runs it. */
   localServers?: readonly LocalServer[];
 }
@@ -84,6 +87,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
     target,
     clock,
     localServers: options.localServers ?? [],
+    ...(options.formats && { formats: options.formats }),
     log: options.log ?? silentLog,
     random: options.random ?? (() => 0.5),
   }).catch(async (error: unknown) => {
