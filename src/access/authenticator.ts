@@ -43,7 +43,7 @@ export interface KeyState {
   readonly aliasExpiresAt?: number | null;
 }
 
-export interface AuthenticatorParts {
+interface AuthenticatorParts {
   changes: Pick<Changes, 'subscribe' | 'freshness'>;
   clock: Clock;
   /** Returns the keys among `hashes` that exist. */

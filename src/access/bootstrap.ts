@@ -9,7 +9,7 @@ import { newKeySettings } from './key.ts';
 import * as store from './store.ts';
 import { createToken, isToken, MAX_TOKEN_LENGTH } from './token.ts';
 
-export interface BootstrapParts {
+interface BootstrapParts {
   database: Database;
   clock: Clock;
 }

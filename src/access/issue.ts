@@ -22,13 +22,12 @@ export interface IssuedKey {
 /**
  * Throws GatewayError 400 for an invalid setting or an unknown workspace or creator, and 409 for an external secret
  * that already belongs to a key.
- * @param creatorUserId used when the body names no creator
+ * @param request `creatorUserId` is used when the body names no creator
  */
 export async function issueKey(
   tx: Queryable,
   announce: Announce,
-  body: CreateKeyBody,
-  creatorUserId: string | null,
+  { body, creatorUserId }: { body: CreateKeyBody; creatorUserId: string | null },
   now: number,
   author: Author,
 ): Promise<IssuedKey> {
@@ -57,7 +56,7 @@ export async function issueKey(
   return { key, token };
 }
 
-export interface NewKey {
+interface NewKey {
   kind: KeyKind;
   /** Its secret. */
   token: string;

@@ -105,7 +105,7 @@ function createKey(parts: OperationParts): Operation<Caller> {
       const { userId } = exchange.caller;
       const body = exchange.body as schema.CreateKeyBody;
       const { key, token } = await changeEverywhere(parts, (tx, announce) =>
-        issueKey(tx, announce, body, userId, parts.clock.now(), authorOf(exchange)),
+        issueKey(tx, announce, { body, creatorUserId: userId }, parts.clock.now(), authorOf(exchange)),
       );
       exchange.reply(201, { data: keyReply(key), key: token });
     },

@@ -46,7 +46,7 @@ export interface KeyTerms {
   rateLimits: RateLimits | null;
 }
 
-export interface KeyPage {
+interface KeyPage {
   organizationId: string;
   workspaceId: string;
   includeDisabled: boolean;
@@ -106,7 +106,7 @@ const selectKeys = (more = '') => `
 const SELECT_KEYS = selectKeys();
 
 /** A key found by one of its secrets. */
-export interface PresentedKey extends StoredKey {
+interface PresentedKey extends StoredKey {
   readonly presentedHash: string;
   /** Wall time in ms at which this secret of the key ends; null: with the key. */
   readonly aliasExpiresAt: number | null;
@@ -269,7 +269,7 @@ export async function lockOrganizations(tx: Queryable): Promise<void> {
   await tx.query('lock table organizations in share row exclusive mode');
 }
 
-export interface FirstRows {
+interface FirstRows {
   organizationId: string;
   organizationName: string;
   workspaceId: string;

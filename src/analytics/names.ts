@@ -23,7 +23,7 @@ export const OPERATORS: Record<OperatorName, 'scalar' | 'array'> = {
   lte: 'scalar',
 };
 
-export interface Dimension {
+interface Dimension {
   label: string;
   /** Type of its values in filters; `id` values have no order. */
   values: 'text' | 'id' | 'integer' | 'boolean';
@@ -51,7 +51,7 @@ export const DIMENSIONS = {
 } as const satisfies Record<string, Dimension>;
 export type DimensionName = keyof typeof DIMENSIONS;
 
-export interface Metric {
+interface Metric {
   label: string;
   format: 'number' | 'currency' | 'percent' | 'latency' | 'throughput';
   /** A ratio or percentile: values of groups do not add up, and null means there is nothing to compute from. */

@@ -13,7 +13,7 @@ import {
 } from './names.ts';
 import type { FilterBody, QueryBody } from './schema.ts';
 
-export type FilterValue = string | number | boolean;
+type FilterValue = string | number | boolean;
 
 export interface Filter {
   field: DimensionName;
@@ -23,7 +23,7 @@ export interface Filter {
   includeUnset: boolean;
 }
 
-export type OrderField = DimensionName | MetricName | 'date';
+type OrderField = DimensionName | MetricName | 'date';
 
 export interface AnalyticsQuery {
   /** Wall times; `until` is exclusive. */

@@ -37,7 +37,7 @@ export const ERROR_STATUS = {
 
 export type ErrorType = keyof typeof ERROR_STATUS;
 
-export interface ErrorDetails {
+interface ErrorDetails {
   /** HTTP status if it differs from the table (405, 408, 409, 415, 431, 529, ...). */
   status?: number;
   /** Dotted path of the offending field, e.g. `messages[3].content[0].text`; also part of the message. */

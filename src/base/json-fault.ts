@@ -3,7 +3,7 @@
  * wrong. Iterative and linear, whatever the text.
  */
 
-export interface Fault {
+interface Fault {
   /** Offset into the text; in bytes, since the text is Latin-1. */
   offset: number;
   /** `messages[3].content`; '' is the document itself. */

@@ -1,6 +1,6 @@
 /** Offsets of the elements of a JSON array. The text must be a valid array; nothing here validates it. */
 
-export interface Span {
+interface Span {
   start: number;
   end: number;
 }

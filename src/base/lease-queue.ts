@@ -9,7 +9,7 @@ import { type Clock, Pause } from './clock.ts';
 import { GatewayError } from './errors.ts';
 
 /** A part requested of one window. */
-export interface LeasePart {
+interface LeasePart {
   /** `blocked`: another request waits for this window, so later ones must not overtake it. Maintained here. */
   readonly window: { blocked: boolean };
 }
@@ -21,7 +21,7 @@ export interface WaitingRequest<Part> {
 }
 
 /** The parts that depend on the kind of limit. */
-export interface LeaseRules<Part, Refusal> {
+interface LeaseRules<Part, Refusal> {
   /** Name of the limit in the error when the queue is full: `a budget`. */
   readonly wanted: string;
   /** Maximum queue length; more requests are refused. */

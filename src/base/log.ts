@@ -28,7 +28,7 @@ export interface Log {
 }
 
 /** The output; process.stderr is one. */
-export interface LogStream {
+interface LogStream {
   write(line: string): unknown;
   readonly isTTY?: boolean;
   readonly writableLength?: number;

@@ -7,7 +7,7 @@ export interface RemovableBlob {
   backend: BackendKind;
 }
 
-export interface StoredBlob {
+interface StoredBlob {
   id: string;
   bytes: number;
   sha256: Buffer;

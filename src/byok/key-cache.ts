@@ -16,7 +16,7 @@ import { PURPOSE, SEALED_COLUMN, TOPIC } from './sealed.ts';
 import { slugsOf } from './slugs.ts';
 import { enabledByokCredentials, type SealedByokCredential } from './store.ts';
 
-export interface FollowParts {
+interface FollowParts {
   database: Database;
   changes: Pick<Changes, 'subscribe' | 'freshness'>;
   clock: Clock;

@@ -18,7 +18,7 @@ export interface ByokCredentialSettings {
   readonly allowedUserIds: readonly string[] | null;
 }
 
-export interface StoredByokCredential extends ByokCredentialSettings {
+interface StoredByokCredential extends ByokCredentialSettings {
   readonly id: string;
   readonly organizationId: string;
   /** null means every workspace. */

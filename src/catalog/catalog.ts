@@ -136,7 +136,7 @@ export function buildCatalog(
 }
 
 /** Stand-in providers, whose models are found by id but not listed: their settings and providers. */
-export interface StandIns {
+interface StandIns {
   settings: readonly ProviderSettings[];
   providers: readonly Provider[];
 }

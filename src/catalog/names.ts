@@ -17,7 +17,7 @@ const OPEN_NAME = /^[A-Za-z0-9~._:@+-]{1,128}\/[A-Za-z0-9~._:@+/-]{1,200}$/;
 const LONGEST_NAME = 400;
 const MOST_NEAR = 200;
 
-export interface NamedModels {
+interface NamedModels {
   models: readonly Model[];
   /** Providers that accept any model of their author. */
   open: readonly Provider[];

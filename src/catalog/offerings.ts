@@ -71,7 +71,7 @@ function openOfferings(settings: ProviderSettings, provider: Provider, index: Fa
   return [...offerings.values()];
 }
 
-export interface Offering {
+interface Offering {
   facts: ModelFacts | null;
   /** Name from the yaml. */
   name: string | null;

@@ -33,7 +33,7 @@ import * as schema from './schema.ts';
 import type { EndpointStatistics } from './statistics/index.ts';
 import { viewEndpoint, viewEndpoints, viewProviders } from './view.ts';
 
-export interface CatalogOperationParts<C> {
+interface CatalogOperationParts<C> {
   /** The current catalog, which a reload replaces. */
   catalog(): Catalog;
   /** Absent: no statistics. */

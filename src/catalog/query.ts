@@ -124,7 +124,7 @@ export const CountQuerySchema = Type.Object({ output_modalities: OUTPUT }, close
 export type ListModelsQuery = Static<typeof ListModelsQuerySchema>;
 
 /** What filters need besides the models themselves. */
-export interface QueryContext {
+interface QueryContext {
   /** Wall time in ms. */
   now: number;
   statistics: EndpointStatistics | undefined;

@@ -33,7 +33,7 @@ const TEXT_TYPES: Readonly<Record<string, string>> = {
 
 const WHAT = 'must be a PDF, PNG, JPEG, GIF, WebP, DOCX, XLSX, PPTX, MP3, WAV, FLAC, OGG or UTF-8 text';
 
-export interface Typed {
+interface Typed {
   mimeType: string;
   /** The same content. Rejects with GatewayError 400 when a text turns out not to be UTF-8. */
   content: AsyncIterable<Buffer>;

@@ -33,7 +33,7 @@ export interface FileParts {
   vendors: VendorParts;
 }
 
-export interface FileLimits {
+interface FileLimits {
   fileBytes: number;
   workspaceBytes: number;
 }

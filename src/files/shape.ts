@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { isUuid } from '../base/ids.ts';
 import type { StoredFile } from './store.ts';
 
-export type Shape = 'anthropic' | 'openai' | 'svc';
+type Shape = 'anthropic' | 'openai' | 'svc';
 
 const ID_PREFIX = 'file_';
 

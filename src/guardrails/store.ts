@@ -111,7 +111,7 @@ export async function deleteGuardrail(tx: Queryable, organizationId: string, id:
 
 // Workspaces.
 
-export interface WorkspaceRow {
+interface WorkspaceRow {
   id: string;
   createdAt: Date;
 }

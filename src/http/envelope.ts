@@ -3,7 +3,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { ErrorContext, Operation } from './operation.ts';
 
-export interface ErrorEnvelope {
+interface ErrorEnvelope {
   error: {
     code: number;
     message: string;

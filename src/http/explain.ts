@@ -6,7 +6,7 @@ import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { keyStep } from '../base/json-fault.ts';
 
-export interface Refusal {
+interface Refusal {
   /** `messages[3].content`; '' for the value itself. */
   path: string;
   /** Continues a sentence that starts with the path: `must be a string`. */

@@ -9,7 +9,7 @@ const MOST_SEGMENTS = 12;
 /** Path segments at the end of base URLs, of this gateway and of other services. */
 const PREFIX_WORDS = new Set(['api', 'v1', 'v1beta', 'v2', 'openai', 'anthropic']);
 
-export interface KnownPaths {
+interface KnownPaths {
   /** The path pattern of the operation that serves a path. */
   patternOf(path: string): string | undefined;
   /** The usual prefix: `/api/v1`. */

@@ -10,7 +10,7 @@ import type { Operation, OperationReply } from './operation.ts';
 import { API_PREFIXES } from './router.ts';
 import { errorStatuses } from './statuses.ts';
 
-export interface OpenApiInfo {
+interface OpenApiInfo {
   title: string;
   version: string;
   description?: string;

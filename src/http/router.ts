@@ -11,7 +11,7 @@ import type { Operation } from './operation.ts';
 export const API_PREFIXES = ['/api/v1', '/v1'];
 
 /** The operations of one path pattern. */
-export interface Route<C> {
+interface Route<C> {
   operations: Map<string, Operation<C>>;
   /** Names of the `{...}` segments, in order. */
   names: string[];
@@ -19,7 +19,7 @@ export interface Route<C> {
   allow: string;
 }
 
-export interface Match<C> {
+interface Match<C> {
   route: Route<C>;
   params: Record<string, string>;
 }

@@ -239,6 +239,7 @@ function find(chunk: Buffer, byte: number, from: number): number {
 }
 
 /** Whether the four bytes are at `start`, followed by a colon or the end of the line. */
+// biome-ignore lint/complexity/useMaxParams: it runs for each line of a stream, and an array of bytes would be slower.
 function isField(bytes: Buffer, start: number, end: number, a: number, b: number, c: number, d: number): boolean {
   return (
     bytes[start] === a &&

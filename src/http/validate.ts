@@ -12,7 +12,7 @@ import type { Operation } from './operation.ts';
 import { queryReader } from './query.ts';
 
 /** The compiled checks of an operation; each throws GatewayError 400 with the path of the offending field. */
-export interface Checks {
+interface Checks {
   params?: (params: Record<string, string>) => void;
   /** Takes the text after the question mark. */
   query?: (search: string) => Record<string, unknown>;

@@ -3,7 +3,7 @@ import type { ConstructorOptions, Db, PgBoss } from 'pg-boss';
 import type { Queryable } from '../storage/database.ts';
 
 /** PostgreSQL schema that belongs to pg-boss alone. It migrates it; backups leave it out. */
-export const JOBS_SCHEMA = 'gatehouse_jobs';
+const JOBS_SCHEMA = 'gatehouse_jobs';
 
 /**
  * pg-boss looks for dead workers and starts their jobs again this often. With the shortest heartbeat it knows (10 s) a

@@ -6,7 +6,7 @@ import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { openBoss, statementsOf } from './boss.ts';
 
 /** Announced with the name of the kind when a job was sent, so that no process has to poll often. */
-export const JOBS_TOPIC = 'jobs';
+const JOBS_TOPIC = 'jobs';
 
 /** Work of one kind. Describe it once, where its folder is wired. */
 export interface JobKind<Data extends object = object> {

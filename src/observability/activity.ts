@@ -54,7 +54,7 @@ export function activityOperation(parts: ActivityParts): Operation<Caller> {
 }
 
 /** The wall times of one day, or of the whole period. */
-export function span(date: string | undefined, nowMs: number): { from: number; until: number } {
+function span(date: string | undefined, nowMs: number): { from: number; until: number } {
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
   const from = today - DAYS * DAY_MS;
   if (date === undefined) return { from, until: today };

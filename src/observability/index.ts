@@ -17,7 +17,7 @@ import { RequestLog } from './request-log.ts';
 
 export type { Exposed, Gauges } from './metrics/exposition.ts';
 
-export interface ObservabilityOptions {
+interface ObservabilityOptions {
   config: Pick<Config, 'requestLogShare' | 'metrics'>;
   log: Log;
   catalog(): Catalog;

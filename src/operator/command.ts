@@ -19,7 +19,7 @@ export interface CommandParts {
   version: string;
 }
 
-export interface Output {
+interface Output {
   readonly isTTY: boolean;
   print(line: string): void;
 }
@@ -27,7 +27,7 @@ export interface Output {
 /** Wrong arguments; the message is printed with the help of the command. */
 export class UsageError extends Error {}
 
-export interface Arguments {
+interface Arguments {
   values: Record<string, string | boolean | undefined>;
   positionals: string[];
 }

@@ -33,7 +33,7 @@ const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   catalog: { run: catalogCommand, help: CATALOG_HELP },
 };
 
-export interface Machine {
+interface Machine {
   /** Reads the settings; throws ConfigError. */
   config(): Config;
   migrations: readonly Migration[];

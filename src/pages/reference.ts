@@ -148,6 +148,6 @@ function components({ components: { schemas = {} } }: Document): Markup {
   return markup`<h2 id="schemas">Schemas</h2>${rows}`;
 }
 
-export function anchor(kind: 'tag' | 'schema', name: string): string {
+function anchor(kind: 'tag' | 'schema', name: string): string {
   return `${kind}-${name.replace(/[^\w.-]/g, '-')}`;
 }

@@ -6,7 +6,7 @@ export interface ServiceState {
   onlySimulated: boolean;
 }
 
-export interface StartPage extends ServiceState {
+interface StartPage extends ServiceState {
   /** `https://gateway.example`, as the browser asked for it. */
   root: string;
   version: string;

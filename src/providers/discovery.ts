@@ -30,7 +30,7 @@ const LOCAL_SERVERS: readonly LocalServer[] = [...DISCOVERED.values()].flatMap((
   return port === undefined ? [] : [{ kind: id, port }];
 });
 
-export interface DiscoveryOptions {
+interface DiscoveryOptions {
   transport: Transport;
   clock: Clock;
   log: Log;

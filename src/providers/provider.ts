@@ -17,7 +17,7 @@ import type { LocalDiscovery } from './local-models.ts';
 import type { StreamedBody, Timeouts, Transport } from './send/transport.ts';
 
 /** Facts about a public service, as the catalog and BYOK need them. */
-export interface Service {
+interface Service {
   /**
    * `vendor`: it offers only models of its own author. `host`: models of many authors, under its own names. `router`:
    * models of many, named `author/model`.

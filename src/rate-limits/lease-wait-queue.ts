@@ -10,7 +10,7 @@ import type { RateGrant, RateRequest } from './store.ts';
 import type { RateWindow } from './window.ts';
 
 /** Asks the database; may reject. */
-export type RequestRates = (requests: readonly RateRequest[]) => Promise<RateGrant[]>;
+type RequestRates = (requests: readonly RateRequest[]) => Promise<RateGrant[]>;
 
 /** Requests that may wait at one time; further ones are refused with a retryable error. */
 const MAX_WAITING = 10_000;

@@ -10,7 +10,7 @@ import { RateLimitHold } from './rate-limit-hold.ts';
 import { type RateGrant, type RateRequest, removeEnded, requestRates, returnRates } from './store.ts';
 import { RateWindow, RateWindows } from './window.ts';
 
-export interface LimiterOptions {
+interface LimiterOptions {
   database: Pick<Database, 'transaction' | 'query'>;
   changes: Pick<Changes, 'subscribe' | 'announce'>;
   clock: Clock;

@@ -12,12 +12,12 @@ export const MEASURES = [
 ] as const;
 
 export type Measure = (typeof MEASURES)[number];
-export type Unit = 'requests' | 'tokens';
+type Unit = 'requests' | 'tokens';
 
 /** As set on keys, on workspaces and in the configuration; absent or null means no limit at that level. */
 export type RateLimits = { readonly [M in Measure]?: number | null | undefined };
 
-export type RateScope = 'key' | 'workspace';
+type RateScope = 'key' | 'workspace';
 
 /** One limit that applies to a request. */
 export interface RateLimit {

@@ -15,7 +15,7 @@ import type { Attributes } from './protocol/resource.ts';
 import { type Provisioning, type ProvisioningParts, provisionPushed } from './provisioning.ts';
 
 /** Stored resources of one type. */
-export interface Kept<Stored extends protocol.Versioned> {
+interface Kept<Stored extends protocol.Versioned> {
   readonly type: ResourceType;
   idOf(stored: Stored): string;
   /** @param id as the client sent it, possibly unknown or malformed */

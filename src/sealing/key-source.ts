@@ -26,7 +26,7 @@ const COMMAND_OUTPUT_BYTES = 4_096;
 /**
  * Where a key was found. `next`: a rotation was interrupted; `previous`: the database is older than the last rotation.
  */
-export type KeyRole = 'current' | 'next' | 'previous';
+type KeyRole = 'current' | 'next' | 'previous';
 
 export interface FoundKey {
   bytes: Buffer;

@@ -9,7 +9,7 @@ import { SealingError } from './record.ts';
 import { SEALING_TOPIC, type Sealing } from './sealing.ts';
 import type { SealedRows } from './store.ts';
 
-export interface SweepParts {
+interface SweepParts {
   database: Database;
   sealing: Sealing;
   rows: readonly SealedRows[];
@@ -20,7 +20,7 @@ const BATCH = 100;
 /** A value encrypted before a new key was created may be stored only after the sweep for that key. */
 const SWEEP_MS = 600_000;
 
-export interface Swept {
+interface Swept {
   resealed: number;
   /** Values that cannot be decrypted; they stay as they are. */
   unreadable: number;

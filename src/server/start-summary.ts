@@ -50,7 +50,7 @@ function sampleOf(models: readonly Model[]): string | null {
   return cheapest?.id ?? null;
 }
 
-export interface SummaryOptions {
+interface SummaryOptions {
   config: Config;
   version: string;
   log: Log;

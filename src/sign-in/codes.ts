@@ -20,7 +20,7 @@ export interface CodeParts {
 const LIFE_MS = 600_000;
 const MOST_WRONG_VERIFIERS = 5;
 
-export interface NewCode {
+interface NewCode {
   code: string;
   appId: number;
   createdAt: Date;
@@ -52,7 +52,7 @@ export async function createCode(
   return { code, appId, createdAt };
 }
 
-export interface Exchanged {
+interface Exchanged {
   token: string;
   userId: string | null;
 }
@@ -85,7 +85,8 @@ export async function exchangeCode(
       throw forbidden('The member who authorized the application is no longer a member of the organization.');
     }
     await store.deleteCode(tx, codeHash);
-    const { token } = await issueKey(tx, announce, stored.body, userId, now, sign(organizationId, userId));
+    const request = { body: stored.body, creatorUserId: userId };
+    const { token } = await issueKey(tx, announce, request, now, sign(organizationId, userId));
     return { token, userId };
   });
   if (exchanged === undefined)

@@ -12,7 +12,7 @@ const LIFE_MS = 900_000;
 const COOKIE = 'gatehouse_consent';
 const NONCE = /^[A-Za-z0-9_-]{43}$/;
 
-export interface FormSeal {
+interface FormSeal {
   sealed: string;
   token: string;
   cookie: string;

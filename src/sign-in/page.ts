@@ -26,7 +26,7 @@ export function pageHeaders(callback?: URL): Record<string, string> {
   };
 }
 
-export interface Consent {
+interface Consent {
   request: AuthRequest;
   /** The signed form data, and its signature. */
   sealed: string;

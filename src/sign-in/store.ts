@@ -3,7 +3,7 @@ import { type Columns, insertRow, selectList } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { AuthRequest, Method } from './request.ts';
 
-export interface StoredCode {
+interface StoredCode {
   hash: string;
   organizationId: string;
   userId: string | null;

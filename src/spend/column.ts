@@ -6,7 +6,7 @@ import { isoTime } from '../base/timestamp.ts';
 export type SqlType = 'text' | 'boolean' | 'integer' | 'bigint' | 'double precision' | 'timestamptz' | 'jsonb';
 
 /** How values of type `T` are stored as JSON of type `J`; undefined is omitted and stored as null. */
-export interface Kind<T, J> {
+interface Kind<T, J> {
   readonly sql: SqlType;
   encode(value: T): J;
   /** From the JSON of a journal, or as PostgreSQL returns it. Never called with null. */
@@ -18,7 +18,7 @@ export interface Kind<T, J> {
 }
 
 /** Members of the wire format and their schemas. */
-export type Wire = Readonly<Record<string, TSchema>>;
+type Wire = Readonly<Record<string, TSchema>>;
 
 /** One member of a row, stored in one or several columns: `C` is the JSON by column. */
 export interface Member<T, C> {

@@ -19,7 +19,7 @@ interface WaitingIntent<Begun = unknown> {
 }
 
 /** Receives the position of a row; `segment` is undefined if it could not be written. */
-export type Written = (segment: Segment | undefined, offset: number) => void;
+type Written = (segment: Segment | undefined, offset: number) => void;
 
 interface WaitingRow {
   head: string;

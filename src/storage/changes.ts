@@ -14,7 +14,7 @@ import type { Changed, Changes, Database, Queryable } from './database.ts';
 import { ProvenFreshness, TRUST_MS } from './freshness.ts';
 import { Listener } from './listener.ts';
 
-export interface ChangesOptions {
+interface ChangesOptions {
   target: Target;
   database: Database;
   clock: Clock;

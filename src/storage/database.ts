@@ -57,7 +57,7 @@ export interface Changes {
 /** @param id null: anything may have changed */
 export type Changed = ((id: string | null) => void) | ((id: string | null) => Promise<void>);
 
-export interface DatabaseOptions {
+interface DatabaseOptions {
   target: Target;
   clock: Clock;
   log: Log;

@@ -18,7 +18,7 @@ import { processesIn, signal } from './embedded/processes.ts';
 import { launch, type Server } from './embedded/server.ts';
 import { keepAlive } from './keep-alive.ts';
 
-export interface EmbeddedOptions {
+interface EmbeddedOptions {
   /** Made when missing, mode 0700. The cluster is its subfolder `postgres`. */
   dataFolder: string;
   clock: Clock;

@@ -1,7 +1,7 @@
 /** What an operator wants to know of a database that cannot do its work. */
 import type { Queryable } from './database.ts';
 
-export interface DatabaseFacts {
+interface DatabaseFacts {
   version: string;
   role: string;
   schema: string;

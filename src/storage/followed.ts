@@ -9,7 +9,7 @@ import type { Changes } from './database.ts';
 import { type Freshness, READ_TIMEOUT_MS } from './freshness.ts';
 import { unavailable } from './unavailable.ts';
 
-export interface FollowedParts<T> {
+interface FollowedParts<T> {
   changes: Pick<Changes, 'subscribe' | 'freshness'>;
   clock: Clock;
   log: Log;

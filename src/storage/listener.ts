@@ -12,7 +12,7 @@ import { clientConfig, describeTarget, type Target } from './connection.ts';
 import { HEARTBEAT_MS, type Moment, type ProvenFreshness, TRUST_MS } from './freshness.ts';
 import { keepAlive } from './keep-alive.ts';
 
-export interface ListenerOptions {
+interface ListenerOptions {
   target: Target;
   clock: Clock;
   log: Log;

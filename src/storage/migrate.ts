@@ -18,7 +18,7 @@ export interface Migration {
   sql: string;
 }
 
-export interface MigrateOptions {
+interface MigrateOptions {
   target: Target;
   /** Every migration of every folder, in any order. */
   migrations: readonly Migration[];

@@ -18,7 +18,7 @@ import {
 import { join } from 'node:path';
 import { type Clock, sleep } from '../base/clock.ts';
 
-export interface Owner {
+interface Owner {
   pid: number;
   /** Start time in ticks since boot; null without /proc. */
   startTicks: string | null;
@@ -87,7 +87,7 @@ function startTicks(pid: number): string | null {
   }
 }
 
-export interface FolderLock {
+interface FolderLock {
   release(): void;
 }
 

@@ -5,7 +5,7 @@ import { describeTarget, type Target, withClient } from './connection.ts';
 import { keepAlive } from './keep-alive.ts';
 import { isConnectionLost } from './unavailable.ts';
 
-export interface ReachOptions {
+interface ReachOptions {
   target: Target;
   clock: Clock;
   /** How long the first connection is tried for, e.g. while the server's container starts. Default 15 s. */

@@ -68,7 +68,7 @@ export async function removeTranscripts(database: Database, beforeMs: number): P
   }
 }
 
-export interface Feedback {
+interface Feedback {
   generationId: string;
   organizationId: string;
   category: string;

@@ -90,7 +90,7 @@ export async function insertMembers(
 }
 
 /** The members among `userIds` that cannot be removed, by reason. */
-export interface HeldMembers {
+interface HeldMembers {
   byScim: string[];
   byKeys: string[];
 }

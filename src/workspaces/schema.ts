@@ -113,7 +113,7 @@ export const UserIdsSchema = Type.Object(
   { ...closed, $id: 'UserIds' },
 );
 
-export const MemberSchema = Type.Object(
+const MemberSchema = Type.Object(
   {
     id: Type.String(),
     workspace_id: Type.String(),

@@ -37,7 +37,7 @@ export interface StoredWorkspace {
   updatedAt: Date | null;
 }
 
-export interface NewWorkspace {
+interface NewWorkspace {
   id: string;
   organizationId: string;
   settings: WorkspaceSettings;

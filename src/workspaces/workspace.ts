@@ -34,7 +34,7 @@ export function readReference(reference: string): { id: string } | { slug: strin
 }
 
 /** True if the catalog has a model of this name. */
-export type KnowsModel = (name: string) => boolean;
+type KnowsModel = (name: string) => boolean;
 
 /** The settings of a new workspace. Throws GatewayError 400 with the field path for what the schema cannot check. */
 export function newSettings(body: CreateWorkspaceBody, knowsModel: KnowsModel): WorkspaceSettings {

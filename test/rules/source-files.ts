@@ -10,6 +10,8 @@ export interface Import {
   own: boolean;
   /** Erased before the program runs. */
   typeOnly: boolean;
+  /** `import()`: loaded when the call runs. */
+  lazy: boolean;
   /** The names in braces; empty for namespace, side-effect and dynamic imports. */
   names: string[];
 }
@@ -52,13 +54,13 @@ const DYNAMIC_IMPORT = /\bimport\s*\(\s*(['"])/g;
 /** Statements are found where comments are blanked out, so that an example in a comment is no import. */
 function readImports(file: string, text: string, code: string): Import[] {
   const imports: Import[] = [];
-  const add = (quote: number, clause: string, typeOnly: boolean) => {
+  const add = (quote: number, clause: string, typeOnly: boolean, lazy = false) => {
     const end = text.indexOf(text.charAt(quote), quote + 1);
     const specifier = text.slice(quote + 1, end);
     const own = specifier.startsWith('.');
     const target = own ? path.posix.join(path.posix.dirname(file), specifier) : specifier;
     const names = /\{([^}]*)\}/.exec(clause)?.[1]?.split(',') ?? [];
-    imports.push({ target, own, typeOnly, names: names.map((name) => name.trim()).filter(Boolean) });
+    imports.push({ target, own, typeOnly, lazy, names: names.map((name) => name.trim()).filter(Boolean) });
   };
   for (const match of code.matchAll(STATIC_IMPORT)) {
     const clause = match[2] ?? '';
@@ -66,7 +68,7 @@ function readImports(file: string, text: string, code: string): Import[] {
     if (match[1] === 'export' && !/\bfrom\s*['"]$/.test(match[0])) continue;
     add(match.index + match[0].length - 1, clause, isTypeOnly(clause));
   }
-  for (const match of code.matchAll(DYNAMIC_IMPORT)) add(match.index + match[0].length - 1, '', false);
+  for (const match of code.matchAll(DYNAMIC_IMPORT)) add(match.index + match[0].length - 1, '', false, true);
   return imports;
 }
 

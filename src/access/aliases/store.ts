@@ -17,7 +17,7 @@ export async function predecessor(db: Queryable, organizationId: string, hash: s
   return row;
 }
 
-export interface NewAlias {
+interface NewAlias {
   hash: string;
   keyId: string;
   kind: 'external' | 'predecessor';

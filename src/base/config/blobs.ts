@@ -28,7 +28,7 @@ export interface S3Keys {
   secretAccessKey: Secret;
 }
 
-export const DEFAULT_S3_REGION = 'us-east-1';
+const DEFAULT_S3_REGION = 'us-east-1';
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const BUCKET_FORM = 'a bucket name: 3 to 63 lower-case letters, digits, dots and dashes';
 const REGION = /^[a-z0-9-]{1,64}$/;

@@ -7,7 +7,7 @@ import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts
 import { DEFAULT_ACCOUNT, DEFAULT_LIMITS } from './section-readers.ts';
 import type { Limits } from './settings.ts';
 
-export interface Meaning {
+interface Meaning {
   meaning: string;
   /** As the yaml file would spell it; '' for none. */
   fallback: string;

@@ -11,7 +11,7 @@ export interface OutgoingSettings {
 }
 
 /** The URLs may contain a password. */
-export interface ProxyAddresses {
+interface ProxyAddresses {
   https: Secret | null;
   http: Secret | null;
   exceptions: readonly string[];

@@ -3,7 +3,7 @@ import type { Field } from './field.ts';
 import { integer, mapping } from './readers.ts';
 
 /** Maximum per UTC minute, hour or day; absent: unlimited. */
-export type RateLimitAmounts = Partial<
+type RateLimitAmounts = Partial<
   Record<`${'requests' | 'tokens'}_per_${'minute' | 'hour' | 'day'}`, number | undefined>
 >;
 

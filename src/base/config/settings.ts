@@ -246,7 +246,7 @@ export interface ServiceTierSettings {
 }
 
 export const SERVICE_TIERS = ['priority', 'flex', 'scale', 'ultrafast'] as const;
-export type ServiceTierName = (typeof SERVICE_TIERS)[number];
+type ServiceTierName = (typeof SERVICE_TIERS)[number];
 
 /** What a provider does with prompts. Unknown values count as the worst. */
 export interface DataPolicy {

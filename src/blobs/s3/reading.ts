@@ -7,7 +7,7 @@ import { type S3Connection, S3Refusal } from './connection.ts';
 const MOST_BREAKS = 3;
 
 /** Of the object as it is now, so that one stream never mixes two. */
-export interface FoundObject {
+interface FoundObject {
   bytes: number;
   etag: string | undefined;
 }

@@ -20,7 +20,7 @@ const TIMEOUTS = { connect: 10_000, firstByte: 30_000, idle: 30_000, stall: 120_
 /** A registry with less than this share of the known models is incomplete. */
 const LEAST_SHARE = 0.5;
 
-export interface RefreshOptions {
+interface RefreshOptions {
   dataDir: string;
   registryUrl: string;
   settings: readonly ProviderSettings[];

@@ -12,7 +12,7 @@ import type { ModelFacts, Offer } from '../facts.ts';
 import { type Entry, isRecord, readEntry } from './registry-entry.ts';
 
 /** The part of a provider kind that the registry needs. */
-export type RegistryKind = Pick<ProviderKind, 'id' | 'author' | 'service'>;
+type RegistryKind = Pick<ProviderKind, 'id' | 'author' | 'service'>;
 
 export interface Merge {
   models: ModelFacts[];
@@ -25,7 +25,7 @@ export interface Merge {
   refused: number;
 }
 
-export interface MergeOptions {
+interface MergeOptions {
   known: readonly ModelFacts[];
   registry: unknown;
   /** Only those with a `registryId` are read. */

@@ -24,7 +24,7 @@ export const SPANS = {
 export type SpanName = keyof typeof SPANS;
 export const SPAN_NAMES = Object.keys(SPANS) as SpanName[];
 
-export interface Counts {
+interface Counts {
   answered: number;
   failed: number;
   rateLimited: number;

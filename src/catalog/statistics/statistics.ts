@@ -21,7 +21,7 @@ const FRESH_MS = 2_000;
 /** Most tracked endpoints. Clients can invent names on open-ended providers, so there must be a limit. */
 const MOST_ENDPOINTS = 10_000;
 
-export interface StatisticsOptions {
+interface StatisticsOptions {
   database: Database;
   clock: Clock;
   log: Log;

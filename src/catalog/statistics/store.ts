@@ -46,7 +46,7 @@ function encode(row: PublishedRow) {
   };
 }
 
-export interface ForeignRow {
+interface ForeignRow {
   endpointId: string;
   span: SpanName;
   startsAt: number;

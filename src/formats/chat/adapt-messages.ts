@@ -105,7 +105,7 @@ function withCallIds(message: Fields, rename: IdRule): Fields {
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /** Keeps an id that fits. Rewritten ids collide only with a probability of 62^-9. */
-export function nineCharacters(id: string): string {
+function nineCharacters(id: string): string {
   if (/^[A-Za-z0-9]{9}$/.test(id)) return id;
   let number = createHash('sha256').update(id).digest().readBigUInt64BE();
   let short = '';

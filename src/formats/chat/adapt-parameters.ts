@@ -6,7 +6,7 @@ import { type Losses, Uncarried } from '../conversation/losses.ts';
 import type { ChatDialect } from './dialect.ts';
 
 /** Access to a request body, independent of its representation. */
-export interface Parameters {
+interface Parameters {
   has(key: string): boolean;
   read(key: string): unknown;
 }

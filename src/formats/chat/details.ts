@@ -30,7 +30,7 @@ export function originOf(format: unknown): ReasoningOrigin {
 const KNOWN: ReadonlySet<string> = new Set(['type', 'text', 'summary', 'data', 'signature', 'format', 'id', 'index']);
 
 /** One decoded entry. `kind` is undefined for other types of entry (a past server tool call). */
-export interface Detail {
+interface Detail {
   kind: 'text' | 'summary' | 'encrypted' | undefined;
   /** Entries with the same key are pieces of one part; '' when the entry is a part on its own. */
   key: string;

@@ -18,7 +18,7 @@ import { encodeCallSignature, encodeDetails, isDetailEntry } from './details.ts'
 import type { ChatDialect } from './dialect.ts';
 import { mergeStrictly } from './strict-template.ts';
 
-export interface MessageRules {
+interface MessageRules {
   dialect: ChatDialect;
   losses: Losses;
   /** The origin whose signed or encrypted reasoning the upstream can read. */

@@ -6,7 +6,7 @@ import type { Losses } from '../conversation/losses.ts';
 import type { ChatDialect, ReasoningRule } from './dialect.ts';
 
 /** `cap` is the output cap that is sent, `model` the upstream's name of the model. */
-export interface ReasoningTarget {
+interface ReasoningTarget {
   cap: number | null;
   model: string;
 }

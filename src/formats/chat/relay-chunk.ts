@@ -73,7 +73,7 @@ function addArguments(calls: Fields[], index: number, written: string): void {
  * `standard`: forwarded as it is; `reasoning`: only lacks `reasoning` next to a vendor's name for it; `broken`:
  * repaired.
  */
-export type Assessment = 'standard' | 'reasoning' | 'broken';
+type Assessment = 'standard' | 'reasoning' | 'broken';
 
 /** Whether the decoder read a different text than the chunk has; called after its events are tracked. */
 export function isRetold(choice: Fields, known: RelayedChoice, events: readonly TurnEvent[]): boolean {

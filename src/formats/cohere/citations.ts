@@ -3,7 +3,7 @@ import type { Citation } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
 
 /** Content block index, or the plan, which has no content block. */
-export type Cited = number | 'plan';
+type Cited = number | 'plan';
 
 /** The cited text: the index of its content block, or the plan. */
 export function placeOf(value: unknown): Cited {

@@ -1,5 +1,5 @@
 /** Every service of this format speaks it in the same way. */
-export type CohereDialect = Record<string, never>;
+type CohereDialect = Record<string, never>;
 
 declare module '../conversation/registry.ts' {
   interface Dialect {

@@ -4,7 +4,7 @@ import type { ToolCallPart } from './conversation.ts';
 import { isFields } from './fields.ts';
 
 /** The member that holds arguments that are not a JSON object, where the format needs an object. */
-export const INVALID_JSON = 'INVALID_JSON';
+const INVALID_JSON = 'INVALID_JSON';
 
 /**
  * The input object of a call. Numbers keep their digits (earendil-works/pi#8943). Text that is not a JSON object

@@ -53,7 +53,7 @@ export function isContextOverflow(status: number | null, text: string): boolean 
 }
 
 /** Token counts named by an overflow error. */
-export interface OverflowFigures {
+interface OverflowFigures {
   input: number;
   limit: number;
   /** The requested output, where the prompt alone would fit. */

@@ -39,7 +39,7 @@ export function addKind({ kinds }: Contents, kind: string): void {
 export const FACT_MEMBERS = ['model', 'models', 'provider', 'user', 'safety_identifier', 'session_id', 'metadata'];
 
 /** Members that each format names or computes differently. `undefined` members are left out. */
-export interface OwnMembers {
+interface OwnMembers {
   model: string | undefined;
   fallbackModels: string[];
   fallbackOnRefusal?: boolean;

@@ -7,12 +7,12 @@ import { invalidField } from '../../base/errors.ts';
 import { parsePrice } from '../../base/money.ts';
 import { isFields } from './fields.ts';
 
-export const SORT_METRICS = ['price', 'throughput', 'latency', 'exacto'] as const;
+const SORT_METRICS = ['price', 'throughput', 'latency', 'exacto'] as const;
 export type SortMetric = (typeof SORT_METRICS)[number];
 
 const PARTITIONS = ['model', 'none'] as const;
 
-export const QUANTIZATIONS = [
+const QUANTIZATIONS = [
   'int4',
   'int8',
   'fp4',
@@ -31,7 +31,7 @@ export const PERCENTILES = ['p50', 'p75', 'p90', 'p99'] as const;
 /** A plain number applies to the median. */
 export type Cutoffs = number | Partial<Record<(typeof PERCENTILES)[number], number | null>>;
 
-export const PRICE_LIMITS = ['prompt', 'completion', 'request', 'image', 'audio'] as const;
+const PRICE_LIMITS = ['prompt', 'completion', 'request', 'image', 'audio'] as const;
 /** USD: `prompt` and `completion` per million tokens, the others per unit. */
 export type MaxPrice = Partial<Record<(typeof PRICE_LIMITS)[number], string | number | null>>;
 

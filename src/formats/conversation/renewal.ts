@@ -16,7 +16,7 @@ export interface Renewal {
   metadataKey: string;
 }
 
-export interface RenewalRules {
+interface RenewalRules {
   /** The new JSON of members that are present, given their old JSON. */
   members: Readonly<Record<string, (json: string) => string>>;
   /** The member that holds the answer in events that wrap it. */

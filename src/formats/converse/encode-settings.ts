@@ -18,7 +18,7 @@ import {
 } from '../messages/index.ts';
 import type { CachePoints } from './cache-points.ts';
 
-export interface ToolContext {
+interface ToolContext {
   points: CachePoints;
   /** Set for Anthropic models. */
   claude: Generation | undefined;
@@ -117,7 +117,7 @@ export function encodeOutput(
   return { textFormat: { type: 'json_schema', structure: { jsonSchema } } };
 }
 
-export interface Inference {
+interface Inference {
   inferenceConfig: Fields;
   /** Vendor-specific members. */
   additional: Fields;

@@ -15,7 +15,7 @@ import { plainText } from './openai.ts';
 import type { EmbeddingInput, EmbeddingRequest } from './request.ts';
 import { numbersOf, type Vector } from './vectors.ts';
 
-export function invoke(model: string, body: Fields): Outgoing {
+function invoke(model: string, body: Fields): Outgoing {
   return { path: `/model/${encodeURIComponent(model)}/invoke`, body: stringifyJson(body) };
 }
 

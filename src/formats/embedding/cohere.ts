@@ -19,7 +19,7 @@ const MAX_INPUTS = 96;
 /** Required by every model since version 3. */
 const DEFAULT_INPUT_TYPE = 'search_document';
 
-export interface CohereAddress {
+interface CohereAddress {
   /** Builds the path and body of a call; `body` has no model yet. */
   call(model: string, body: Fields): Outgoing;
 }

@@ -217,7 +217,7 @@ function vectorOf(embedding: unknown, int8: boolean): Vector {
 }
 
 /** The items sorted by their index, exactly one per input; undefined otherwise. */
-export function inOrder<Item extends { index: number | undefined }>(
+function inOrder<Item extends { index: number | undefined }>(
   items: readonly Item[],
   count: number,
 ): Item[] | undefined {
@@ -246,7 +246,7 @@ function told(usage: unknown, id: unknown, answer: EmbeddingAnswer): Step<Embedd
 }
 
 /** `prompt_tokens`, else `total_tokens`; undefined if neither is reported. */
-export function usageOf(value: unknown): Usage | undefined {
+function usageOf(value: unknown): Usage | undefined {
   const usage = fieldsOf(value);
   const tokens = countOf(usage['prompt_tokens']) || countOf(usage['total_tokens']);
   const isTold = typeof usage['prompt_tokens'] === 'number' || typeof usage['total_tokens'] === 'number';

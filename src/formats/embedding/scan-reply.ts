@@ -4,7 +4,7 @@
  */
 import type { Encoding } from './request.ts';
 
-export interface ScannedVector {
+interface ScannedVector {
   index: number | undefined;
   encoding: Encoding;
   /** First and one-past-last byte of the vector's JSON. */

@@ -17,7 +17,7 @@ const OWN_TOOLS = new Set([
   'computerUse',
 ]);
 
-export interface EncodedTools {
+interface EncodedTools {
   tools?: Fields[];
   toolConfig?: Fields;
 }

@@ -118,7 +118,7 @@ export function passedThrough(
 }
 
 /** Usage of images charged per image or by area. */
-export function piecesUsage(images: readonly MadeImage[]): Usage {
+function piecesUsage(images: readonly MadeImage[]): Usage {
   return { ...inputUsage(0), ...piecesOf(images) };
 }
 

@@ -1,7 +1,7 @@
 /** Encodes `multipart/form-data` bodies for services that take file uploads. */
 import { createHash } from 'node:crypto';
 
-export interface FilePart {
+interface FilePart {
   name: string;
   filename: string;
   mediaType: string;

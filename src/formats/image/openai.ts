@@ -198,7 +198,7 @@ function read(reply: Reply): Step<ImageAnswer> {
 }
 
 /** Tokens if reported, and image counts in any case: the price list decides which of them are charged. */
-export function usageOf(value: Fields, images: readonly MadeImage[]): Usage {
+function usageOf(value: Fields, images: readonly MadeImage[]): Usage {
   const usage = { ...inputUsage(0), ...piecesOf(images) };
   for (const told of [value['usage'], value['svg_usage']]) {
     if (!isFields(told)) continue;

@@ -7,13 +7,13 @@ import { fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/field
 import { checkCommon, commonMembers } from '../single/body.ts';
 import { isOfRatio, isOfTier, pixelsOf, RATIOS, type Size, TIER_NAMES, type Tier, tierOf } from './size.ts';
 
-export const FORMATS = ['png', 'jpeg', 'webp', 'svg'] as const;
+const FORMATS = ['png', 'jpeg', 'webp', 'svg'] as const;
 export type OutputFormat = (typeof FORMATS)[number];
 export const QUALITIES = ['auto', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 export type Quality = Exclude<(typeof QUALITIES)[number], 'auto'>;
 
 /** A reference image. Its bytes are fetched before adapters run. */
-export interface Reference {
+interface Reference {
   mediaType: string;
   /** Base64. */
   data: string;

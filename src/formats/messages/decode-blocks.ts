@@ -22,7 +22,7 @@ import { type Sealed, unseal } from './sealed.ts';
  * The author of the blocks. A `client` replays thinking of any vendor, and thinking without a signature is plain text.
  * For a `vendor`, all thinking is its own, even before its signature is received.
  */
-export type Author = 'client' | 'vendor';
+type Author = 'client' | 'vendor';
 
 /** The blocks of one message or answer. A sealed call signature is attached to its call. */
 export function decodeBlocks(content: unknown, author: Author = 'client'): Part[] {

@@ -33,7 +33,7 @@ export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields 
   };
 }
 
-export function answerOf(parts: readonly Part[]): { calls: boolean; refused: boolean } {
+function answerOf(parts: readonly Part[]): { calls: boolean; refused: boolean } {
   return {
     calls: parts.some((part) => part.type === 'toolCall'),
     refused: parts.some((part) => part.type === 'refusal' && part.text !== ''),
@@ -63,7 +63,7 @@ export function encodeBlocks(part: Part): Fields[] {
   }
 }
 
-export function textBlock(part: TextPart): Fields {
+function textBlock(part: TextPart): Fields {
   const citations = part.citations?.map(encodeCitation).filter((citation) => citation !== undefined) ?? [];
   return { type: 'text', text: part.text, citations };
 }
@@ -84,7 +84,7 @@ export function callSignature(part: ToolCallPart, signature: string | undefined)
  * Visible thinking becomes a thinking block, encrypted thinking a redacted one. Signatures of this format's vendor are
  * unchanged, those of other vendors sealed. A thinking block always has a signature, possibly empty.
  */
-export function reasoningBlocks(part: ReasoningPart): Fields[] {
+function reasoningBlocks(part: ReasoningPart): Fields[] {
   const sealed = sealOf(part);
   const encrypted = part.encrypted !== undefined && part.encrypted !== '';
   if (part.text === '' && encrypted) return [{ type: 'redacted_thinking', data: sealed ?? part.encrypted }];

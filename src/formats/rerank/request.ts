@@ -6,7 +6,7 @@ import { type Fields, isFields, listOf, textOf, textOrUndefined } from '../conve
 import { checkCommon, commonMembers } from '../single/body.ts';
 
 /** More documents than any service ranks at once. */
-export const MAX_DOCUMENTS = 10_000;
+const MAX_DOCUMENTS = 10_000;
 
 /** Has at least one of the two. `image` is a URL or a data URL. */
 export interface RerankDocument {

@@ -13,7 +13,7 @@ const CALL_ITEM = ['type', 'call_id', 'name', 'arguments', 'input'];
 const REASONING_ITEM = ['type', 'id', 'summary', 'content', 'encrypted_content', 'signature', 'format', 'status'];
 
 /** @param origin origin of the reasoning when the item names none */
-export function decodeItem(item: Fields, origin: ReasoningOrigin): Part[] {
+function decodeItem(item: Fields, origin: ReasoningOrigin): Part[] {
   switch (item['type']) {
     case undefined:
     case null:

@@ -118,7 +118,7 @@ function decodeInput(input: readonly unknown[]): Message[] {
   return messages.filter(({ parts }) => parts.length > 0);
 }
 
-export function isMessage(item: Fields): boolean {
+function isMessage(item: Fields): boolean {
   return item['type'] === undefined || item['type'] === null || item['type'] === 'message';
 }
 
@@ -131,7 +131,7 @@ const MODEL_ITEMS = new Set<unknown>([
 ]);
 
 /** Whether the model produced the item: messages, reasoning, calls and results of vendor-run tools. */
-export function isModelItem(item: Fields): boolean {
+function isModelItem(item: Fields): boolean {
   if (isMessage(item)) return item['role'] === 'assistant';
   const type = textOf(item['type']);
   return MODEL_ITEMS.has(type) || type.endsWith('_call') || type.includes(':');

@@ -19,7 +19,7 @@ export const DONE = 'data: [DONE]\n\n';
 /**
  * The stream ends with the whole reply repeated, so all of it is kept in memory. In UTF-16 units; no model writes more.
  */
-export const LARGEST_ANSWER = 32 * 1024 * 1024;
+const LARGEST_ANSWER = 32 * 1024 * 1024;
 
 /** One server-sent event. */
 export function frame(type: string, members: Fields): string {

@@ -124,7 +124,7 @@ export function errorCode(error: GatewayError): string {
   }
 }
 
-export function errorField(error: GatewayError): Fields {
+function errorField(error: GatewayError): Fields {
   return { code: errorCode(error), message: messageOf(error) };
 }
 

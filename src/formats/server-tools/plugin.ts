@@ -2,7 +2,7 @@
  * Plugins: what the gateway does to a request or its answer when the member `plugins` asks for it. One row each, also
  * for those that are not built yet. The file in `inference/plugins/` that makes one work sets `built` here.
  */
-export interface Plugin {
+interface Plugin {
   readonly id: string;
   readonly built: boolean;
 }

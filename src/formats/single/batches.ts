@@ -1,7 +1,7 @@
 /** Splits a request into several calls, because the service limits the items per call. */
 import type { Course, Outgoing, Reply, Step } from './index.ts';
 
-export interface Batching<Part> {
+interface Batching<Part> {
   /** Items in the request. */
   count: number;
   /** Most items per call. */

@@ -62,13 +62,13 @@ export interface SingleForm<Request, Answer> {
 /** A body in one piece or in several. Several are written in turn, which avoids copying them together. */
 export type WholeBody = string | Buffer | readonly Buffer[];
 
-export interface EndpointLimits {
+interface EndpointLimits {
   /** Longest input in tokens; null if unknown. */
   contextLength: number | null;
 }
 
 /** Billable units. Absent means none. */
-export interface Demand {
+interface Demand {
   promptTokens: number;
   outputTokens?: number;
   /** How often the per-request price is due, e.g. search units. Default 1. */

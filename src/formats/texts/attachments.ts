@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 /** Encoding of a text, for decoding and for writing it back. */
 type Encoding = 'utf8' | 'utf16le' | 'utf16be';
 
-export interface AttachedText {
+interface AttachedText {
   readonly text: string;
   /** Returns the same kind of file with another text, in base64. */
   encode(text: string): string;

@@ -22,7 +22,7 @@ export interface MemberAssignment {
   createdAt: Date;
 }
 
-export interface AssignedBy {
+interface AssignedBy {
   organizationId: string;
   guardrailId: string;
   assignedBy: string | null;
@@ -66,7 +66,7 @@ export async function listMemberAssignments(
 }
 
 /** Key hashes or member ids, depending on the operation. */
-export interface Assigned {
+interface Assigned {
   /** Those named in the request that now have the requested state. */
   named: string[];
   /** Those whose state changed. */

@@ -3,7 +3,7 @@
  * matched in linear time. Reports the position of the first fault.
  */
 
-export interface PatternFault {
+interface PatternFault {
   /** Offset into the pattern, in UTF-16 units. */
   position: number;
   problem: string;

@@ -16,7 +16,7 @@ export interface Expression {
 }
 
 /** The used part of the module `re2`. */
-export interface NativeExpression {
+interface NativeExpression {
   lastIndex: number;
   exec(text: string): { index: number; 0: string } | null;
 }

@@ -52,7 +52,7 @@ export interface Hit {
   readonly matches: number;
 }
 
-export interface Screened {
+interface Screened {
   /** The document to send: the same object if nothing was replaced. */
   readonly document: JsonDocument;
   readonly hits: readonly Hit[];

@@ -70,6 +70,7 @@ function inputOf({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): numbe
 }
 
 /** The cost of a usage at an endpoint. */
+// biome-ignore lint/complexity/useMaxParams: it runs for each answer; the last three are for images alone.
 export function metered(
   endpoint: Endpoint,
   usage: Usage,

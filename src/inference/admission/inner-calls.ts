@@ -14,7 +14,7 @@ const ADVICE_TOKENS = 4_096;
 const MOST_ROUNDS = 10;
 
 /** The answering call and its limits. */
-export interface Around {
+interface Around {
   endpoint: Endpoint;
   contextTokens: number;
   promptTokens: number;

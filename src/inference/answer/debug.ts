@@ -14,11 +14,7 @@ import type { AcceptedRequest } from '../request.ts';
 const MAX_SHOWN_BYTES = 1024 * 1024;
 
 /** Values of `timings.event` in debug events. */
-export type DebugMoment =
-  | 'adapter_request'
-  | 'upstream_headers_received'
-  | 'first_token_received'
-  | 'upstream_body_ended';
+type DebugMoment = 'adapter_request' | 'upstream_headers_received' | 'first_token_received' | 'upstream_body_ended';
 
 /** Undefined if the client did not ask for it, does not stream, or uses a format without such an event. */
 export function debugTrail({ facts, format, startedAt }: AcceptedRequest, clock: Clock): DebugTrail | undefined {

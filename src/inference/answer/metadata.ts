@@ -5,7 +5,7 @@ import type { Admission } from '../context.ts';
 import type { Candidate, Route } from '../routing/index.ts';
 import type { FailedAttempt } from '../turns/verdict.ts';
 
-export interface RoutingState {
+interface RoutingState {
   /** The candidate tried last. */
   candidate: Candidate | undefined;
   /** True if that candidate gave the answer, or the part of it that exists. */

@@ -3,7 +3,7 @@ import type { Part, Turn, TurnEvent } from '../../formats/conversation/conversat
 import type { AnswerReader } from '../../formats/conversation/format.ts';
 import { EventReader } from '../../http/sse.ts';
 
-export interface TranscribedCall {
+interface TranscribedCall {
   id: string;
   name: string;
   arguments: string;

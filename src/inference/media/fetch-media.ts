@@ -9,7 +9,7 @@ import { type Egress, EgressError, type EgressReply } from '../../egress/index.t
 import type { Source } from '../../formats/conversation/conversation.ts';
 import type { MediumKind } from '../../formats/conversation/format.ts';
 
-export interface Medium {
+interface Medium {
   mediaType: string;
   bytes: Buffer;
 }

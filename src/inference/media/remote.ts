@@ -2,7 +2,7 @@
 import type { Conversation, Message, Part, Source } from '../../formats/conversation/conversation.ts';
 import type { MediumKind } from '../../formats/conversation/format.ts';
 
-export type Wants = (kind: MediumKind, url: string) => boolean;
+type Wants = (kind: MediumKind, url: string) => boolean;
 export type Fetched = ReadonlyMap<string, Source>;
 
 /** The URLs that `wants` selects, each once, in order, with the kind of the first part that uses it. */

@@ -35,7 +35,7 @@ const MESSAGE_TOKENS = 4;
 const ANSWER_TOKENS = 3;
 const LARGEST_REPLY = 64 * 1024;
 
-export interface TokenCount {
+interface TokenCount {
   input_tokens: number;
   estimated?: true;
 }

@@ -78,6 +78,7 @@ function isTight({ endpoint: { contextLength } }: PreparedEndpoint, promptTokens
   return contextLength !== null && promptTokens > contextLength;
 }
 
+// biome-ignore lint/complexity/useMaxParams: it runs for each endpoint of each request, so it takes no object.
 function addMetric(
   keys: number[],
   { endpoint, price }: PreparedEndpoint,

@@ -37,7 +37,7 @@ export const USUAL_BYTES_PER_TOKEN = 4;
 const TOKENS_PER_LISTED_PRICE = 1_000_000n;
 
 /** The effective policy of the caller's guardrails, and the catalog that resolves its names. */
-export interface Guarded {
+interface Guarded {
   guardrails?: Policy | undefined;
   catalog: Catalog;
 }

@@ -56,7 +56,7 @@ export class Sessions {
   }
 }
 
-export interface SessionHints {
+interface SessionHints {
   /** Sessions of different keys are distinct. */
   keyId: string;
   model: string;

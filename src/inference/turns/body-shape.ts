@@ -11,7 +11,7 @@ export function announcedMode(
   return (streamed && !isJson(type)) || isEventStream(type) ? 'stream' : 'whole';
 }
 
-export type BodyShape = 'events' | 'object';
+type BodyShape = 'events' | 'object';
 
 /** First bytes of event stream lines: `data`, `event`, `id`, `retry`, and a comment. None of them begins JSON. */
 const EVENT_STARTS: ReadonlySet<number> = new Set(Buffer.from('deir:'));

@@ -15,7 +15,7 @@ const WITH_USAGE_MS = 2_000;
 const WITHOUT_USAGE_MS = 15_000;
 
 /** The progress of an attempt's stream. */
-export interface Streaming extends Pick<Attempt, 'over' | 'status' | 'usage' | 'outputBytes'> {
+interface Streaming extends Pick<Attempt, 'over' | 'status' | 'usage' | 'outputBytes'> {
   readonly decoder?: TurnDecoder | undefined;
 }
 

@@ -9,7 +9,7 @@ import type { Metered } from '../accounting/meter.ts';
 import type { Attempt } from '../task.ts';
 import type { Dispatched } from './dispatch.ts';
 
-export interface HedgeOptions {
+interface HedgeOptions {
   clock: Clock;
   /** Silence after which a second attempt starts; null: never. */
   hedgeAfterMs: number | null;

@@ -27,6 +27,7 @@ export class RelayPassage implements Passage {
   readonly #dialect: Dialect;
   readonly #ids: CallIds;
 
+  // biome-ignore lint/complexity/useMaxParams: one call per attempt, with no object in between.
   constructor(
     format: ServedFormat,
     spoken: SpokenFormat,

@@ -20,7 +20,7 @@ import type { Attempt, AttemptOwner, Send, WholeAnswer } from '../task.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { isEventStream, refusalOf } from './reply-headers.ts';
 
-export interface SingleAttemptSetup<Answer> {
+interface SingleAttemptSetup<Answer> {
   format: SingleFormId;
   course: Course<Answer>;
   decodeFailure(status: number, body: string, headers: Readonly<Record<string, string>>): UpstreamFailure;

@@ -25,7 +25,7 @@ export interface Series {
 }
 
 /** Usage and cost of a model at a provider. */
-export interface Consumption {
+interface Consumption {
   readonly provider: string;
   readonly model: string;
   input: number;
@@ -37,7 +37,7 @@ export interface Consumption {
   byokNano: number;
 }
 
-export interface Attempts {
+interface Attempts {
   readonly provider: string;
   readonly model: string;
   readonly outcomes: Map<string, number>;

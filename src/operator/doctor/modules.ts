@@ -8,7 +8,7 @@ import { type Finding, fault, note, ok } from './finding.ts';
 const require = createRequire(import.meta.url);
 
 /** Whether a package is installed; replaced in tests. */
-export type Installed = (name: string) => boolean;
+type Installed = (name: string) => boolean;
 
 const installed: Installed = (name) => {
   try {

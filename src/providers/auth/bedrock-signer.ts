@@ -44,7 +44,7 @@ async function signedWith(
   return signatureOf(request, found, scope);
 }
 
-export interface Scope {
+interface Scope {
   region: string;
   service: string;
   clock: Clock;

@@ -31,7 +31,7 @@ export const converse: ProviderKind = {
 };
 
 /** Claude signs its thinking in this format too. Other models' thinking is plain text, which none accepts back. */
-export function originFor(model: string): ProviderKind['origin'] {
+function originFor(model: string): ProviderKind['origin'] {
   const vendor = vendorOf(model);
   return vendor === undefined || vendor === 'anthropic' ? 'anthropic-claude-v1' : 'unknown';
 }

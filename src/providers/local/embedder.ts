@@ -5,7 +5,7 @@
 import { createRequire } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 
-export interface EmbedJob {
+interface EmbedJob {
   id: number;
   texts: readonly string[];
 }

@@ -29,7 +29,7 @@ const SHOWN_PREFIXES = ['x-ratelimit-', 'anthropic-ratelimit-'];
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /** What an exchange needs from its connection; implemented in `connection.ts`. */
-export interface ExchangeConnection {
+interface ExchangeConnection {
   /** The exchange is no longer paused. */
   goOn(): void;
   /** Closes the connection at once. */
@@ -37,7 +37,7 @@ export interface ExchangeConnection {
 }
 
 /** A request as sent: request line and headers with the blank line, latin1, and the body. */
-export interface RequestMessage {
+interface RequestMessage {
   head: string;
   body: Buffer | string;
   streamed: StreamedBody | undefined;

@@ -5,7 +5,7 @@
 import type { FailureKind, UpstreamFailure } from '../../formats/conversation/failure.ts';
 
 /** How far the exchange had come. */
-export type Progress = 'connecting' | 'waiting' | 'answering';
+type Progress = 'connecting' | 'waiting' | 'answering';
 
 /**
  * @param error the connection's error, if any, or `malformed` if the bytes were not HTTP @param status status of the

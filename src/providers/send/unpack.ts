@@ -15,7 +15,7 @@ import {
 
 type Unzip = Gunzip | Inflate | InflateRaw | BrotliDecompress;
 
-export type Encoding = 'gzip' | 'deflate' | 'br';
+type Encoding = 'gzip' | 'deflate' | 'br';
 
 /** Reads the header: null for a plain body, undefined for an unsupported encoding. */
 export function readEncoding(header: string | undefined): Encoding | null | undefined {

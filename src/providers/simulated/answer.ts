@@ -29,7 +29,7 @@ export interface Answer {
 
 const BYTES_PER_TOKEN = 4;
 
-export function tokensOf(text: string): number {
+function tokensOf(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 }
 

@@ -14,7 +14,7 @@ import { lockOrganization } from '../store.ts';
 import { applyGrants } from './grants.ts';
 import * as store from './store.ts';
 
-export interface MappingParts {
+interface MappingParts {
   database: Database;
   changes: Changes;
   clock: Clock;

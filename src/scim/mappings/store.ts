@@ -3,7 +3,7 @@ import type { Page } from '../../http/contract.ts';
 import { type Columns, insertRow, selectList } from '../../storage/columns.ts';
 import type { Queryable } from '../../storage/database.ts';
 
-export type Role = 'admin' | 'member';
+type Role = 'admin' | 'member';
 
 export interface StoredMapping {
   id: string;

@@ -61,7 +61,7 @@ function plural(name: string, description: string, value: Options = {}): Attribu
 
 const READ_ONLY: Options = { mutability: 'readOnly' };
 
-export const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
+const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
 const ADDRESS: readonly Attribute[] = [
   attribute('formatted', 'The complete address'),

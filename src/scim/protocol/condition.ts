@@ -4,7 +4,7 @@ import { type Attribute, type AttributePath, attributePathOf, named, type Resour
 import { refusal } from './fault.ts';
 import { libraries } from './libraries.ts';
 
-export type Operator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le';
+type Operator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le';
 
 export interface Comparison {
   readonly op: 'compare';

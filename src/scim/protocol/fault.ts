@@ -15,7 +15,7 @@ export const FaultSchema = Type.Object(
 
 export const SCIM_TYPE = 'application/scim+json';
 
-export type ScimType =
+type ScimType =
   | 'invalidFilter'
   | 'tooMany'
   | 'uniqueness'

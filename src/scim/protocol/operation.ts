@@ -12,7 +12,7 @@ import { loadLibraries } from './libraries.ts';
 import { type Projection, readProjection } from './projection.ts';
 import type { Attributes } from './resource.ts';
 
-export const ROOT = '/scim/v2';
+const ROOT = '/scim/v2';
 /** Maximum and default number of resources per page. */
 export const MAX_PAGE = 1_000;
 const USUAL_PAGE = 100;
@@ -88,7 +88,7 @@ const SearchBody = Type.Object(
   { additionalProperties: true, $id: 'ScimSearch' },
 );
 
-export interface ListRequest {
+interface ListRequest {
   condition: Condition | undefined;
   order: { by: AttributePath; descending: boolean } | undefined;
   /** 1-based. */

@@ -21,7 +21,7 @@ import {
   readValue,
 } from './resource.ts';
 
-export interface Patched {
+interface Patched {
   attributes: Attributes;
   /** Changes of a group's members, in order. */
   members: readonly MemberStep[];

@@ -14,7 +14,7 @@ import { type UserFacts, userFacts } from '../users/user.ts';
 import { memberOf, type RemoteDirectory, type RemoteResource, SourceError } from './source.ts';
 import { strayUsers } from './store.ts';
 
-export interface ApplyParts extends Omit<ProvisioningParts, 'runSyncJobs'> {
+interface ApplyParts extends Omit<ProvisioningParts, 'runSyncJobs'> {
   organizationId: string;
 }
 

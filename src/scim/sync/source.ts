@@ -17,7 +17,7 @@ export interface RemoteDirectory {
 /** The provider's response is unusable; the message may be shown to clients. */
 export class SourceError extends Error {}
 
-export interface DirectorySource {
+interface DirectorySource {
   egress: Egress;
   source: ScimSource;
   signal: AbortSignal;

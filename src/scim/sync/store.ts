@@ -1,7 +1,7 @@
 /** The SQL of sync jobs. */
 import type { Queryable } from '../../storage/database.ts';
 
-export type JobStatus = 'queued' | 'running' | 'succeeded' | 'failed';
+type JobStatus = 'queued' | 'running' | 'succeeded' | 'failed';
 
 export interface StoredJob {
   id: string;

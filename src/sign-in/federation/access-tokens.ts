@@ -18,7 +18,7 @@ const MAX_VERIFIED = 10_000;
 const MAX_VERIFYING = 256;
 const MAX_HEADER_LENGTH = 256;
 
-export interface NewAccessToken {
+interface NewAccessToken {
   /** `sub` of the subject token. */
   subject: string;
   policyId: string;

@@ -11,7 +11,7 @@ import { refusal, tooMany } from './oauth-error.ts';
 import { ACCESS_TOKEN_TYPE, GRANT_TYPE, JWT_TYPE } from './schema.ts';
 import { verifySubject } from './subject.ts';
 
-export interface ExchangeParts {
+interface ExchangeParts {
   clock: Clock;
   log: Log;
   issuers: Issuers;

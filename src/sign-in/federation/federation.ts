@@ -7,7 +7,7 @@ import { Exchanges } from './exchange.ts';
 import { Issuers } from './issuers.ts';
 import type { SigningKeyParts, SigningKeys } from './signing-keys.ts';
 
-export interface FederationParts extends SigningKeyParts {
+interface FederationParts extends SigningKeyParts {
   egress: Pick<Egress, 'request'>;
   /** The current configuration. */
   policies(): readonly FederationPolicy[];

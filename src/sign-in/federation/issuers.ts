@@ -11,7 +11,7 @@ import type { Log } from '../../base/log.ts';
 import { type Egress, EgressError } from '../../egress/index.ts';
 import { notNow, refusal } from './oauth-error.ts';
 
-export interface IssuerParts {
+interface IssuerParts {
   egress: Pick<Egress, 'request'>;
   clock: Clock;
   log: Log;

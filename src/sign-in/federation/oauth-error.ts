@@ -2,7 +2,7 @@
 import { GatewayError } from '../../base/errors.ts';
 
 /** The last one is from RFC 8693, 2.2.2; the others are those that the public SDK knows. */
-export type OAuthCode =
+type OAuthCode =
   | 'invalid_request'
   | 'invalid_grant'
   | 'unsupported_grant_type'

@@ -26,7 +26,7 @@ export interface SigningKeyParts {
   sealing: Sealing;
 }
 
-export interface SigningKey {
+interface SigningKey {
   /** RFC 7638 thumbprint. */
   id: string;
   publicKey: CryptoKey;
@@ -229,7 +229,7 @@ function presentOf({ keys, presentId }: Known): SigningKey | undefined {
   return present;
 }
 
-export interface Rotation {
+interface Rotation {
   author: (organizationId: string, at: number) => Author;
   /** Rotate only if this key is still the current one (undefined: if there is no current one). Absent: always. */
   only?: string | undefined;

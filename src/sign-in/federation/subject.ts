@@ -5,7 +5,7 @@ import { unmetRule } from './claims.ts';
 import type { Issuers } from './issuers.ts';
 import { refusal } from './oauth-error.ts';
 
-export interface Subject {
+interface Subject {
   /** The claim `sub`, which the policy may restrict. */
   name: string;
   /** Wall time in ms; latest end of the access token. */

@@ -9,7 +9,7 @@ import { type Target, withClient } from '../connection.ts';
 import { ARCHIVE_FORMAT, type ArchiveFoot, type ArchiveHead, TABLE_END } from './archive.ts';
 import { appliedMigrations, columnList, quoted, tablesOf } from './tables.ts';
 
-export interface BackupOptions {
+interface BackupOptions {
   target: Target;
   file: string;
   version: string;

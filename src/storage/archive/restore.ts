@@ -11,7 +11,7 @@ import { type Migration, migrate } from '../migrate.ts';
 import { ARCHIVE_FORMAT, type ArchiveFoot, type ArchiveHead, type ArchiveTable, TABLE_END } from './archive.ts';
 import { columnList, quoted, tablesOf } from './tables.ts';
 
-export interface RestoreOptions {
+interface RestoreOptions {
   target: Target;
   file: string;
   migrations: readonly Migration[];

@@ -26,7 +26,7 @@ import { processesIn } from './processes.ts';
 const INITDB_WAIT_MS = 60_000;
 const POLL_MS = 20;
 
-export interface ClusterOptions {
+interface ClusterOptions {
   binaries: Binaries;
   account: Account | undefined;
   clock: Clock;
