@@ -6,7 +6,7 @@
 import type { Member } from './json.ts';
 
 /** Results of a scan. */
-interface Scan {
+export interface Scan {
   members: Member[];
   /** Keys in the whole text. If the parsed value has fewer, there were duplicates. */
   keys: number;
