@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { isUuid } from '../base/ids.ts';
 import type { StoredFile } from './store.ts';
 
-type Shape = 'anthropic' | 'openai' | 'svc';
+export type Shape = 'anthropic' | 'openai' | 'svc';
 
 const ID_PREFIX = 'file_';
 
@@ -23,7 +23,7 @@ export function shapeOf(headers: IncomingHttpHeaders, { provider, after, order }
 }
 
 /** A file under its id on the wire. */
-export interface ShownFile
+interface ShownFile
   extends Pick<StoredFile, 'filename' | 'mimeType' | 'bytes' | 'purpose' | 'downloadable' | 'createdAt'> {
   id: string;
 }

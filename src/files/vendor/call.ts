@@ -19,7 +19,7 @@ const TIMEOUTS = { connect: 10_000, firstByte: 600_000, idle: 60_000, stall: 600
 /** The file API of Anthropic is a beta feature. */
 const BETA = { 'anthropic-beta': 'files-api-2025-04-14' };
 
-export interface VendorContent {
+interface VendorContent {
   contentType: string;
   content: Readable;
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { VendorRequest } from './call.ts';
 
-export interface OutgoingFile {
+interface OutgoingFile {
   filename: string;
   mimeType: string;
   bytes: number;

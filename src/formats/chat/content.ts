@@ -153,7 +153,7 @@ function encodePart(part: Part, rules: ContentRules): Fields[] {
   return items;
 }
 
-export function chatExtras(extras: Extras | undefined): Fields | undefined {
+function chatExtras(extras: Extras | undefined): Fields | undefined {
   return extras?.chat;
 }
 

@@ -107,7 +107,7 @@ export function decodeAssistantParts(message: Fields, invent: () => string): Par
   return parts;
 }
 
-export function decodeAudio(audio: Fields | undefined): Part | undefined {
+function decodeAudio(audio: Fields | undefined): Part | undefined {
   if (audio === undefined) return undefined;
   const part: Part = { type: 'audio' };
   if (typeof audio['id'] === 'string') part.id = audio['id'];

@@ -72,7 +72,7 @@ export function outputCap(asked: number | undefined, target: EncodeTarget): numb
   return Math.max(cap, target.dialect.chat?.minMaxTokens ?? 1);
 }
 
-export function streamFields(dialect: ChatDialect): Fields {
+function streamFields(dialect: ChatDialect): Fields {
   return dialect.streamUsage === false ? { stream: true } : { stream: true, stream_options: { include_usage: true } };
 }
 
