@@ -5,7 +5,7 @@
 import type { Queryable } from './database.ts';
 
 /** A name, or a name with the type of its parameter and the expression that reads it. */
-export type Column = string | { readonly name: string; readonly type?: string; readonly read?: string };
+type Column = string | { readonly name: string; readonly type?: string; readonly read?: string };
 
 /** The column of each member of `T`. */
 export type Columns<T> = { readonly [M in keyof T]-?: Column };
@@ -60,6 +60,7 @@ export function insertRow<Result, C extends AnyColumns = AnyColumns>(
  * @param key columns and values that identify the row
  * @param more further assignments, such as `version = version + 1`
  */
+// biome-ignore lint/complexity/useMaxParams: the parts of an UPDATE statement, in its order.
 export async function updateRow<C extends AnyColumns>(
   db: Queryable,
   table: string,

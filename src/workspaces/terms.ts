@@ -42,7 +42,7 @@ export function createTerms(database: Pick<Database, 'query'>): TermsOf {
   };
 }
 
-export function compile({ id, version, settings, includeByok, budgets }: TermsRow): WorkspaceTerms {
+function compile({ id, version, settings, includeByok, budgets }: TermsRow): WorkspaceTerms {
   const { disabledServerTools, ioLogging, ioLoggingSamplingRate, ioLoggingKeyNumbers: keyNumbers, ...same } = settings;
   return Object.freeze({
     ...same,
