@@ -23,7 +23,7 @@ export interface Restoring {
   turn(turn: Turn): Turn;
 }
 
-export interface Adapted {
+interface Adapted {
   conversation: Conversation;
   /** Absent when the answer needs no change. */
   restoring?: Restoring | undefined;

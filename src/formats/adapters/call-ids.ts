@@ -95,7 +95,7 @@ export const distinctHistoryCalls: TurnAdapter = (conversation) => ({ conversati
  * Returns the conversation with distinct call ids, or unchanged if they already are. An id depends only on earlier
  * calls.
  */
-export function withDistinctCalls(conversation: Conversation): Conversation {
+function withDistinctCalls(conversation: Conversation): Conversation {
   if (!hasTwins(conversation.messages)) return conversation;
   const history = new History();
   return { ...conversation, messages: conversation.messages.map((message) => history.renamed(message)) };

@@ -20,12 +20,6 @@ export function addUsage(first: Usage | undefined, second: Usage | undefined): U
   return { ...sum, billed: { input: one.input + other.input, output: one.output + other.output } };
 }
 
-/** Adds a call whose price depends on its own length, keeping both calls separate. */
-export function addCall(first: Usage | undefined, second: Usage | undefined): Usage | undefined {
-  if (first === undefined || second === undefined) return first ?? second;
-  return { ...addUsage(first, second), calls: [...callsOf(first), ...callsOf(second)] };
-}
-
 /** The separate calls. Tokens that no call accounts for form one more call of the requested model. */
 export function callsOf(usage: Usage): readonly UsageCall[] {
   const { calls, native: _, ...whole } = usage;

@@ -67,7 +67,7 @@ function accountBudget(organizationId: string, limitNano: Nano): Budget {
 export type PromptSize = { bytes: number } | { tokens: number };
 
 /** The most that one attempt can cost, as a function of the output cap. Exact: rounded once, as the bill is. */
-export interface Bound {
+interface Bound {
   /** The endpoint costs nothing, so it fits in every budget. */
   free: boolean;
   /** Prompt, fixed fees and the upstream's inner calls at their highest price, in 10^-18 USD. */
@@ -81,7 +81,7 @@ export interface Bound {
 }
 
 /** The most tokens that one attempt can use, whatever they cost. */
-export interface TokenLimits {
+interface TokenLimits {
   promptTokens: number;
   maxOutputTokens: number;
   /** True when the request set the cap itself. */

@@ -48,7 +48,7 @@ export interface AnswerEnd {
   failure(error: GatewayError, closing: Closing): string;
 }
 
-export interface ClientAnswerSetup {
+interface ClientAnswerSetup {
   served: ServedFormat;
   stamp: Stamp;
   /** The client streams. */

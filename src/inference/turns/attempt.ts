@@ -22,7 +22,7 @@ import { refusalOf } from './reply-headers.ts';
 import { type ToolCallCounts, ToolCallJudge } from './tool-calls.ts';
 import { visibleSize, visibleSizeOf } from './visible-output.ts';
 
-export interface AttemptSetup<Answer extends AnswerWriter = AnswerWriter> {
+interface AttemptSetup<Answer extends AnswerWriter = AnswerWriter> {
   spoken: SpokenFormat;
   passage: Passage;
   /** The upstream's name for the model. */

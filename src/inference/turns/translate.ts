@@ -44,7 +44,7 @@ export interface LoopTurn {
   callIds: ReadonlySet<string>;
 }
 
-export interface Toward {
+interface Toward {
   /** Fetched for this endpoint; if there are any, the request is translated even into its own format. */
   media?: Fetched | undefined;
   /** Sends `response_format` as a tool (`formats/adapters/output-tool.ts`). */

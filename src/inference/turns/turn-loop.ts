@@ -13,10 +13,10 @@ import { FIRST, JoinedTurn, type Joint } from './joined-turn.ts';
 import type { LoopTurn } from './translate.ts';
 
 /** The most upstream turns of one answer. */
-export const MOST_TURNS = 6;
+const MOST_TURNS = 6;
 
 /** The part of an attempt that the loop reads. */
-export interface LoopAttempt {
+interface LoopAttempt {
   readonly answer: JoinedAnswer;
 }
 

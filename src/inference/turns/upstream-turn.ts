@@ -35,7 +35,7 @@ export interface TurnOwner {
   turnFailed(error: GatewayError, metered: Metered | null): void;
 }
 
-export interface TurnSetup {
+interface TurnSetup {
   owner: TurnOwner;
   context: RequestContext;
   task: Task;
