@@ -112,6 +112,8 @@ export interface AttemptOwner {
   attemptCompleted(attempt: Attempt): void;
   /** `sent`: the upstream may have worked on it. `attempt.visible`: the client has seen a part of the answer. */
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void;
+  /** Whether another model answers in place of one that refused and showed nothing. */
+  fallsBack(attempt: Attempt): boolean;
   /** A guardrail filter blocked the answer; `complete` if all of it had arrived. */
   attemptBlocked(attempt: Attempt, error: GatewayError, complete: boolean): void;
 }
@@ -136,8 +138,6 @@ export interface Attempt {
   readonly writer: AnswerEnd | undefined;
   /** True once the client has seen output; from then on no other endpoint may answer. */
   readonly visible: boolean;
-  /** The answer was a refusal that showed nothing, so another model may still be tried. */
-  readonly unseenRefusal: boolean;
   /** An earlier call of this attempt was answered, so the attempt costs something even if the last call failed. */
   readonly paid?: boolean;
   /** What the gateway has to run before the answer can continue (`turns/turn-loop.ts`). */

@@ -4,9 +4,10 @@
  * does not stream gets it whole.
  */
 import type { GatewayError } from '../../base/errors.ts';
-import type { ToolCallPart, TurnEvent } from '../../formats/conversation/conversation.ts';
+import type { ToolCallPart, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Closing, ServedFormat, Stamp } from '../../formats/conversation/format.ts';
+import { collect } from '../../formats/conversation/replay.ts';
 import type { StreamWriter, WholeReply } from '../turns/passage.ts';
 import { gatherWhole, streamWhole, wholeFrom, writerFromEvents } from '../turns/translate.ts';
 import { isVisible, visibleSize } from '../turns/visible-output.ts';
@@ -21,10 +22,14 @@ export interface AnswerWriter {
   readonly gathers: boolean;
   /** @returns the events of the answer, of which guardrails may hide some */
   event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): readonly TurnEvent[];
-  /** Ends a gathered stream. */
-  gathered(): void;
+  /** What this attempt has gathered; only while `gathers` is true. */
+  gatheredTurn(): Turn;
+  /** The stream is complete and no other endpoint takes over: gathers it, or writes what was held back. */
+  finish(): void;
   /** The upstream's answer came in one piece. */
   reply(whole: WholeReply): void;
+  /** A limit of the gateway's own that the answer has passed. */
+  readonly failure: UpstreamFailure | undefined;
   /** True once the client can see something of the stream; from then on no other endpoint may answer. */
   readonly visible: boolean;
   /** True if something is visible and `take` has text. */
@@ -66,6 +71,7 @@ export class ClientAnswer implements AnswerWriter {
   #pending = '';
   #events: TurnEvent[] | undefined;
   #writer: StreamWriter | undefined;
+  readonly failure = undefined;
   visible = false;
   whole: WholeReply | undefined;
 
@@ -117,8 +123,12 @@ export class ClientAnswer implements AnswerWriter {
     return events;
   }
 
-  gathered(): void {
-    this.whole = this.#screened(gatherWhole(this.#setup.served, this.#events!));
+  gatheredTurn(): Turn {
+    return collect(this.#events!);
+  }
+
+  finish(): void {
+    if (this.#events !== undefined) this.whole = this.#screened(gatherWhole(this.#setup.served, this.#events));
   }
 
   reply(read: WholeReply): void {

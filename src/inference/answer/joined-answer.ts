@@ -3,7 +3,7 @@
  * later turn continue the one that the client has seen so far, and hold back what they write until it is visible, since
  * until then another endpoint may take over.
  */
-import type { Finish, Part, ToolCallPart, TurnEvent } from '../../formats/conversation/conversation.ts';
+import type { Finish, Part, ToolCallPart, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { eventsOf } from '../../formats/conversation/replay.ts';
 import type { JoinedTurn } from '../turns/joined-turn.ts';
@@ -41,6 +41,10 @@ export class JoinedAnswer implements AnswerWriter {
 
   get calls(): readonly ToolCallPart[] | undefined {
     return this.turn.calls;
+  }
+
+  get failure(): UpstreamFailure | undefined {
+    return this.turn.failure;
   }
 
   get visible(): boolean {
@@ -81,15 +85,20 @@ export class JoinedAnswer implements AnswerWriter {
     return joined;
   }
 
-  gathered(): void {
+  gatheredTurn(): Turn {
+    return this.turn.whole;
+  }
+
+  finish(): void {
     this.#commit();
-    if (this.calls === undefined) this.#answer.gathered();
+    if (!this.#stream && this.calls === undefined) this.#answer.finish();
   }
 
   reply({ turn }: WholeReply): void {
-    this.#write(this.turn.take(eventsOf(turn)));
-    this.#commit();
-    if (!this.#stream && this.calls === undefined) this.#answer.gathered();
+    const events = this.turn.take(eventsOf(turn));
+    if (this.failure !== undefined) return;
+    this.#write(events);
+    this.finish();
   }
 
   /** Adds what the gateway's tools show to the client. */
@@ -101,7 +110,7 @@ export class JoinedAnswer implements AnswerWriter {
   /** Ends an answer whose last turn asked for tools. */
   close(unified?: Finish['unified']): void {
     this.#write(this.turn.end(unified));
-    if (!this.#stream) this.#answer.gathered();
+    if (!this.#stream) this.#answer.finish();
   }
 
   #write(events: TurnEvent[]): void {
@@ -110,7 +119,7 @@ export class JoinedAnswer implements AnswerWriter {
       return;
     }
     for (const event of events) this.#held.push(event);
-    if (this.#stream && (someVisible(events) || events.at(-1)?.type === 'end')) this.#commit();
+    if (this.#stream && someVisible(events)) this.#commit();
   }
 
   #commit(): void {

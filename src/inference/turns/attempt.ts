@@ -41,6 +41,8 @@ interface AttemptSetup<Answer extends AnswerWriter = AnswerWriter> {
   decodeFailure: SpokenFormat['decodeFailure'];
 }
 
+const REFUSED: UpstreamFailure = { kind: 'content_filter', status: 200, message: 'the model refused' };
+
 export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> implements Attempt, UpstreamReceiver {
   readonly #setup: AttemptSetup<Answer>;
   readonly answer: Answer;
@@ -55,8 +57,6 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
   status = 0;
   headers: Record<string, string> = {};
   encoding: TextEncoding = 'utf8';
-  /** The stream ended as a refusal that showed nothing, so another model may still be tried. */
-  unseenRefusal = false;
   usage: Usage | undefined;
   finish: Finish | undefined;
   /** UTF-8 bytes of all output so far, for an estimate when no usage arrives. */
@@ -212,7 +212,8 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
     this.#observeTurn(read.turn);
     const failed = turnFailure(read.turn);
     if (failed !== undefined) this.#fail(failed);
-    else if (this.#writes(() => this.answer.reply(read), true)) this.#complete();
+    else if (this.#fallsBack()) this.#fail(REFUSED);
+    else if (this.#writes(() => this.answer.reply(read)) && !this.#tooLong()) this.#complete();
   }
 
   #observeTurn(turn: Turn): void {
@@ -263,16 +264,22 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
       return;
     }
     if (this.#judge !== undefined) for (const event of shown) this.#judge.event(event);
-    if (ended) this.#finished();
+    if (!this.#tooLong() && ended) this.#finished();
+  }
+
+  #tooLong(): boolean {
+    const { failure } = this.answer;
+    if (failure !== undefined) this.#fail(failure);
+    return failure !== undefined;
   }
 
   /** Runs `write`. Returns false when a filter blocks the answer, after the owner has been notified. */
-  #writes(write: () => void, complete: boolean): boolean {
+  #writes(write: () => void): boolean {
     try {
       write();
       return true;
     } catch (thrown) {
-      this.#block(thrown, complete);
+      this.#block(thrown, true);
       return false;
     }
   }
@@ -329,22 +336,23 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
       this.#complete();
       return;
     }
-    if (this.answer.gathers) {
-      if (!this.#writes(() => this.answer.gathered(), true)) return;
-      const failed = turnFailure(this.answer.whole!.turn);
-      if (failed !== undefined) this.#fail(failed);
-      else this.#complete();
-      return;
-    }
-    const billed = (this.usage?.output ?? 0) > 0;
-    const failed = this.visible ? undefined : unseenFailure(this.finish, billed);
+    const failed = this.visible ? undefined : this.#unseenFailure();
     if (failed !== undefined) this.#fail(failed);
-    else this.#complete();
+    else if (!this.visible && this.#fallsBack()) this.#fail(REFUSED);
+    else if (this.#writes(() => this.answer.finish())) this.#complete();
+  }
+
+  #unseenFailure(): UpstreamFailure | undefined {
+    if (this.answer.gathers) return turnFailure(this.answer.gatheredTurn());
+    return unseenFailure(this.finish, (this.usage?.output ?? 0) > 0);
+  }
+
+  /** Whether another model takes over from a refusal of which the client has seen nothing. */
+  #fallsBack(): boolean {
+    return isRefusal(this.finish) && this.#setup.owner.fallsBack(this);
   }
 
   #complete(): void {
-    // A refusal that streamed nothing: whole answers are not seen either until they are sent.
-    this.unseenRefusal = !(this.#mode === 'stream' && this.visible) && isRefusal(this.finish);
     this.#mode = 'over';
     this.#setup.owner.attemptCompleted(this);
   }

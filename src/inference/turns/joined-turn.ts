@@ -2,7 +2,8 @@
  * Joins the turns of one answer: the client sees one start, parts numbered in one row, the sum of all usage, and one
  * end. Calls of the gateway's tools are withheld until the turn is over. Pure.
  */
-import type { Finish, Part, ToolCallPart, TurnEvent, Usage } from '../../formats/conversation/conversation.ts';
+import type { Finish, Part, ToolCallPart, Turn, TurnEvent, Usage } from '../../formats/conversation/conversation.ts';
+import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { collect } from '../../formats/conversation/replay.ts';
 import { addUsage } from '../../formats/conversation/usage.ts';
 
@@ -34,6 +35,8 @@ export class JoinedTurn {
   writtenBytes = 0;
   /** Calls of tools that the client runs. */
   clientCalls = 0;
+  /** Why the turn cannot be used. */
+  failure: UpstreamFailure | undefined;
   #ended = false;
 
   /** @param claims whether a tool of this name is the gateway's */
@@ -60,8 +63,12 @@ export class JoinedTurn {
   }
 
   /** The model's whole turn. */
+  get whole(): Turn {
+    return collect(this.#events);
+  }
+
   get parts(): Part[] {
-    return collect(this.#events).choices[0]!.parts;
+    return this.whole.choices[0]!.parts;
   }
 
   get ids(): string[] {
@@ -132,6 +139,7 @@ export class JoinedTurn {
       this.writtenBytes += Buffer.byteLength(part.arguments);
       if (this.#claims(part.name)) {
         this.#held.set(index, { ...part });
+        this.#checkLength(part.arguments);
         return;
       }
       this.clientCalls += 1;
@@ -146,8 +154,14 @@ export class JoinedTurn {
     this.writtenBytes += Buffer.byteLength(more) + Buffer.byteLength(text);
     const held = this.#held.get(event.index);
     if (held === undefined) shown.push({ ...event, index: this.#indexes.get(event.index)! });
-    else if (held.arguments.length + more.length > LONGEST_ARGUMENTS) shown.push(TOO_LONG);
-    else held.arguments += more;
+    else {
+      held.arguments += more;
+      this.#checkLength(held.arguments);
+    }
+  }
+
+  #checkLength({ length }: string): void {
+    if (length > LONGEST_ARGUMENTS) this.failure = TOO_LONG;
   }
 
   #end(shown: TurnEvent[]): void {
@@ -159,7 +173,8 @@ export class JoinedTurn {
   }
 }
 
-const TOO_LONG: TurnEvent = {
-  type: 'failure',
-  failure: { kind: 'malformed', status: null, message: 'the arguments of a tool call are too long' },
+const TOO_LONG: UpstreamFailure = {
+  kind: 'malformed',
+  status: null,
+  message: 'the arguments of a tool call are too long',
 };

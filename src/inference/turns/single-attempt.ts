@@ -63,7 +63,6 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   usage: Usage | undefined;
   upstreamId: string | undefined;
   readonly encoding = 'utf8';
-  readonly unseenRefusal = false;
   readonly finish = undefined;
   readonly outputBytes = 0;
   readonly uncountedBytes = 0;

@@ -155,16 +155,16 @@ export class UpstreamTurn implements AttemptOwner {
   }
 
   attemptCompleted(attempt: Attempt): void {
-    const { context, owner, route, parts } = this.#setup;
+    const { owner, route, parts } = this.#setup;
     const dispatched = this.#hedge.of(attempt);
-    const { fallbackOnRefusal } = context.request.facts;
-    if (attempt.unseenRefusal && fallbackOnRefusal && this.#dispatcher.hasOtherModel(dispatched.candidate.rank)) {
-      this.attemptFailed(attempt, { kind: 'content_filter', status: 200, message: 'the model refused' }, true);
-      return;
-    }
     this.#answered(dispatched);
     keepSession(dispatched, route, parts);
     owner.turnCompleted(dispatched);
+  }
+
+  fallsBack(attempt: Attempt): boolean {
+    const { rank } = this.#hedge.of(attempt).candidate;
+    return this.#setup.context.request.facts.fallbackOnRefusal && this.#dispatcher.hasOtherModel(rank);
   }
 
   /** A filter blocked the answer. The upstream has done its work and is paid even so. */
