@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../base/errors.ts';
 import type { Closing } from '../formats/conversation/format.ts';
-import type { WholeBody } from '../formats/single/index.ts';
+import type { WholeBody } from '../formats/direct/index.ts';
 import type { OpenGeneration } from '../spend/index.ts';
 import { type Metered, sumOfTurns } from './accounting/meter.ts';
 import { type Ending, rowOf } from './accounting/record.ts';

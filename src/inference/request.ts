@@ -3,12 +3,12 @@ import type { Caller } from '../access/index.ts';
 import type { PromptCachingMode } from '../base/config.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
-import type { SingleForm } from '../formats/single/index.ts';
+import type { DirectFormat } from '../formats/direct/index.ts';
 import type { DataRegion } from '../spend/index.ts';
 import type { CacheWish } from './cache/wish.ts';
 
 /** A format that clients can use: of a conversation, or of an operation with a single public format. */
-export type AnyFormat = ServedFormat | SingleForm<unknown, unknown>;
+export type AnyFormat = ServedFormat | DirectFormat<unknown, unknown>;
 
 export interface AcceptedRequest<Format extends AnyFormat = AnyFormat> {
   /** `gen-...`, assigned at acceptance so that errors can name it. */
@@ -26,7 +26,7 @@ export interface AcceptedRequest<Format extends AnyFormat = AnyFormat> {
 export type ConversationRequest = AcceptedRequest<ServedFormat>;
 
 /** A request of an operation with a single public format. */
-export type SingleRequest = AcceptedRequest<SingleForm<unknown, unknown>>;
+export type SingleRequest = AcceptedRequest<DirectFormat<unknown, unknown>>;
 
 /** What the request's sender says besides its body. Of these, a provider receives only the headers that it `forwards`. */
 export interface RequestAbout {

@@ -8,7 +8,7 @@ import { ceilingOf, type Endpoint } from '../catalog/index.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
 import { addUsage } from '../formats/conversation/usage.ts';
-import type { Adapter, SingleFormId } from '../formats/single/index.ts';
+import type { Adapter, DirectFormatId } from '../formats/direct/index.ts';
 import type { ApiType } from '../spend/index.ts';
 import { type Metered, metered } from './accounting/meter.ts';
 import type { Admission } from './context.ts';
@@ -18,17 +18,17 @@ import type { SingleRequest } from './request.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
 import { SingleAttempt } from './turns/single-attempt.ts';
 
-const API_TYPES: Record<SingleFormId, ApiType> = {
+const API_TYPES: Record<DirectFormatId, ApiType> = {
   embedding: 'embeddings',
   rerank: 'rerank',
   image: 'image',
   completion: 'completions',
 };
 /** The operations that report an upstream timeout as 524. */
-const WHOLE_FORMS: ReadonlySet<SingleFormId> = new Set(['rerank', 'image']);
-type Adapters = { readonly [Form in SingleFormId]?: unknown };
+const WHOLE_FORMS: ReadonlySet<DirectFormatId> = new Set(['rerank', 'image']);
+type Adapters = { readonly [Form in DirectFormatId]?: unknown };
 /** The output modality that a model needs for the operation. */
-const OUTPUT: Record<SingleFormId, string> = {
+const OUTPUT: Record<DirectFormatId, string> = {
   embedding: 'embeddings',
   rerank: 'rerank',
   image: 'image',
@@ -114,7 +114,7 @@ export class SingleTask implements Task {
     const { format: form, facts } = this.#request;
     const request = this.#decode();
     const adapter = this.#adapter(endpoint)!;
-    const course = adapter.start(request, {
+    const plan = adapter.start(request, {
       model: endpoint.upstreamId,
       user,
       stream: facts.stream,
@@ -125,7 +125,7 @@ export class SingleTask implements Task {
     });
     return new SingleAttempt<unknown>({
       format: form.id,
-      course,
+      plan,
       decodeFailure: endpoint.provider.kind.decodeFailure ?? ((status, body) => adapter.decodeFailure(status, body)),
       encodeReply: (answer, closing) => form.encodeReply(answer, request, stamp, closing),
       ...(form.events && {

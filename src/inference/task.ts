@@ -11,7 +11,7 @@ import type { Finish, ToolCallPart, Usage } from '../formats/conversation/conver
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
 import type { Renewal } from '../formats/conversation/renewal.ts';
-import type { WholeBody } from '../formats/single/index.ts';
+import type { WholeBody } from '../formats/direct/index.ts';
 import type { Hit } from '../guardrails/index.ts';
 import type { Delivery, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
 import type { ApiType } from '../spend/index.ts';

@@ -7,10 +7,10 @@ import type { CompletionAdapter } from '../formats/completion/index.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Dialect, TokenCount } from '../formats/conversation/format.ts';
+import type { DirectFormatId } from '../formats/direct/index.ts';
 import type { EmbeddingAdapter } from '../formats/embedding/index.ts';
 import type { ImageAdapter } from '../formats/image/index.ts';
 import type { RerankAdapter } from '../formats/rerank/index.ts';
-import type { SingleFormId } from '../formats/single/index.ts';
 import type { Signer } from './auth/sign.ts';
 import type { Framing } from './framing/framing.ts';
 import type { LocalDiscovery } from './local-models.ts';
@@ -86,7 +86,7 @@ export interface ProviderKind {
   /** Signs calls, for kinds that need more than static headers. Created once per configured provider. */
   signer?(provider: Provider): Signer;
   /** Framing of a format's streams, if not server-sent events. */
-  framing?(format: FormatId | SingleFormId): Framing | undefined;
+  framing?(format: FormatId | DirectFormatId): Framing | undefined;
   /** Decodes a reply with an error status, if its errors differ from those of the formats it speaks. */
   decodeFailure?(status: number, body: string, headers?: Readonly<Record<string, string>>): UpstreamFailure;
   /** Client request headers that the provider receives, lower case (e.g. `anthropic-beta`). Default none. */
@@ -160,7 +160,7 @@ export interface Delivery {
   provider: Provider;
   credential: string | null;
   /** The format of the body. */
-  format: FormatId | SingleFormId;
+  format: FormatId | DirectFormatId;
   /** The upstream's name of the model. */
   model: string;
   stream: boolean;

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { generationId } from '../../src/base/ids.ts';
 import type { CachedAnswer, ResponseCache } from '../../src/cache/index.ts';
-import type { WholeBody } from '../../src/formats/single/index.ts';
+import type { WholeBody } from '../../src/formats/direct/index.ts';
 import { RequestContext } from '../../src/inference/context.ts';
 import { serveInContext } from '../../src/inference/serve.ts';
 import type { UpstreamReceiver } from '../../src/providers/index.ts';

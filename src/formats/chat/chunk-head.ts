@@ -18,50 +18,50 @@ interface Beginning {
 }
 
 export class ChunkHead {
-  private readonly stamp: Stamp;
-  private readonly edits: readonly Edit[];
-  private readonly editsOfNull: readonly Edit[];
-  private created: number | undefined;
-  private fingerprint: string | undefined;
-  private tier: string | undefined;
-  private beginning: Beginning | undefined;
+  readonly #stamp: Stamp;
+  readonly #edits: readonly Edit[];
+  readonly #editsOfNull: readonly Edit[];
+  #created: number | undefined;
+  #fingerprint: string | undefined;
+  #tier: string | undefined;
+  #beginning: Beginning | undefined;
 
   constructor(stamp: Stamp) {
-    this.stamp = stamp;
-    this.edits = [
+    this.#stamp = stamp;
+    this.#edits = [
       { key: 'id', json: JSON.stringify(stamp.id) },
       { key: 'object', json: JSON.stringify(OBJECT) },
       { key: 'model', json: JSON.stringify(stamp.model) },
       { key: 'provider', json: JSON.stringify(stamp.provider) },
     ];
     // Clients accept a fingerprint or none, but not null.
-    this.editsOfNull = [...this.edits, { key: 'system_fingerprint', json: undefined }];
+    this.#editsOfNull = [...this.#edits, { key: 'system_fingerprint', json: undefined }];
   }
 
   /** The head members for a rebuilt chunk. */
   members(chunk: Fields = {}): Fields {
     this.observe(chunk);
     return {
-      id: this.stamp.id,
+      id: this.#stamp.id,
       object: OBJECT,
-      created: this.created ?? this.stamp.created,
-      model: this.stamp.model,
-      provider: this.stamp.provider,
-      ...(this.fingerprint !== undefined && { system_fingerprint: this.fingerprint }),
-      ...(this.tier !== undefined && { service_tier: this.tier }),
+      created: this.#created ?? this.#stamp.created,
+      model: this.#stamp.model,
+      provider: this.#stamp.provider,
+      ...(this.#fingerprint !== undefined && { system_fingerprint: this.#fingerprint }),
+      ...(this.#tier !== undefined && { service_tier: this.#tier }),
     };
   }
 
   observe(chunk: Fields): void {
     const { created } = chunk;
-    if (this.created === undefined && isTime(created)) this.created = created;
-    this.fingerprint ??= nonEmptyText(chunk['system_fingerprint']);
-    this.tier ??= nonEmptyText(chunk['service_tier']);
+    if (this.#created === undefined && isTime(created)) this.#created = created;
+    this.#fingerprint ??= nonEmptyText(chunk['system_fingerprint']);
+    this.#tier ??= nonEmptyText(chunk['service_tier']);
   }
 
   /** The text with our head. Services repeat the beginning in every chunk, so usually one comparison suffices. */
   replace(chunk: Fields, text: string): string {
-    const known = this.beginning;
+    const known = this.#beginning;
     if (
       known !== undefined &&
       chunk['id'] === known.id &&
@@ -74,24 +74,24 @@ export class ChunkHead {
     ) {
       return known.replacement + text.slice(known.text.length);
     }
-    return this.learn(chunk, text);
+    return this.#learn(chunk, text);
   }
 
   /** The text with our head and further edits. */
   patch(chunk: Fields, text: string, further: readonly Edit[]): string {
     this.observe(chunk);
-    return patchMembers(text, scanMembers(text), [...this.editsFor(chunk), ...further]);
+    return patchMembers(text, scanMembers(text), [...this.#editsFor(chunk), ...further]);
   }
 
-  private editsFor(chunk: Fields): readonly Edit[] {
-    const edits = chunk['system_fingerprint'] === null ? this.editsOfNull : this.edits;
+  #editsFor(chunk: Fields): readonly Edit[] {
+    const edits = chunk['system_fingerprint'] === null ? this.#editsOfNull : this.#edits;
     if (isTime(chunk['created'])) return edits;
-    return [...edits, { key: 'created', json: String(this.created ?? this.stamp.created) }];
+    return [...edits, { key: 'created', json: String(this.#created ?? this.#stamp.created) }];
   }
 
-  private learn(chunk: Fields, text: string): string {
+  #learn(chunk: Fields, text: string): string {
     this.observe(chunk);
-    const edits = this.editsFor(chunk);
+    const edits = this.#editsFor(chunk);
     const members = scanMembers(text);
     const at = members.findIndex((member) => member.key === 'choices');
     const before = members.slice(0, Math.max(at, 0));
@@ -104,11 +104,11 @@ export class ChunkHead {
     const own = edits.filter(({ key }) => key !== 'provider' || hasProvider);
     // Patched as if the beginning were a complete object: `patchMembers` reads nothing after the last value.
     let replacement = patchMembers(text.slice(0, start), before, own);
-    if (!hasProvider) replacement += `"provider":${JSON.stringify(this.stamp.provider)},`;
+    if (!hasProvider) replacement += `"provider":${JSON.stringify(this.#stamp.provider)},`;
     const { id, object, created, model, provider } = chunk;
     const beginning = { text: text.slice(0, start), replacement, id, object, created, model, provider, fingerprint };
     // A `provider` after the choices would occur twice in chunks that reuse this beginning.
-    if (provider === undefined || hasProvider) this.beginning = beginning;
+    if (provider === undefined || hasProvider) this.#beginning = beginning;
     else return patchMembers(text, members, edits);
     return replacement + text.slice(start);
   }

@@ -25,66 +25,66 @@ export function choiceIndex(index: unknown): number {
 }
 
 export class ChatDecoder implements TurnDecoder {
-  private readonly choices: ChoiceDecoder[] = [];
-  private started = false;
-  private over = false;
-  private replyId: string | undefined;
-  private sources: Citation[] = [];
+  readonly #choices: ChoiceDecoder[] = [];
+  #started = false;
+  #over = false;
+  #replyId: string | undefined;
+  #sources: Citation[] = [];
   /** An object that is neither a chunk of the format nor known to occur between chunks. */
-  private unknown: Fields | undefined;
-  private readonly dialect: ChatDialect;
+  #unknown: Fields | undefined;
+  readonly #dialect: ChatDialect;
 
   constructor(dialect: ChatDialect = {}) {
-    this.dialect = dialect;
+    this.#dialect = dialect;
   }
 
   read(name: string, data: string, value: unknown): TurnEvent[] {
-    if (this.over) return [];
+    if (this.#over) return [];
     const chunk = fieldsOrUndefined(value);
     if (chunk === undefined) {
       const marker = data.trim();
-      if (marker === '[DONE]') return this.finishMarked();
-      return marker === '' ? [] : this.fail([], malformedFailure('an event that is not a JSON object', data));
+      if (marker === '[DONE]') return this.#finishMarked();
+      return marker === '' ? [] : this.#fail([], malformedFailure('an event that is not a JSON object', data));
     }
     const events: TurnEvent[] = [];
     const usage = readUsage(chunk);
     const failure = decodeInBand(name, chunk);
     if (failure !== undefined) {
       if (usage !== undefined) events.push({ type: 'usage', usage });
-      return this.fail(events, failure);
+      return this.#fail(events, failure);
     }
-    if (!this.started) this.start(chunk, events);
+    if (!this.#started) this.#start(chunk, events);
     const entries = chunk['choices'];
     if (Array.isArray(entries)) {
       for (const entry of entries) {
         const choice = fieldsOrUndefined(entry);
-        if (choice !== undefined) this.choice(choice['index']).read(choice, events);
+        if (choice !== undefined) this.#choice(choice['index']).read(choice, events);
       }
-    } else if (usage === undefined && isUnknown(chunk)) this.unknown = chunk;
-    if (hasSources(chunk)) this.sources = sourceCitations(chunk, undefined);
+    } else if (usage === undefined && isUnknown(chunk)) this.#unknown = chunk;
+    if (hasSources(chunk)) this.#sources = sourceCitations(chunk, undefined);
     const safeguards = chunk['safeguard_results'];
     if (Array.isArray(safeguards)) events.push({ type: 'safeguards', results: safeguards });
     if (usage !== undefined) events.push({ type: 'usage', usage });
     const inChoice = choiceFailure(listOf(entries));
-    return inChoice === undefined ? events : this.fail(events, inChoice);
+    return inChoice === undefined ? events : this.#fail(events, inChoice);
   }
 
   close(): TurnEvent[] {
-    if (this.over) return [];
-    return this.choices.some((choice) => choice?.finished) ? this.finish() : this.fail([], cutFailure());
+    if (this.#over) return [];
+    return this.#choices.some((choice) => choice?.finished) ? this.#finish() : this.#fail([], cutFailure());
   }
 
   toldFinish(): boolean {
-    return !this.over && this.choices.length > 0 && this.choices.every((choice) => choice.finished);
+    return !this.#over && this.#choices.length > 0 && this.#choices.every((choice) => choice.finished);
   }
 
   /** The first chunk that names the answer starts it; metadata chunks before it have empty names (Azure). */
-  private start(chunk: Fields, events: TurnEvent[]): void {
+  #start(chunk: Fields, events: TurnEvent[]): void {
     const id = nonEmptyText(chunk['id']);
     const model = nonEmptyText(chunk['model']);
     if (id === undefined && model === undefined && listOf(chunk['choices']).length === 0) return;
-    this.started = true;
-    this.replyId = id;
+    this.#started = true;
+    this.#replyId = id;
     const created = chunk['created'];
     const event: TurnEvent = { type: 'start' };
     if (id !== undefined) event.id = id;
@@ -96,36 +96,36 @@ export class ChatDecoder implements TurnDecoder {
     events.push(event);
   }
 
-  private choice(index: unknown): ChoiceDecoder {
+  #choice(index: unknown): ChoiceDecoder {
     const at = choiceIndex(index);
     // Earlier choices are created too, so that the list has no holes.
-    while (this.choices.length <= at)
-      this.choices.push(new ChoiceDecoder(this.choices.length, this.replyId, this.dialect));
-    return this.choices[at]!;
+    while (this.#choices.length <= at)
+      this.#choices.push(new ChoiceDecoder(this.#choices.length, this.#replyId, this.#dialect));
+    return this.#choices[at]!;
   }
 
   /** Handles the end marker. Without a finish reason, an unknown object in the stream explains the early end. */
-  private finishMarked(): TurnEvent[] {
-    if (this.unknown === undefined || this.choices.some((choice) => choice.finished)) return this.finish();
-    return this.fail([], malformedFailure('an unknown object instead of the rest of its answer', this.unknown));
+  #finishMarked(): TurnEvent[] {
+    if (this.#unknown === undefined || this.#choices.some((choice) => choice.finished)) return this.#finish();
+    return this.#fail([], malformedFailure('an unknown object instead of the rest of its answer', this.#unknown));
   }
 
-  private finish(): TurnEvent[] {
-    this.over = true;
+  #finish(): TurnEvent[] {
+    this.#over = true;
     const events: TurnEvent[] = [];
-    if (!this.started) events.push({ type: 'start' });
+    if (!this.#started) events.push({ type: 'start' });
     // [DONE] without any choice is an empty answer.
-    if (this.choices.length === 0) this.choice(0);
-    for (const choice of this.choices) {
-      choice.close(this.sources, events);
-      this.sources = [];
+    if (this.#choices.length === 0) this.#choice(0);
+    for (const choice of this.#choices) {
+      choice.close(this.#sources, events);
+      this.#sources = [];
     }
     events.push({ type: 'end' });
     return events;
   }
 
-  private fail(events: TurnEvent[], failure: UpstreamFailure): TurnEvent[] {
-    this.over = true;
+  #fail(events: TurnEvent[], failure: UpstreamFailure): TurnEvent[] {
+    this.#over = true;
     events.push({ type: 'failure', failure });
     return events;
   }

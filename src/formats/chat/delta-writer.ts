@@ -42,19 +42,19 @@ interface ChoiceState {
 }
 
 export class DeltaWriter {
-  private readonly choices: ChoiceState[] = [];
+  readonly #choices: ChoiceState[] = [];
 
   /** Appends the deltas for a part event or log probabilities. */
   write(event: TurnEvent, pieces: Piece[]): void {
     switch (event.type) {
       case 'partStart':
-        this.start(event.choice, event.index, event.part, pieces);
+        this.#start(event.choice, event.index, event.part, pieces);
         break;
       case 'partDelta':
-        this.add(event.choice, event.index, event.delta, pieces);
+        this.#add(event.choice, event.index, event.delta, pieces);
         break;
       case 'partStop':
-        this.stop(event.choice, event.index, pieces);
+        this.#stop(event.choice, event.index, pieces);
         break;
       case 'logprobs':
         pieces.push({ choice: event.choice, delta: {}, logprobs: event.logprobs });
@@ -63,27 +63,27 @@ export class DeltaWriter {
     }
   }
 
-  private state(choice: number): ChoiceState {
-    while (this.choices.length <= choice) {
-      this.choices.push({ calls: new Map(), thoughts: new Map(), details: 0, written: 0, offsets: new Map() });
+  #state(choice: number): ChoiceState {
+    while (this.#choices.length <= choice) {
+      this.#choices.push({ calls: new Map(), thoughts: new Map(), details: 0, written: 0, offsets: new Map() });
     }
-    return this.choices[choice]!;
+    return this.#choices[choice]!;
   }
 
-  private start(choice: number, index: number, part: Part, pieces: Piece[]): void {
-    const state = this.state(choice);
+  #start(choice: number, index: number, part: Part, pieces: Piece[]): void {
+    const state = this.#state(choice);
     switch (part.type) {
       case 'text':
         state.offsets.set(index, state.written);
-        if (part.text !== '') this.add(choice, index, { text: part.text }, pieces);
-        for (const citation of part.citations ?? []) this.add(choice, index, { citation }, pieces);
+        if (part.text !== '') this.#add(choice, index, { text: part.text }, pieces);
+        for (const citation of part.citations ?? []) this.#add(choice, index, { citation }, pieces);
         break;
       case 'refusal':
         state.offsets.set(index, -1);
         if (part.text !== '') pieces.push({ choice, delta: { refusal: part.text } });
         break;
       case 'reasoning':
-        this.startThought(choice, index, part, state, pieces);
+        this.#startThought(choice, index, part, state, pieces);
         break;
       case 'toolCall': {
         const custom = part.custom === true;
@@ -100,7 +100,7 @@ export class DeltaWriter {
           function: { name: part.name, arguments: '' },
         };
         pieces.push({ choice, delta: { tool_calls: [opening] } });
-        if (part.arguments !== '') this.add(choice, index, { arguments: part.arguments }, pieces);
+        if (part.arguments !== '') this.#add(choice, index, { arguments: part.arguments }, pieces);
         break;
       }
       case 'image':
@@ -124,7 +124,7 @@ export class DeltaWriter {
     }
   }
 
-  private startThought(choice: number, index: number, part: ReasoningPart, state: ChoiceState, pieces: Piece[]): void {
+  #startThought(choice: number, index: number, part: ReasoningPart, state: ChoiceState, pieces: Piece[]): void {
     const head: ReasoningPart = { type: 'reasoning', text: '', origin: part.origin };
     if (part.id !== undefined) head.id = part.id;
     if (part.summary !== undefined) head.summary = part.summary;
@@ -132,10 +132,10 @@ export class DeltaWriter {
     const thought: Thought = { head, index: state.details++, told: false, encrypted: part.encrypted ?? '' };
     state.thoughts.set(index, thought);
     if (part.text !== '' || part.signature !== undefined)
-      this.think(choice, thought, part.text, part.signature, pieces);
+      this.#think(choice, thought, part.text, part.signature, pieces);
   }
 
-  private think(choice: number, thought: Thought, text: string, signature: string | undefined, pieces: Piece[]): void {
+  #think(choice: number, thought: Thought, text: string, signature: string | undefined, pieces: Piece[]): void {
     thought.told = true;
     const piece = { ...thought.head, text, ...(signature !== undefined && { signature }) };
     const delta: Fields = text === '' ? {} : { reasoning: text };
@@ -143,20 +143,20 @@ export class DeltaWriter {
     pieces.push({ choice, delta });
   }
 
-  private add(choice: number, index: number, delta: PartDelta, pieces: Piece[]): void {
-    const state = this.state(choice);
+  #add(choice: number, index: number, delta: PartDelta, pieces: Piece[]): void {
+    const state = this.#state(choice);
     const call = state.calls.get(index);
     if (call !== undefined) {
       if (delta.arguments === undefined || delta.arguments === '') return;
       if (call.custom) call.input += delta.arguments;
-      else this.argue(choice, call, delta.arguments, pieces);
+      else this.#argue(choice, call, delta.arguments, pieces);
       return;
     }
     const thought = state.thoughts.get(index);
     if (thought !== undefined) {
       if (delta.encrypted !== undefined) thought.encrypted += delta.encrypted;
       if (delta.text !== undefined || delta.signature !== undefined) {
-        this.think(choice, thought, delta.text ?? '', delta.signature, pieces);
+        this.#think(choice, thought, delta.text ?? '', delta.signature, pieces);
       }
       return;
     }
@@ -175,17 +175,17 @@ export class DeltaWriter {
     if (delta.transcript !== undefined) pieces.push({ choice, delta: { audio: { transcript: delta.transcript } } });
   }
 
-  private argue(choice: number, call: Call, written: string, pieces: Piece[]): void {
+  #argue(choice: number, call: Call, written: string, pieces: Piece[]): void {
     call.empty = false;
     pieces.push({ choice, delta: { tool_calls: [{ index: call.index, function: { arguments: written } }] } });
   }
 
-  private stop(choice: number, index: number, pieces: Piece[]): void {
-    const state = this.state(choice);
+  #stop(choice: number, index: number, pieces: Piece[]): void {
+    const state = this.#state(choice);
     const call = state.calls.get(index);
     // Arguments are always JSON text: {} for a call without any (BerriAI/litellm#5064), an object around the free text
     // of a custom call.
-    if (call?.empty) this.argue(choice, call, call.custom ? customArguments(call.input) : '{}', pieces);
+    if (call?.empty) this.#argue(choice, call, call.custom ? customArguments(call.input) : '{}', pieces);
     const thought = state.thoughts.get(index);
     if (thought !== undefined && thought.encrypted !== '') {
       const { extras, ...head } = thought.head;

@@ -10,31 +10,31 @@ import { closingUsage } from './usage.ts';
 export const DONE = 'data: [DONE]\n\n';
 
 export class ChatEncoder implements StreamEncoder {
-  private safeguards: Fields = {};
-  private readonly stamp: Stamp;
-  private readonly writer = new DeltaWriter();
-  private readonly introduced = new Set<number>();
-  private readonly finishes = new Map<number, Finish>();
+  #safeguards: Fields = {};
+  readonly #stamp: Stamp;
+  readonly #writer = new DeltaWriter();
+  readonly #introduced = new Set<number>();
+  readonly #finishes = new Map<number, Finish>();
   /** The text of every chunk before and after its choices. */
-  private head = '';
-  private tail = '';
+  #head = '';
+  #tail = '';
 
   constructor(stamp: Stamp) {
-    this.stamp = stamp;
-    this.frame({ type: 'start' });
+    this.#stamp = stamp;
+    this.#frame({ type: 'start' });
   }
 
   event(event: TurnEvent): string {
     switch (event.type) {
       case 'start':
-        this.frame(event);
+        this.#frame(event);
         return '';
       case 'finish':
         // Held until the closing figures are known: usage may be added to it, and an error may still follow.
-        this.finishes.set(event.choice, event.finish);
+        this.#finishes.set(event.choice, event.finish);
         return '';
       case 'safeguards':
-        this.safeguards = { safeguard_results: event.results };
+        this.#safeguards = { safeguard_results: event.results };
         return '';
       case 'usage':
       case 'failure':
@@ -42,63 +42,63 @@ export class ChatEncoder implements StreamEncoder {
         return '';
       default: {
         const pieces: Piece[] = [];
-        this.writer.write(event, pieces);
+        this.#writer.write(event, pieces);
         let text = '';
-        for (const piece of pieces) text += this.chunk(piece);
+        for (const piece of pieces) text += this.#chunk(piece);
         return text;
       }
     }
   }
 
   end(closing: Closing): string {
-    if (this.finishes.size === 0) this.finishes.set(0, { unified: 'stop', native: null });
-    const usage = this.stamp.usage === 'none' ? undefined : closingUsage(closing);
+    if (this.#finishes.size === 0) this.#finishes.set(0, { unified: 'stop', native: null });
+    const usage = this.#stamp.usage === 'none' ? undefined : closingUsage(closing);
     const metadata = closing.metadata === undefined ? {} : { [closing.metadata.key]: closing.metadata.value };
-    const separate = this.stamp.usage === 'chunk' && usage !== undefined;
-    const last = [...this.finishes.keys()].at(-1);
+    const separate = this.#stamp.usage === 'chunk' && usage !== undefined;
+    const last = [...this.#finishes.keys()].at(-1);
     let text = '';
-    for (const [choice, finish] of this.finishes) {
-      text += this.introduction(choice);
+    for (const [choice, finish] of this.#finishes) {
+      text += this.#introduction(choice);
       const choices = `{"index":${choice},"delta":{},"finish_reason":"${finish.unified}","native_finish_reason":${JSON.stringify(finish.native)}}`;
       const extra: Fields =
-        choice === last && !separate ? { ...this.safeguards, ...(usage && { usage }), ...metadata } : {};
-      text += this.whole(choices, extra);
+        choice === last && !separate ? { ...this.#safeguards, ...(usage && { usage }), ...metadata } : {};
+      text += this.#whole(choices, extra);
     }
-    if (separate) text += this.whole('', { ...this.safeguards, usage, ...metadata });
+    if (separate) text += this.#whole('', { ...this.#safeguards, usage, ...metadata });
     return text + DONE;
   }
 
   failure(error: GatewayError, closing: Closing): string {
-    const usage = this.stamp.usage === 'none' ? undefined : closingUsage(closing);
+    const usage = this.#stamp.usage === 'none' ? undefined : closingUsage(closing);
     const metadata = closing.metadata === undefined ? {} : { [closing.metadata.key]: closing.metadata.value };
-    return this.whole(ERROR_CHOICE, { error: errorObject(error), ...(usage && { usage }), ...metadata });
+    return this.#whole(ERROR_CHOICE, { error: errorObject(error), ...(usage && { usage }), ...metadata });
   }
 
-  private frame(start: TurnEvent & { type: 'start' }): void {
-    const { id, model, provider, created } = this.stamp;
+  #frame(start: TurnEvent & { type: 'start' }): void {
+    const { id, model, provider, created } = this.#stamp;
     const named = { id, object: 'chat.completion.chunk', created: start.created ?? created, model, provider };
-    this.head = `data: ${JSON.stringify(named).slice(0, -1)},"choices":[`;
-    this.tail = ']';
-    if (start.fingerprint != null) this.tail += `,"system_fingerprint":${JSON.stringify(start.fingerprint)}`;
-    if (start.serviceTier != null) this.tail += `,"service_tier":${JSON.stringify(start.serviceTier)}`;
+    this.#head = `data: ${JSON.stringify(named).slice(0, -1)},"choices":[`;
+    this.#tail = ']';
+    if (start.fingerprint != null) this.#tail += `,"system_fingerprint":${JSON.stringify(start.fingerprint)}`;
+    if (start.serviceTier != null) this.#tail += `,"service_tier":${JSON.stringify(start.serviceTier)}`;
   }
 
-  private introduction(choice: number): string {
-    if (this.introduced.has(choice)) return '';
-    this.introduced.add(choice);
-    return this.whole(`{"index":${choice},"delta":{"role":"assistant","content":""},"finish_reason":null}`, {});
+  #introduction(choice: number): string {
+    if (this.#introduced.has(choice)) return '';
+    this.#introduced.add(choice);
+    return this.#whole(`{"index":${choice},"delta":{"role":"assistant","content":""},"finish_reason":null}`, {});
   }
 
-  private chunk(piece: Piece): string {
+  #chunk(piece: Piece): string {
     const logprobs = piece.logprobs === undefined ? '' : `,"logprobs":${JSON.stringify(piece.logprobs)}`;
     const choice = `{"index":${piece.choice},"delta":${JSON.stringify(piece.delta)},"finish_reason":null${logprobs}}`;
-    return `${this.introduction(piece.choice)}${this.head}${choice}${this.tail}}\n\n`;
+    return `${this.#introduction(piece.choice)}${this.#head}${choice}${this.#tail}}\n\n`;
   }
 
-  private whole(choices: string, extra: Fields): string {
+  #whole(choices: string, extra: Fields): string {
     const members = JSON.stringify(extra);
     const more = members === '{}' ? '}' : `,${members.slice(1)}`;
-    return `${this.head}${choices}${this.tail}${more}\n\n`;
+    return `${this.#head}${choices}${this.#tail}${more}\n\n`;
   }
 }
 

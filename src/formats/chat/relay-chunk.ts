@@ -22,8 +22,8 @@ export class RelayedChoice {
   crooked = false;
   /** The text may still turn out to be thinking, so the decoded text is sent instead. */
   tagged: boolean;
-  private readonly kinds = new Map<number, string>();
-  private readonly callOf = new Map<number, number>();
+  readonly #kinds = new Map<number, string>();
+  readonly #callOf = new Map<number, number>();
 
   constructor(index: number, tagged: boolean) {
     this.index = index;
@@ -33,12 +33,12 @@ export class RelayedChoice {
   track(event: TurnEvent & { type: 'partStart' | 'partDelta' }): void {
     if (event.type === 'partStart') {
       const { part } = event;
-      this.kinds.set(event.index, part.type);
+      this.#kinds.set(event.index, part.type);
       if (part.type !== 'toolCall') return;
-      this.callOf.set(event.index, this.calls.length);
+      this.#callOf.set(event.index, this.calls.length);
       this.calls.push({ id: part.id, name: part.name, empty: true, custom: part.custom === true });
     } else if (event.delta.arguments) {
-      const call = this.calls[this.callOf.get(event.index) ?? -1];
+      const call = this.calls[this.#callOf.get(event.index) ?? -1];
       if (call !== undefined) call.empty = false;
     }
   }
@@ -48,15 +48,15 @@ export class RelayedChoice {
     const added = { content: '', reasoning: '', calls: [] as Fields[] };
     for (const event of events) {
       if ((event.type !== 'partStart' && event.type !== 'partDelta') || event.choice !== this.index) continue;
-      const index = this.callOf.get(event.index);
+      const index = this.#callOf.get(event.index);
       if (event.type === 'partStart') {
         if (index === undefined) continue;
         const { id, name } = this.calls[index]!;
         added.calls.push({ index, id, type: 'function', function: { name, arguments: '' } });
       } else if (index !== undefined) {
         addArguments(added.calls, index, event.delta.arguments ?? '');
-      } else if (this.kinds.get(event.index) === 'text') added.content += event.delta.text ?? '';
-      else if (this.kinds.get(event.index) === 'reasoning') added.reasoning += event.delta.text ?? '';
+      } else if (this.#kinds.get(event.index) === 'text') added.content += event.delta.text ?? '';
+      else if (this.#kinds.get(event.index) === 'reasoning') added.reasoning += event.delta.text ?? '';
     }
     return added;
   }

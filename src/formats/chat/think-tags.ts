@@ -11,32 +11,32 @@ export interface Told {
 }
 
 export class ThinkTags {
-  private state: 'start' | 'thinking' | 'after' | 'over' = 'start';
-  private held = '';
+  #state: 'start' | 'thinking' | 'after' | 'over' = 'start';
+  #held = '';
 
   get over(): boolean {
-    return this.state === 'over';
+    return this.#state === 'over';
   }
 
   /** What a piece of content adds. Text that may be the start of a tag is held back until that is decided. */
   read(piece: string): Told {
     const told = { reasoning: '', text: '' };
-    let rest = this.held + piece;
-    this.held = '';
-    if (this.state === 'start') {
+    let rest = this.#held + piece;
+    this.#held = '';
+    if (this.#state === 'start') {
       const begun = rest.trimStart();
       if (OPENING.startsWith(begun)) {
-        this.held = rest;
+        this.#held = rest;
         return told;
       }
-      this.state = begun.startsWith(OPENING) ? 'thinking' : 'over';
-      if (this.state === 'thinking') rest = begun.slice(OPENING.length);
+      this.#state = begun.startsWith(OPENING) ? 'thinking' : 'over';
+      if (this.#state === 'thinking') rest = begun.slice(OPENING.length);
     }
-    if (this.state === 'thinking') rest = this.think(rest, told);
-    if (this.state === 'after') {
+    if (this.#state === 'thinking') rest = this.#think(rest, told);
+    if (this.#state === 'after') {
       // Line breaks between the tag and the answer belong to neither.
       rest = rest.replace(/^[\r\n]+/, '');
-      if (rest !== '') this.state = 'over';
+      if (rest !== '') this.#state = 'over';
     }
     told.text = rest;
     return told;
@@ -44,23 +44,24 @@ export class ThinkTags {
 
   /** The content is complete: returns what was held back. */
   end(): Told {
-    const { held, state } = this;
-    this.held = '';
-    this.state = 'over';
+    const held = this.#held;
+    const state = this.#state;
+    this.#held = '';
+    this.#state = 'over';
     return state === 'thinking' ? { reasoning: held, text: '' } : { reasoning: '', text: held };
   }
 
-  private think(rest: string, told: Told): string {
+  #think(rest: string, told: Told): string {
     const end = rest.indexOf(CLOSING);
     if (end !== -1) {
       told.reasoning = rest.slice(0, end);
-      this.state = 'after';
+      this.#state = 'after';
       return rest.slice(end + CLOSING.length);
     }
     let kept = Math.min(CLOSING.length - 1, rest.length);
     while (kept > 0 && !CLOSING.startsWith(rest.slice(rest.length - kept))) kept -= 1;
     told.reasoning = rest.slice(0, rest.length - kept);
-    this.held = rest.slice(rest.length - kept);
+    this.#held = rest.slice(rest.length - kept);
     return '';
   }
 }

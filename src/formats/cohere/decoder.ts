@@ -24,41 +24,41 @@ interface OpenPart {
 }
 
 export class CohereDecoder implements TurnDecoder {
-  private over = false;
-  private started = false;
-  private parts = 0;
-  private calls = false;
+  #over = false;
+  #started = false;
+  #parts = 0;
+  #calls = false;
   /** The text, reasoning or plan being streamed. */
-  private open: OpenPart | undefined;
+  #open: OpenPart | undefined;
   /** Calls being streamed, by index: pieces of several calls may alternate. */
-  private readonly openCalls = new Map<unknown, OpenPart>();
+  readonly #openCalls = new Map<unknown, OpenPart>();
 
   read(name: string, data: string, value: unknown): TurnEvent[] {
-    if (this.over || data === '' || data === '[DONE]') return [];
-    if (!isFields(value)) return this.fail('malformed', 'an event of the stream is not a JSON object');
+    if (this.#over || data === '' || data === '[DONE]') return [];
+    if (!isFields(value)) return this.#fail('malformed', 'an event of the stream is not a JSON object');
     const delta = fieldsOf(value['delta']);
     const message = fieldsOf(delta['message']);
     switch (value['type'] ?? name) {
       case 'content-delta':
-        return this.readContent(value['index'], fieldsOf(message['content']), value['logprobs']);
+        return this.#readContent(value['index'], fieldsOf(message['content']), value['logprobs']);
       case 'content-start':
-        return this.readContentStart(value['index'], fieldsOf(message['content']));
+        return this.#readContentStart(value['index'], fieldsOf(message['content']));
       case 'tool-plan-delta':
-        return this.readPlan(textOf(message['tool_plan']));
+        return this.#readPlan(textOf(message['tool_plan']));
       case 'tool-call-start':
-        return this.readCallStart(value['index'], callOf(message['tool_calls']));
+        return this.#readCallStart(value['index'], callOf(message['tool_calls']));
       case 'tool-call-delta':
-        return this.readCall(value['index'], callOf(message['tool_calls']));
+        return this.#readCall(value['index'], callOf(message['tool_calls']));
       case 'tool-call-end':
-        return this.stopCall(value['index']);
+        return this.#stopCall(value['index']);
       case 'citation-start':
-        return this.readCitation(message['citations']);
+        return this.#readCitation(message['citations']);
       case 'message-start':
-        return this.readMessage(value);
+        return this.#readMessage(value);
       case 'message-end':
-        return this.readEnd(delta);
+        return this.#readEnd(delta);
       default:
-        return this.readOther(value, data);
+        return this.#readOther(value, data);
     }
   }
 
@@ -68,126 +68,128 @@ export class CohereDecoder implements TurnDecoder {
   }
 
   close(): TurnEvent[] {
-    return this.over ? [] : this.fail('cut', 'the stream ended without its end marker');
+    return this.#over ? [] : this.#fail('cut', 'the stream ended without its end marker');
   }
 
-  private readMessage(value: Fields): TurnEvent[] {
+  #readMessage(value: Fields): TurnEvent[] {
     // A repeated start is harmless. A start after content would splice two replies.
-    if (this.parts > 0) return this.fail('malformed', 'the provider restarted its message in the middle of the stream');
-    if (this.started) return [];
-    this.started = true;
+    if (this.#parts > 0)
+      return this.#fail('malformed', 'the provider restarted its message in the middle of the stream');
+    if (this.#started) return [];
+    this.#started = true;
     return [{ type: 'start', id: textOrUndefined(value['id']) }];
   }
 
-  private readContentStart(content: unknown, block: Fields): TurnEvent[] {
-    return this.begin(decodeBlock(block), content);
+  #readContentStart(content: unknown, block: Fields): TurnEvent[] {
+    return this.#begin(decodeBlock(block), content);
   }
 
-  private readContent(content: unknown, block: Fields, logprobs: unknown): TurnEvent[] {
+  #readContent(content: unknown, block: Fields, logprobs: unknown): TurnEvent[] {
     const thinks = typeof block['thinking'] === 'string';
     const text = textOf(thinks ? block['thinking'] : block['text']);
     const kind = thinks ? 'reasoning' : 'text';
     const events: TurnEvent[] = [];
-    if (this.open === undefined || this.open.content !== content || this.open.part.type !== kind) {
+    if (this.#open === undefined || this.#open.content !== content || this.#open.part.type !== kind) {
       // Some streams omit the start event.
-      events.push(...this.begin(decodeBlock({ type: thinks ? 'thinking' : 'text' }), content));
+      events.push(...this.#begin(decodeBlock({ type: thinks ? 'thinking' : 'text' }), content));
     }
-    if (text !== '') events.push(this.tell({ text }));
+    if (text !== '') events.push(this.#tell({ text }));
     const read = decodeLogprobs(logprobs);
     if (read !== undefined) events.push({ type: 'logprobs', choice: 0, logprobs: read });
     return events;
   }
 
-  private readPlan(text: string): TurnEvent[] {
+  #readPlan(text: string): TurnEvent[] {
     if (text === '') return [];
-    const planning = this.open?.part.type === 'reasoning' && this.open.part.id === PLAN;
-    const start = planning ? [] : this.begin({ type: 'reasoning', text: '', id: PLAN, origin: 'unknown' }, undefined);
-    return [...start, this.tell({ text })];
+    const planning = this.#open?.part.type === 'reasoning' && this.#open.part.id === PLAN;
+    const start = planning ? [] : this.#begin({ type: 'reasoning', text: '', id: PLAN, origin: 'unknown' }, undefined);
+    return [...start, this.#tell({ text })];
   }
 
-  private readCallStart(index: unknown, call: Fields): TurnEvent[] {
-    const part = decodeCall(call, this.parts);
-    if (part.name === '') return this.fail('malformed', 'a tool call has no name');
+  #readCallStart(index: unknown, call: Fields): TurnEvent[] {
+    const part = decodeCall(call, this.#parts);
+    if (part.name === '') return this.#fail('malformed', 'a tool call has no name');
     const first = textOf(fieldsOf(call['function'])['arguments']);
     part.arguments = '';
-    this.calls = true;
+    this.#calls = true;
     // Some services do not number calls, or number all alike, but send them one after the other.
-    const events = [...this.stop(), ...this.stopCall(index)];
-    const open = this.opened(part, undefined);
-    this.openCalls.set(index, open);
+    const events = [...this.#stop(), ...this.#stopCall(index)];
+    const open = this.#opened(part, undefined);
+    this.#openCalls.set(index, open);
     events.push({ type: 'partStart', choice: 0, index: open.index, part });
     return [...events, ...sayArguments(open, first)];
   }
 
-  private readCall(index: unknown, call: Fields): TurnEvent[] {
-    const open = this.openCalls.get(index) ?? (this.openCalls.size === 1 ? [...this.openCalls.values()][0] : undefined);
-    if (open === undefined) return this.fail('malformed', 'arguments arrived without a tool call');
+  #readCall(index: unknown, call: Fields): TurnEvent[] {
+    const open =
+      this.#openCalls.get(index) ?? (this.#openCalls.size === 1 ? [...this.#openCalls.values()][0] : undefined);
+    if (open === undefined) return this.#fail('malformed', 'arguments arrived without a tool call');
     return sayArguments(open, textOf(fieldsOf(call['function'])['arguments']));
   }
 
-  private stopCall(index: unknown): TurnEvent[] {
-    const open = this.openCalls.get(index);
+  #stopCall(index: unknown): TurnEvent[] {
+    const open = this.#openCalls.get(index);
     if (open === undefined) return [];
-    this.openCalls.delete(index);
+    this.#openCalls.delete(index);
     return [...(open.said ? [] : sayArguments(open, '{}')), { type: 'partStop', choice: 0, index: open.index }];
   }
 
-  private stopCalls(): TurnEvent[] {
-    return [...this.openCalls.keys()].flatMap((index) => this.stopCall(index));
+  #stopCalls(): TurnEvent[] {
+    return [...this.#openCalls.keys()].flatMap((index) => this.#stopCall(index));
   }
 
-  private readCitation(value: unknown): TurnEvent[] {
+  #readCitation(value: unknown): TurnEvent[] {
     const place = placeOf(value);
     // Only an open text accepts citations.
-    if (this.open?.part.type !== 'text' || this.open.content !== place) return [];
-    return [this.tell({ citation: decodeCitation(value) })];
+    if (this.#open?.part.type !== 'text' || this.#open.content !== place) return [];
+    return [this.#tell({ citation: decodeCitation(value) })];
   }
 
-  private readEnd(delta: Fields): TurnEvent[] {
+  #readEnd(delta: Fields): TurnEvent[] {
     const usage = decodeUsage(delta['usage']);
     const events: TurnEvent[] = usage === undefined ? [] : [{ type: 'usage', usage }];
-    const finish = decodeFinish(delta['finish_reason'], this.calls, this.parts > 0);
-    this.over = true;
+    const finish = decodeFinish(delta['finish_reason'], this.#calls, this.#parts > 0);
+    this.#over = true;
     if (finish.unified === 'error') {
       const failure = failureFromFinish(finish.native ?? '', delta['error']);
       return [...events, { type: 'failure', failure }];
     }
-    return [...this.stop(), ...this.stopCalls(), ...events, { type: 'finish', choice: 0, finish }, { type: 'end' }];
+    return [...this.#stop(), ...this.#stopCalls(), ...events, { type: 'finish', choice: 0, finish }, { type: 'end' }];
   }
 
   /** An event type of a later API version, or an error object without a type. */
-  private readOther(value: Fields, data: string): TurnEvent[] {
+  #readOther(value: Fields, data: string): TurnEvent[] {
     const told = value['error'] ?? (value['type'] === undefined ? value['message'] : undefined);
     if (told === undefined || told === null) return [];
-    this.over = true;
+    this.#over = true;
     return [{ type: 'failure', failure: { ...decodeFailure(500, data), status: null } }];
   }
 
-  private begin(part: Part, content: unknown): TurnEvent[] {
-    const events = this.stop();
-    this.open = this.opened(part, content);
-    events.push({ type: 'partStart', choice: 0, index: this.open.index, part });
+  #begin(part: Part, content: unknown): TurnEvent[] {
+    const events = this.#stop();
+    this.#open = this.#opened(part, content);
+    events.push({ type: 'partStart', choice: 0, index: this.#open.index, part });
     return events;
   }
 
-  private opened(part: Part, content: unknown): OpenPart {
-    return { index: this.parts++, part, content, said: false };
+  #opened(part: Part, content: unknown): OpenPart {
+    return { index: this.#parts++, part, content, said: false };
   }
 
   /** Ends the open part. Not called at the end of its block, because citations may follow. */
-  private stop(): TurnEvent[] {
-    const { open } = this;
+  #stop(): TurnEvent[] {
+    const open = this.#open;
     if (open === undefined) return [];
-    this.open = undefined;
+    this.#open = undefined;
     return [{ type: 'partStop', choice: 0, index: open.index }];
   }
 
-  private tell(delta: PartDelta): TurnEvent {
-    return { type: 'partDelta', choice: 0, index: this.open!.index, delta };
+  #tell(delta: PartDelta): TurnEvent {
+    return { type: 'partDelta', choice: 0, index: this.#open!.index, delta };
   }
 
-  private fail(kind: UpstreamFailure['kind'], message: string): TurnEvent[] {
-    this.over = true;
+  #fail(kind: UpstreamFailure['kind'], message: string): TurnEvent[] {
+    this.#over = true;
     return [{ type: 'failure', failure: { kind, status: null, message } }];
   }
 }

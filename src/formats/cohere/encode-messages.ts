@@ -20,33 +20,33 @@ export class MessageEncoder {
   readonly messages: Fields[] = [];
   /** In conversation order. */
   readonly documents: Fields[] = [];
-  private readonly reported = new Set<string>();
-  private readonly losses: Losses;
+  readonly #reported = new Set<string>();
+  readonly #losses: Losses;
 
   constructor(losses: Losses) {
-    this.losses = losses;
+    this.#losses = losses;
   }
 
   encode(messages: readonly Message[]): void {
     for (const message of messages) {
-      if (message.name !== undefined) this.report('messages[].name', 'the cohere format has no participant names');
+      if (message.name !== undefined) this.#report('messages[].name', 'the cohere format has no participant names');
       if (message.cache !== undefined) this.reportCache();
-      if (message.role === 'assistant') this.assistant(message.parts);
-      else if (message.role === 'system' || message.role === 'developer') this.system(message.parts);
-      else this.user(message.parts);
+      if (message.role === 'assistant') this.#assistant(message.parts);
+      else if (message.role === 'system' || message.role === 'developer') this.#system(message.parts);
+      else this.#user(message.parts);
     }
   }
 
-  private system(parts: readonly Part[]): void {
+  #system(parts: readonly Part[]): void {
     const content = parts.flatMap((part) => {
       if (part.type !== 'text') throw new Uncarried(part.type, 'system messages can hold only text');
-      return this.text(part.text, part);
+      return this.#text(part.text, part);
     });
     if (content.length > 0) this.messages.push({ role: 'system', content });
   }
 
   /** Tool results become separate messages; parts between them become user messages. */
-  private user(parts: readonly Part[]): void {
+  #user(parts: readonly Part[]): void {
     let content: Fields[] = [];
     const flush = () => {
       if (content.length > 0) this.messages.push({ role: 'user', content });
@@ -55,23 +55,23 @@ export class MessageEncoder {
     for (const part of parts) {
       if (part.type === 'toolResult') {
         flush();
-        this.messages.push(this.result(part));
-      } else content.push(...this.userPart(part));
+        this.messages.push(this.#result(part));
+      } else content.push(...this.#userPart(part));
     }
     flush();
   }
 
-  private userPart(part: Part): Fields[] {
+  #userPart(part: Part): Fields[] {
     switch (part.type) {
       case 'text':
-        return this.text(part.text, part);
+        return this.#text(part.text, part);
       case 'image': {
-        this.marked(part);
+        this.#marked(part);
         const url = urlOf(part.source);
         return [{ type: 'image_url', image_url: { url, ...(part.detail !== undefined && { detail: part.detail }) } }];
       }
       case 'file':
-        return this.file(part);
+        return this.#file(part);
       case 'opaque':
         if (part.origin === 'cohere') return [part.value as Fields];
         throw new Uncarried(`${part.origin} content`, 'only the format it came from can carry it');
@@ -80,14 +80,14 @@ export class MessageEncoder {
     }
   }
 
-  private assistant(parts: readonly Part[]): void {
+  #assistant(parts: readonly Part[]): void {
     const content: Fields[] = [];
     const calls: Fields[] = [];
     let plan = '';
     for (const part of parts) {
-      if (part.type === 'toolCall') calls.push(this.call(part));
+      if (part.type === 'toolCall') calls.push(this.#call(part));
       else if (part.type === 'reasoning' && part.id === PLAN) plan += part.text;
-      else content.push(...this.assistantPart(part));
+      else content.push(...this.#assistantPart(part));
     }
     // The format allows a plan only before calls. Without calls it is sent as thinking.
     if (plan !== '' && calls.length === 0) content.unshift({ type: 'thinking', thinking: plan });
@@ -100,21 +100,21 @@ export class MessageEncoder {
     });
   }
 
-  private assistantPart(part: Part): Fields[] {
+  #assistantPart(part: Part): Fields[] {
     switch (part.type) {
       case 'text':
-        if (part.citations !== undefined) this.report('citations', 'citations of earlier replies are not sent back');
-        return this.text(part.text, part);
+        if (part.citations !== undefined) this.#report('citations', 'citations of earlier replies are not sent back');
+        return this.#text(part.text, part);
       case 'refusal':
-        return this.text(part.text, part);
+        return this.#text(part.text, part);
       case 'reasoning':
-        return this.thinking(part);
+        return this.#thinking(part);
       case 'audio':
-        this.report('audio', 'the cohere format cannot hold audio; its transcript is sent');
-        return this.text(part.transcript ?? '', part);
+        this.#report('audio', 'the cohere format cannot hold audio; its transcript is sent');
+        return this.#text(part.transcript ?? '', part);
       case 'opaque':
         if (part.origin === 'cohere') return [part.value as Fields];
-        this.report(`${part.origin} blocks`, 'only the format they came from can read them');
+        this.#report(`${part.origin} blocks`, 'only the format they came from can read them');
         return [];
       default:
         throw new Uncarried(part.type, 'assistant messages cannot hold it');
@@ -122,25 +122,25 @@ export class MessageEncoder {
   }
 
   /** Plain reasoning can be sent back; reasoning signed or encrypted elsewhere cannot. */
-  private thinking(part: ReasoningPart): Fields[] {
+  #thinking(part: ReasoningPart): Fields[] {
     if (part.origin === 'unknown' && part.text !== '' && part.encrypted === undefined) {
       return [{ type: 'thinking', thinking: part.text }];
     }
-    this.report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
+    this.#report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
     return [];
   }
 
-  private call(part: ToolCallPart): Fields {
+  #call(part: ToolCallPart): Fields {
     if (part.custom) throw new Uncarried('custom tools', 'the cohere format has only function tools');
-    if (part.signature !== undefined) this.report('reasoning', `only its origin ${part.signature.origin} can read it`);
+    if (part.signature !== undefined) this.#report('reasoning', `only its origin ${part.signature.origin} can read it`);
     return { id: part.id, type: 'function', function: { name: part.name, arguments: inputText(part) } };
   }
 
-  private result(part: ToolResultPart): Fields {
-    this.marked(part);
-    if (part.isError === true) this.report('is_error', 'the cohere format cannot mark a tool result as failed');
+  #result(part: ToolResultPart): Fields {
+    this.#marked(part);
+    if (part.isError === true) this.#report('is_error', 'the cohere format cannot mark a tool result as failed');
     const content = part.parts.flatMap((inner): Fields[] => {
-      if (inner.type === 'text') return this.text(inner.text, inner);
+      if (inner.type === 'text') return this.#text(inner.text, inner);
       if (inner.type === 'file') return [{ type: 'document', document: { data: documentData(inner) } }];
       throw new Uncarried(inner.type, 'tool results can hold only text and documents');
     });
@@ -148,33 +148,33 @@ export class MessageEncoder {
   }
 
   /** Documents go next to the messages, where the model can cite them. A file that is an image is sent as an image. */
-  private file(part: FilePart): Fields[] {
-    this.marked(part);
+  #file(part: FilePart): Fields[] {
+    this.#marked(part);
     const source = withoutDataUrl(part.source);
     if (source.kind === 'bytes' && sniffImage(source.data) !== undefined) {
-      return this.userPart({ type: 'image', source });
+      return this.#userPart({ type: 'image', source });
     }
     this.documents.push({ id: `doc:${this.documents.length}`, data: documentData({ ...part, source }) });
     return [];
   }
 
-  private text(text: string, part: Part): Fields[] {
-    this.marked(part);
+  #text(text: string, part: Part): Fields[] {
+    this.#marked(part);
     return text === '' ? [] : [{ type: 'text', text }];
   }
 
-  private marked({ cache }: Part): void {
+  #marked({ cache }: Part): void {
     if (cache !== undefined) this.reportCache();
   }
 
   reportCache(): void {
-    this.report('cache_control', 'the provider caches automatically');
+    this.#report('cache_control', 'the provider caches automatically');
   }
 
-  private report(what: string, why: string): void {
-    if (this.reported.has(what)) return;
-    this.reported.add(what);
-    this.losses.drop(what, why);
+  #report(what: string, why: string): void {
+    if (this.#reported.has(what)) return;
+    this.#reported.add(what);
+    this.#losses.drop(what, why);
   }
 }
 

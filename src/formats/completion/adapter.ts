@@ -8,8 +8,8 @@ import { GATEWAY_FIELDS } from '../chat/fields.ts';
 import { decodeUsage } from '../chat/usage.ts';
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import type { EventCourse, EventStep, Reply, SingleTarget, Step } from '../single/index.ts';
-import { malformed, readObject } from '../single/json-reply.ts';
+import type { DirectTarget, EventStep, Reply, ReplyEvents, Step } from '../direct/index.ts';
+import { malformed, readObject } from '../direct/json-reply.ts';
 import {
   type CompletionAbility,
   type CompletionAdapter,
@@ -58,7 +58,7 @@ export function completionAdapter(dialect: CompletionDialect = {}): CompletionAd
 }
 
 /** @throws Uncarried with the name of the unsupported member */
-function refuseUnable(request: CompletionRequest, { model }: SingleTarget, { able, models }: CompletionDialect): void {
+function refuseUnable(request: CompletionRequest, { model }: DirectTarget, { able, models }: CompletionDialect): void {
   if (models !== undefined && !models.test(model))
     throw new Uncarried('prompt', 'the model supports only conversations');
   if (able === undefined) return;
@@ -74,7 +74,7 @@ function refuseUnable(request: CompletionRequest, { model }: SingleTarget, { abl
   }
 }
 
-function bodyOf({ document }: CompletionRequest, target: SingleTarget, dialect: CompletionDialect): Fields {
+function bodyOf({ document }: CompletionRequest, target: DirectTarget, dialect: CompletionDialect): Fields {
   const body: Fields = {};
   for (const [key, value] of Object.entries(document.exact as Fields)) {
     if (GATEWAY_FIELDS.has(key) || key === 'stream' || key === 'stream_options') continue;
@@ -107,11 +107,11 @@ function figuresOf(value: Fields): Pick<EventStep<unknown>, 'usage' | 'upstreamI
 }
 
 /** Relays chunk by chunk. Only the end marker distinguishes a complete stream from a cut one. */
-class CompletionEvents implements EventCourse<CompletionAnswer> {
-  readonly #target: SingleTarget;
+class CompletionEvents implements ReplyEvents<CompletionAnswer> {
+  readonly #target: DirectTarget;
   readonly #stream: CompletionStream | undefined;
 
-  constructor(target: SingleTarget, shape: CompletionShape | undefined) {
+  constructor(target: DirectTarget, shape: CompletionShape | undefined) {
     this.#target = target;
     this.#stream = shape && new CompletionStream(shape);
   }

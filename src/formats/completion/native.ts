@@ -9,8 +9,8 @@ import { encodeFailure } from '../chat/encode-failure.ts';
 import { encodeUsage } from '../chat/usage.ts';
 import { type Fields, listOf, textOf } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
-import { askedOf, loggedPrompt } from '../single/body.ts';
-import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
+import { askedOf, loggedPrompt } from '../direct/body.ts';
+import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import { DEFAULT_MAX_TOKENS, schema } from './schema.ts';
 
@@ -114,7 +114,7 @@ export function chunkEvent(json: string, stamp: Stamp): string {
   return `data: ${own(json, stamp, [{ key: 'usage', json: undefined }])}\n\n`;
 }
 
-export const completion: SingleForm<CompletionRequest, CompletionAnswer> = {
+export const completion: DirectFormat<CompletionRequest, CompletionAnswer> = {
   id: 'completion',
   schema,
   check,

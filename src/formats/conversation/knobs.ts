@@ -20,9 +20,9 @@ const WIRE_NAMES = {
 
 export type Knob = keyof typeof WIRE_NAMES;
 
-/** Reports those of `knobs` that are set. @param form the format's name, for the report */
-export function dropKnobs(settings: Settings, knobs: readonly Knob[], form: string, losses: Losses): void {
+/** Reports those of `knobs` that are set. @param format the format's name, for the report */
+export function dropKnobs(settings: Settings, knobs: readonly Knob[], format: string, losses: Losses): void {
   for (const knob of knobs) {
-    if (settings[knob] !== undefined) losses.drop(WIRE_NAMES[knob], `the ${form} format does not support it`);
+    if (settings[knob] !== undefined) losses.drop(WIRE_NAMES[knob], `the ${format} format does not support it`);
   }
 }

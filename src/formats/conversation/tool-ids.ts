@@ -49,32 +49,32 @@ export function isPlainId(id: string): boolean {
 
 export class ToolIds {
   /** Number of calls with each id so far. */
-  private readonly calls = new Map<string, number>();
-  private readonly maxLength: number;
+  readonly #calls = new Map<string, number>();
+  readonly #maxLength: number;
 
   /** `maxLength`: the format's limit, at least 64; longer ids become a hash. */
   constructor(maxLength = Number.POSITIVE_INFINITY) {
-    this.maxLength = maxLength;
+    this.#maxLength = maxLength;
   }
 
   /** The id of the next call in the history. Repeated ids are made distinct. */
   call(id: string): string {
-    const count = (this.calls.get(id) ?? 0) + 1;
-    this.calls.set(id, count);
-    return this.encode(id, count);
+    const count = (this.#calls.get(id) ?? 0) + 1;
+    this.#calls.set(id, count);
+    return this.#encode(id, count);
   }
 
   /** The id of a result: that of the latest call with this id. */
   result(id: string): string {
-    return this.encode(id, this.calls.get(id) ?? 1);
+    return this.#encode(id, this.#calls.get(id) ?? 1);
   }
 
   /** Ids that start with the prefix of rewritten ids are rewritten too, so that no two ids collide. */
-  private encode(id: string, count: number): string {
-    if (count === 1 && id.length <= this.maxLength && VALID.test(id) && !id.startsWith(PREFIX)) return id;
+  #encode(id: string, count: number): string {
+    if (count === 1 && id.length <= this.#maxLength && VALID.test(id) && !id.startsWith(PREFIX)) return id;
     const text = count === 1 ? id : `${id}\u0000${count}`;
     const encoded = PREFIX + Buffer.from(text, 'utf8').toString('base64url');
-    if (encoded.length <= this.maxLength) return encoded;
+    if (encoded.length <= this.#maxLength) return encoded;
     return PREFIX + createHash('sha256').update(text, 'utf8').digest('base64url');
   }
 }

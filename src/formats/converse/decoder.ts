@@ -31,35 +31,35 @@ interface OpenBlock {
 }
 
 export class ConverseDecoder implements TurnDecoder {
-  private over = false;
-  private started = false;
-  private stopped = false;
-  private counted = false;
-  private parts = 0;
-  private calls = false;
-  private readonly open = new Map<unknown, OpenBlock>();
-  private readonly closed = new Set<unknown>();
+  #over = false;
+  #started = false;
+  #stopped = false;
+  #counted = false;
+  #parts = 0;
+  #calls = false;
+  readonly #open = new Map<unknown, OpenBlock>();
+  readonly #closed = new Set<unknown>();
 
   read(name: string, data: string, value: unknown): TurnEvent[] {
-    if (this.over || data === '') return [];
+    if (this.#over || data === '') return [];
     if (name.startsWith(EXCEPTION)) {
-      this.over = true;
+      this.#over = true;
       return [{ type: 'failure', failure: failureFromException(name.slice(EXCEPTION.length), value ?? data, null) }];
     }
-    if (!isFields(value)) return this.fail('malformed', 'an event of the stream is not a JSON object');
+    if (!isFields(value)) return this.#fail('malformed', 'an event of the stream is not a JSON object');
     switch (name) {
       case 'contentBlockDelta':
-        return this.readDelta(value['contentBlockIndex'], fieldsOf(value['delta']));
+        return this.#readDelta(value['contentBlockIndex'], fieldsOf(value['delta']));
       case 'contentBlockStart':
-        return this.readStart(value['contentBlockIndex'], fieldsOf(value['start']));
+        return this.#readStart(value['contentBlockIndex'], fieldsOf(value['start']));
       case 'contentBlockStop':
-        return this.readStop(value['contentBlockIndex']);
+        return this.#readStop(value['contentBlockIndex']);
       case 'messageStart':
-        return this.readMessage();
+        return this.#readMessage();
       case 'messageStop':
-        return this.readMessageStop(value);
+        return this.#readMessageStop(value);
       case 'metadata':
-        return this.readMetadata(value);
+        return this.#readMetadata(value);
       default:
         // An event type of a later API version.
         return [];
@@ -67,58 +67,58 @@ export class ConverseDecoder implements TurnDecoder {
   }
 
   close(): TurnEvent[] {
-    if (this.over) return [];
-    if (this.stopped) return this.end();
-    return this.fail('cut', 'the stream ended without its end marker');
+    if (this.#over) return [];
+    if (this.#stopped) return this.#end();
+    return this.#fail('cut', 'the stream ended without its end marker');
   }
 
   toldFinish(): boolean {
-    return !this.over && this.stopped;
+    return !this.#over && this.#stopped;
   }
 
-  private readMessage(): TurnEvent[] {
+  #readMessage(): TurnEvent[] {
     // A repeated start is harmless. A start after content would splice two replies.
-    if (this.parts > 0 || this.open.size > 0 || this.stopped) {
-      return this.fail('malformed', 'the provider restarted its message in the middle of the stream');
+    if (this.#parts > 0 || this.#open.size > 0 || this.#stopped) {
+      return this.#fail('malformed', 'the provider restarted its message in the middle of the stream');
     }
-    return this.start();
+    return this.#start();
   }
 
   /** Some streams begin with their first block. */
-  private start(): TurnEvent[] {
-    if (this.started) return [];
-    this.started = true;
+  #start(): TurnEvent[] {
+    if (this.#started) return [];
+    this.#started = true;
     return [{ type: 'start' }];
   }
 
-  private readStart(index: unknown, start: Fields): TurnEvent[] {
-    const wrong = this.misplaced(index);
+  #readStart(index: unknown, start: Fields): TurnEvent[] {
+    const wrong = this.#misplaced(index);
     if (wrong !== undefined) return wrong;
-    if (this.open.has(index)) return this.fail('malformed', 'a content block was started twice');
+    if (this.#open.has(index)) return this.#fail('malformed', 'a content block was started twice');
     const { toolUse } = start;
-    const events = this.start();
+    const events = this.#start();
     if (isFields(toolUse) && isClientCall(toolUse)) {
-      const block = this.opened(index, 'call');
+      const block = this.#opened(index, 'call');
       const part = decodeBlock({ toolUse });
-      if (part.type !== 'toolCall' || !completeCall(part, this.parts)) {
-        return this.fail('malformed', 'a tool call has no name');
+      if (part.type !== 'toolCall' || !completeCall(part, this.#parts)) {
+        return this.#fail('malformed', 'a tool call has no name');
       }
       // The input follows as text in the deltas.
       part.arguments = '';
-      this.calls = true;
-      return [...events, this.tellStart(block, part)];
+      this.#calls = true;
+      return [...events, this.#tellStart(block, part)];
     }
     // An empty start announces a text, which begins with its first delta.
-    if (Object.keys(start).length > 0) this.opened(index, 'gathered').whole = structuredClone(start);
+    if (Object.keys(start).length > 0) this.#opened(index, 'gathered').whole = structuredClone(start);
     return events;
   }
 
-  private readDelta(index: unknown, delta: Fields): TurnEvent[] {
-    const wrong = this.misplaced(index);
+  #readDelta(index: unknown, delta: Fields): TurnEvent[] {
+    const wrong = this.#misplaced(index);
     if (wrong !== undefined) return wrong;
-    const events = this.start();
-    const known = this.open.get(index);
-    const block = known ?? this.opened(index, kindOf(delta));
+    const events = this.#start();
+    const known = this.#open.get(index);
+    const block = known ?? this.#opened(index, kindOf(delta));
     if (block.kind === 'gathered') {
       gather(block, delta);
       return events;
@@ -129,48 +129,48 @@ export class ConverseDecoder implements TurnDecoder {
       block.said = true;
       return [...events, ...tell(block, { arguments: piece })];
     }
-    return [...events, ...(block.kind === 'text' ? this.readText(block, delta) : this.readReasoning(block, delta))];
+    return [...events, ...(block.kind === 'text' ? this.#readText(block, delta) : this.#readReasoning(block, delta))];
   }
 
-  private readText(block: OpenBlock, delta: Fields): TurnEvent[] {
+  #readText(block: OpenBlock, delta: Fields): TurnEvent[] {
     const events: TurnEvent[] = [];
-    if (block.part === -1) events.push(this.tellStart(block, { type: 'text', text: '' }));
+    if (block.part === -1) events.push(this.#tellStart(block, { type: 'text', text: '' }));
     const text = textOf(delta['text']);
     if (text !== '') events.push(...tell(block, { text }));
     if (isFields(delta['citation'])) events.push(...tell(block, { citation: decodeCitation(delta['citation']) }));
     return events;
   }
 
-  private readReasoning(block: OpenBlock, delta: Fields): TurnEvent[] {
+  #readReasoning(block: OpenBlock, delta: Fields): TurnEvent[] {
     const { text, signature, redactedContent } = fieldsOf(delta['reasoningContent']);
     const events: TurnEvent[] = [];
     if (typeof redactedContent === 'string') {
       block.redacted.push(redactedContent);
       return events;
     }
-    if (block.part === -1) events.push(this.tellStart(block, { type: 'reasoning', text: '', origin: SIGNER }));
+    if (block.part === -1) events.push(this.#tellStart(block, { type: 'reasoning', text: '', origin: SIGNER }));
     if (typeof text === 'string' && text !== '') events.push(...tell(block, { text }));
     if (typeof signature === 'string' && signature !== '') events.push(...tell(block, { signature }));
     return events;
   }
 
-  private readStop(index: unknown): TurnEvent[] {
-    const block = this.open.get(index);
+  #readStop(index: unknown): TurnEvent[] {
+    const block = this.#open.get(index);
     if (block === undefined) return [];
-    this.open.delete(index);
-    this.closed.add(index);
-    return this.closeBlock(block);
+    this.#open.delete(index);
+    this.#closed.add(index);
+    return this.#closeBlock(block);
   }
 
-  private closeBlock(block: OpenBlock): TurnEvent[] {
+  #closeBlock(block: OpenBlock): TurnEvent[] {
     const events: TurnEvent[] = [];
     if (block.kind === 'gathered') {
-      events.push(this.tellStart(block, decodeBlock(wholeOf(block))));
+      events.push(this.#tellStart(block, decodeBlock(wholeOf(block))));
     } else if (block.redacted.length > 0) {
       // Plain reasoning followed by encrypted reasoning becomes two parts.
       if (block.part !== -1) events.push({ type: 'partStop', choice: 0, index: block.part });
       events.push(
-        this.tellStart(block, { type: 'reasoning', text: '', encrypted: joined(block.redacted), origin: SIGNER }),
+        this.#tellStart(block, { type: 'reasoning', text: '', encrypted: joined(block.redacted), origin: SIGNER }),
       );
     } else if (block.kind === 'call' && !block.said) {
       events.push(...tell(block, { arguments: '{}' }));
@@ -179,53 +179,53 @@ export class ConverseDecoder implements TurnDecoder {
     return events;
   }
 
-  private readMessageStop(value: Fields): TurnEvent[] {
-    if (this.stopped) return [];
-    const events = this.start();
-    for (const block of this.open.values()) events.push(...this.closeBlock(block));
-    this.open.clear();
-    this.stopped = true;
+  #readMessageStop(value: Fields): TurnEvent[] {
+    if (this.#stopped) return [];
+    const events = this.#start();
+    for (const block of this.#open.values()) events.push(...this.#closeBlock(block));
+    this.#open.clear();
+    this.#stopped = true;
     const finish = decodeFinish(
       value['stopReason'],
       value['additionalModelResponseFields'],
-      this.calls,
-      this.parts > 0,
+      this.#calls,
+      this.#parts > 0,
     );
     events.push({ type: 'finish', choice: 0, finish });
-    return this.counted ? [...events, ...this.end()] : events;
+    return this.#counted ? [...events, ...this.#end()] : events;
   }
 
-  private readMetadata(value: Fields): TurnEvent[] {
+  #readMetadata(value: Fields): TurnEvent[] {
     const usage = decodeUsage(value['usage']);
     const events: TurnEvent[] = usage === undefined ? [] : [{ type: 'usage', usage }];
-    this.counted = true;
-    return this.stopped ? [...events, ...this.end()] : events;
+    this.#counted = true;
+    return this.#stopped ? [...events, ...this.#end()] : events;
   }
 
-  private end(): TurnEvent[] {
-    this.over = true;
+  #end(): TurnEvent[] {
+    this.#over = true;
     return [{ type: 'end' }];
   }
 
-  private opened(index: unknown, kind: OpenBlock['kind']): OpenBlock {
+  #opened(index: unknown, kind: OpenBlock['kind']): OpenBlock {
     const block: OpenBlock = { part: -1, kind, said: false, whole: {}, input: '', redacted: [] };
-    this.open.set(index, block);
+    this.#open.set(index, block);
     return block;
   }
 
-  private tellStart(block: OpenBlock, part: Part): TurnEvent {
-    block.part = this.parts++;
+  #tellStart(block: OpenBlock, part: Part): TurnEvent {
+    block.part = this.#parts++;
     return { type: 'partStart', choice: 0, index: block.part, part };
   }
 
-  private misplaced(index: unknown): TurnEvent[] | undefined {
-    if (this.stopped) return this.fail('malformed', 'content followed the stop reason');
-    if (this.closed.has(index)) return this.fail('malformed', 'content arrived for a stopped block');
+  #misplaced(index: unknown): TurnEvent[] | undefined {
+    if (this.#stopped) return this.#fail('malformed', 'content followed the stop reason');
+    if (this.#closed.has(index)) return this.#fail('malformed', 'content arrived for a stopped block');
     return undefined;
   }
 
-  private fail(kind: UpstreamFailure['kind'], message: string): TurnEvent[] {
-    this.over = true;
+  #fail(kind: UpstreamFailure['kind'], message: string): TurnEvent[] {
+    this.#over = true;
     return [{ type: 'failure', failure: { kind, status: null, message } }];
   }
 }

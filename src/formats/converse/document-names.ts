@@ -10,7 +10,7 @@ const MOST_LETTERS = 200;
 const NAMELESS = 'document';
 
 export class DocumentNames {
-  private readonly used = new Set<string>();
+  readonly #used = new Set<string>();
 
   /**
    * A name for the document with this file name, without the extension (the block's format replaces it). Throws
@@ -24,12 +24,12 @@ export class DocumentNames {
       .trim();
     const name = /[A-Za-z0-9]/.test(plain) ? plain.slice(0, MOST_LETTERS).trimEnd() : NAMELESS;
     let free = name;
-    for (let count = 2; this.used.has(free.toLowerCase()); count++) {
+    for (let count = 2; this.#used.has(free.toLowerCase()); count++) {
       const suffix = ` ${count}`;
       free = name.slice(0, MOST_LETTERS - suffix.length).trimEnd() + suffix;
     }
-    this.used.add(free.toLowerCase());
-    if (this.used.size > MOST_DOCUMENTS) {
+    this.#used.add(free.toLowerCase());
+    if (this.#used.size > MOST_DOCUMENTS) {
       throw new Uncarried('file', `the converse format accepts at most ${MOST_DOCUMENTS} documents per request`);
     }
     return free;

@@ -16,19 +16,19 @@ const LONGEST_CALL_ID = 64;
 export const LONGEST_NAME = 64;
 
 export class BlockEncoder {
-  private readonly ids = new ToolIds(LONGEST_CALL_ID);
-  private readonly names = new DocumentNames();
-  private readonly reported = new Set<string>();
-  private readonly target: EncodeTarget;
-  private readonly vendor: string | undefined;
-  private readonly points: CachePoints;
-  private readonly losses: Losses;
+  readonly #ids = new ToolIds(LONGEST_CALL_ID);
+  readonly #names = new DocumentNames();
+  readonly #reported = new Set<string>();
+  readonly #target: EncodeTarget;
+  readonly #vendor: string | undefined;
+  readonly #points: CachePoints;
+  readonly #losses: Losses;
 
   constructor(target: EncodeTarget, vendor: string | undefined, points: CachePoints, losses: Losses) {
-    this.target = target;
-    this.vendor = vendor;
-    this.points = points;
-    this.losses = losses;
+    this.#target = target;
+    this.#vendor = vendor;
+    this.#points = points;
+    this.#losses = losses;
   }
 
   /**
@@ -37,8 +37,8 @@ export class BlockEncoder {
   encode(parts: readonly Part[], assistant: boolean): Fields[] {
     const blocks: Fields[] = [];
     for (const part of parts) {
-      const block = this.encodePart(part, assistant);
-      if (block !== undefined) blocks.push(block, ...this.points.after(markOf(part), 'content'));
+      const block = this.#encodePart(part, assistant);
+      if (block !== undefined) blocks.push(block, ...this.#points.after(markOf(part), 'content'));
     }
     return blocks;
   }
@@ -50,61 +50,61 @@ export class BlockEncoder {
     return this.encode(parts, false);
   }
 
-  private encodePart(part: Part, assistant: boolean): Fields | undefined {
+  #encodePart(part: Part, assistant: boolean): Fields | undefined {
     switch (part.type) {
       case 'text':
-        return this.encodeText(part);
+        return this.#encodeText(part);
       case 'refusal':
-        return this.plainText(part.text);
+        return this.#plainText(part.text);
       case 'reasoning':
-        return this.encodeReasoning(part);
+        return this.#encodeReasoning(part);
       case 'toolCall':
-        return this.encodeCall(part);
+        return this.#encodeCall(part);
       case 'toolResult':
-        return this.encodeResult(part);
+        return this.#encodeResult(part);
       case 'image':
         if (assistant) throw new Uncarried('image', 'assistant messages cannot hold images');
-        if (part.detail !== undefined) this.report('image_url.detail', 'the converse format has no such field');
+        if (part.detail !== undefined) this.#report('image_url.detail', 'the converse format has no such field');
         return encodeImage(part);
       case 'file':
-        return encodeFile(part, this.names);
+        return encodeFile(part, this.#names);
       case 'video':
         return encodeVideo(part);
       case 'audio':
         if (!assistant) return encodeAudio(part);
-        this.report('audio', 'the converse format cannot hold earlier audio; its transcript is sent');
-        return this.plainText(part.transcript ?? '');
+        this.#report('audio', 'the converse format cannot hold earlier audio; its transcript is sent');
+        return this.#plainText(part.transcript ?? '');
       case 'opaque':
         if (part.origin === 'converse') return part.value as Fields;
         if (!assistant) throw new Uncarried(`${part.origin} content`, 'only the format it came from can carry it');
-        this.report(`${part.origin} blocks`, 'only the format they came from can read them');
+        this.#report(`${part.origin} blocks`, 'only the format they came from can read them');
         return undefined;
     }
   }
 
   /** A blank text makes the service reject the whole request, so it is left out. */
-  private plainText(text: string): Fields | undefined {
+  #plainText(text: string): Fields | undefined {
     if (text.trim() !== '') return { text };
-    if (text !== '') this.report('blank text', 'the provider rejects blank texts');
+    if (text !== '') this.#report('blank text', 'the provider rejects blank texts');
     return undefined;
   }
 
-  private encodeText(part: TextPart): Fields | undefined {
-    const block = this.plainText(part.text);
+  #encodeText(part: TextPart): Fields | undefined {
+    const block = this.#plainText(part.text);
     if (block === undefined || part.citations === undefined) return block;
     const citations: unknown[] = [];
     for (const citation of part.citations) {
       if (citation.native?.origin === 'converse') citations.push(citation.native.value);
-      else this.report('citations', 'citations of another provider cannot be sent back');
+      else this.#report('citations', 'citations of another provider cannot be sent back');
     }
     return citations.length === 0 ? block : { citationsContent: { content: [block], citations } };
   }
 
-  private encodeReasoning(part: ReasoningPart): Fields | undefined {
+  #encodeReasoning(part: ReasoningPart): Fields | undefined {
     // Only signed or encrypted reasoning is accepted back. A signature on an empty text counts.
-    const readable = part.origin !== 'unknown' && part.origin === this.target.origin;
+    const readable = part.origin !== 'unknown' && part.origin === this.#target.origin;
     if (!readable || !(part.signature || part.encrypted)) {
-      this.report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
+      this.#report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
       return undefined;
     }
     if (part.encrypted !== undefined) {
@@ -113,40 +113,40 @@ export class BlockEncoder {
     return { reasoningContent: { reasoningText: { text: part.text, signature: part.signature } } };
   }
 
-  private encodeCall(part: ToolCallPart): Fields {
+  #encodeCall(part: ToolCallPart): Fields {
     if (part.signature !== undefined) {
-      this.report('reasoning', `only its origin ${part.signature.origin} can read it`);
+      this.#report('reasoning', `only its origin ${part.signature.origin} can read it`);
     }
     return {
-      toolUse: { toolUseId: this.ids.call(part.id), name: toolName(part.name, LONGEST_NAME), input: inputOf(part) },
+      toolUse: { toolUseId: this.#ids.call(part.id), name: toolName(part.name, LONGEST_NAME), input: inputOf(part) },
     };
   }
 
-  private encodeResult(part: ToolResultPart): Fields {
+  #encodeResult(part: ToolResultPart): Fields {
     const content: Fields[] = [];
     for (const inner of part.parts) {
-      const block = this.encodePart(inner, false);
+      const block = this.#encodePart(inner, false);
       if (block !== undefined) content.push(block);
     }
     return {
-      toolResult: { toolUseId: this.ids.result(part.callId), content, ...this.status(part.isError) },
+      toolResult: { toolUseId: this.#ids.result(part.callId), content, ...this.#status(part.isError) },
     };
   }
 
   /** Only models of Anthropic and Amazon accept a status. */
-  private status(isError: boolean | undefined): Fields {
+  #status(isError: boolean | undefined): Fields {
     if (isError === undefined) return {};
-    if (this.vendor !== undefined && this.vendor !== 'anthropic' && this.vendor !== 'amazon') {
-      if (isError) this.report('is_error', 'the model has no status for failed tools');
+    if (this.#vendor !== undefined && this.#vendor !== 'anthropic' && this.#vendor !== 'amazon') {
+      if (isError) this.#report('is_error', 'the model has no status for failed tools');
       return {};
     }
     return { status: isError ? 'error' : 'success' };
   }
 
-  private report(what: string, why: string): void {
-    if (this.reported.has(what)) return;
-    this.reported.add(what);
-    this.losses.drop(what, why);
+  #report(what: string, why: string): void {
+    if (this.#reported.has(what)) return;
+    this.#reported.add(what);
+    this.#losses.drop(what, why);
   }
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { readDocument } from '../../base/json.ts';
-import type { Course, Reply, SingleTarget } from '../single/index.ts';
+import type { CallPlan, DirectTarget, Reply } from '../direct/index.ts';
 import {
   bedrockEmbedding,
   cohereEmbedding,
@@ -16,7 +16,7 @@ import type { EmbeddingAnswer } from './reply.ts';
 import { scanReply } from './scan-reply.ts';
 import { vectorJson } from './vectors.ts';
 
-const target = (model: string): SingleTarget => ({
+const target = (model: string): DirectTarget => ({
   model,
   user: 'u',
   stream: false,
@@ -26,7 +26,7 @@ const target = (model: string): SingleTarget => ({
   baseUrl: 'http://upstream',
 });
 
-function start(adapter: EmbeddingAdapter, model: string, body: Record<string, unknown>): Course<EmbeddingAnswer> {
+function start(adapter: EmbeddingAdapter, model: string, body: Record<string, unknown>): CallPlan<EmbeddingAnswer> {
   const document = readDocument(Buffer.from(JSON.stringify({ model: 'a/b', ...body })));
   embedding.check(document);
   return adapter.start(embedding.decode(document), target(model));
@@ -38,13 +38,13 @@ const replyOf = (value: unknown, headers: Record<string, string> = {}): Reply =>
   body: Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)),
 });
 
-const sent = ({ call }: Course<EmbeddingAnswer>): unknown => JSON.parse(call.body.toString());
+const sent = ({ call }: CallPlan<EmbeddingAnswer>): unknown => JSON.parse(call.body.toString());
 
 test('Vertex embeds by predict, with Google’s names, and counts tokens per input', () => {
   const body = { input: ['a', 'b'], dimensions: 256, input_type: 'query' };
-  const course = start(vertexEmbedding, 'google/text-embedding-005', body);
-  assert.equal(course.call.path, '/publishers/google/models/text-embedding-005:predict');
-  assert.deepEqual(sent(course), {
+  const plan = start(vertexEmbedding, 'google/text-embedding-005', body);
+  assert.equal(plan.call.path, '/publishers/google/models/text-embedding-005:predict');
+  assert.deepEqual(sent(plan), {
     instances: [
       { content: 'a', task_type: 'RETRIEVAL_QUERY' },
       { content: 'b', task_type: 'RETRIEVAL_QUERY' },
@@ -54,7 +54,7 @@ test('Vertex embeds by predict, with Google’s names, and counts tokens per inp
   const prediction = (values: number[], token_count: number) => ({
     embeddings: { values, statistics: { token_count, truncated: false } },
   });
-  const step = course.read(replyOf({ predictions: [prediction([1, 2], 5), prediction([3, 4], 6)] }));
+  const step = plan.read(replyOf({ predictions: [prediction([1, 2], 5), prediction([3, 4], 6)] }));
   assert.ok('answer' in step);
   assert.deepEqual(step.answer.vectors, [
     [1, 2],
@@ -64,15 +64,15 @@ test('Vertex embeds by predict, with Google’s names, and counts tokens per inp
 });
 
 test('models with one input per call are called once per input', () => {
-  let course = start(bedrockEmbedding, 'amazon.titan-embed-text-v2:0', { input: ['a', 'b', 'c'], dimensions: 512 });
+  let plan = start(bedrockEmbedding, 'amazon.titan-embed-text-v2:0', { input: ['a', 'b', 'c'], dimensions: 512 });
   const texts: unknown[] = [];
   for (let round = 1; ; round += 1) {
-    assert.equal(course.call.path, '/model/amazon.titan-embed-text-v2%3A0/invoke');
-    texts.push(sent(course));
-    const step = course.read(replyOf({ embedding: [round], inputTextTokenCount: round }));
+    assert.equal(plan.call.path, '/model/amazon.titan-embed-text-v2%3A0/invoke');
+    texts.push(sent(plan));
+    const step = plan.read(replyOf({ embedding: [round], inputTextTokenCount: round }));
     if ('next' in step) {
       assert.equal(step.usage?.input, round);
-      course = step.next;
+      plan = step.next;
       continue;
     }
     assert.ok('answer' in step);
@@ -87,10 +87,10 @@ test('models with one input per call are called once per input', () => {
 });
 
 test('Cohere on Bedrock has no model in the body and its token count in a header', () => {
-  const course = start(bedrockEmbedding, 'cohere.embed-english-v3', { input: 'a' });
-  assert.deepEqual(sent(course), { texts: ['a'], input_type: 'search_document', embedding_types: ['float'] });
+  const plan = start(bedrockEmbedding, 'cohere.embed-english-v3', { input: 'a' });
+  assert.deepEqual(sent(plan), { texts: ['a'], input_type: 'search_document', embedding_types: ['float'] });
   const headers = { 'x-amzn-bedrock-input-token-count': '4' };
-  const step = course.read(replyOf({ id: 'x', embeddings: { float: [[1, 2]] } }, headers));
+  const step = plan.read(replyOf({ id: 'x', embeddings: { float: [[1, 2]] } }, headers));
   assert.ok('answer' in step);
   assert.equal(step.usage?.input, 4);
   assert.throws(
@@ -151,8 +151,8 @@ test('vectors are read in whatever type the service returned', () => {
 test('base64 that is not float32 reaches the client unchanged', () => {
   // 0xffffffff is NaN as float32, and three bytes are too few for one.
   for (const own of ['/////w==', 'AAEC']) {
-    const course = start(openaiEmbedding(), 'm', { input: 'a' });
-    const step = course.read(replyOf({ data: [{ index: 0, embedding: own }] }));
+    const plan = start(openaiEmbedding(), 'm', { input: 'a' });
+    const step = plan.read(replyOf({ data: [{ index: 0, embedding: own }] }));
     assert.ok('answer' in step);
     assert.equal(vectorJson(step.answer.vectors[0]!, 'float').toString(), JSON.stringify(own));
   }

@@ -6,9 +6,9 @@ import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import { countOf, type Fields } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import { inBatches, mapCourse } from '../single/batches.ts';
-import { inputUsage, type Outgoing, type Reply, type Step } from '../single/index.ts';
-import { malformed, readObject } from '../single/json-reply.ts';
+import { inBatches, mapPlan } from '../direct/batches.ts';
+import { inputUsage, type Outgoing, type Reply, type Step } from '../direct/index.ts';
+import { malformed, readObject } from '../direct/json-reply.ts';
 import { cohereEmbedding } from './cohere.ts';
 import type { EmbeddingAdapter } from './index.ts';
 import { plainText } from './openai.ts';
@@ -26,13 +26,13 @@ export const bedrockEmbedding: EmbeddingAdapter = {
     const { model } = target;
     if (/\bcohere\./.test(model)) return cohere.start(request, target);
     const bodies = request.inputs().map((input) => encodeTitan(input, request, model));
-    const course = inBatches<Vector>({
+    const plan = inBatches<Vector>({
       count: request.count,
       size: 1,
       call: (from) => invoke(model, bodies[from]!),
       read: readTitan,
     });
-    return mapCourse(course, (vectors) => ({ vectors }));
+    return mapPlan(plan, (vectors) => ({ vectors }));
   },
   decodeFailure,
 };

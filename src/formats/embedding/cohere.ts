@@ -7,9 +7,9 @@ import { decodeFailure } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import { inBatches, mapCourse } from '../single/batches.ts';
-import { inputUsage, type Outgoing, type Reply, type Step } from '../single/index.ts';
-import { malformed, readObject } from '../single/json-reply.ts';
+import { inBatches, mapPlan } from '../direct/batches.ts';
+import { inputUsage, type Outgoing, type Reply, type Step } from '../direct/index.ts';
+import { malformed, readObject } from '../direct/json-reply.ts';
 import type { EmbeddingAdapter } from './index.ts';
 import { plainText, usualInputType, wrongCount } from './openai.ts';
 import type { EmbeddingInput, EmbeddingRequest } from './request.ts';
@@ -35,7 +35,7 @@ export function cohereEmbedding({ call }: CohereAddress = OWN_ADDRESS): Embeddin
       const inputs = request.inputs();
       const texts = inputs.map(plainText);
       const mixed = texts.includes(undefined);
-      const course = inBatches<Vector>({
+      const plan = inBatches<Vector>({
         count: request.count,
         size: MAX_INPUTS,
         call: (from, to) => {
@@ -44,7 +44,7 @@ export function cohereEmbedding({ call }: CohereAddress = OWN_ADDRESS): Embeddin
         },
         read: readReply,
       });
-      return mapCourse(course, (vectors) => ({ vectors }));
+      return mapPlan(plan, (vectors) => ({ vectors }));
     },
     decodeFailure,
   };

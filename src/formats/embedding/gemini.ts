@@ -7,9 +7,9 @@ import { decodeFailure } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import { inBatches, mapCourse } from '../single/batches.ts';
-import { inputUsage, type Reply, type Step } from '../single/index.ts';
-import { malformed, readObject } from '../single/json-reply.ts';
+import { inBatches, mapPlan } from '../direct/batches.ts';
+import { inputUsage, type Reply, type Step } from '../direct/index.ts';
+import { malformed, readObject } from '../direct/json-reply.ts';
 import type { EmbeddingAdapter } from './index.ts';
 import { plainText, usualInputType, wrongCount } from './openai.ts';
 import type { EmbeddingInput, EmbeddingRequest, InputPart } from './request.ts';
@@ -38,7 +38,7 @@ export const geminiEmbedding: EmbeddingAdapter = {
     const requests = request
       .inputs()
       .map((input) => ({ model: name, content: { parts: encodeParts(input) }, ...settings }));
-    const course = inBatches<Vector>({
+    const plan = inBatches<Vector>({
       count: request.count,
       size: MAX_GEMINI_INPUTS,
       call: (from, to) => ({
@@ -47,7 +47,7 @@ export const geminiEmbedding: EmbeddingAdapter = {
       }),
       read: readGemini,
     });
-    return mapCourse(course, (vectors) => ({ vectors }));
+    return mapPlan(plan, (vectors) => ({ vectors }));
   },
   decodeFailure,
 };
@@ -60,7 +60,7 @@ export const vertexEmbedding: EmbeddingAdapter = {
       autoTruncate: false,
       ...(request.dimensions !== undefined && { outputDimensionality: request.dimensions }),
     };
-    const course = inBatches<Vector>({
+    const plan = inBatches<Vector>({
       count: request.count,
       size: ONE_AT_A_TIME.test(model) ? 1 : MAX_VERTEX_INPUTS,
       call: (from, to) => ({
@@ -69,7 +69,7 @@ export const vertexEmbedding: EmbeddingAdapter = {
       }),
       read: readVertex,
     });
-    return mapCourse(course, (vectors) => ({ vectors }));
+    return mapPlan(plan, (vectors) => ({ vectors }));
   },
   decodeFailure,
 };

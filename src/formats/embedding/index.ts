@@ -4,8 +4,8 @@
  */
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { renewed } from '../conversation/renewal.ts';
-import { askedOf, loggedPrompt } from '../single/body.ts';
-import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
+import { askedOf, loggedPrompt } from '../direct/body.ts';
+import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import { type EmbeddingAnswer, encodeReply } from './reply.ts';
 import { check, decode, type EmbeddingRequest, longestInput, mediaOf, schema, tokensGiven } from './request.ts';
@@ -27,7 +27,7 @@ const BYTES_PER_TOKEN = 4;
 /** Start and end tokens, and prompts that a service adds to each input. */
 const OVERHEAD_TOKENS = 32;
 
-export const embedding: SingleForm<EmbeddingRequest, EmbeddingAnswer> = {
+export const embedding: DirectFormat<EmbeddingRequest, EmbeddingAnswer> = {
   id: 'embedding',
   schema,
   check,

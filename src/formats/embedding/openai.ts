@@ -8,10 +8,10 @@ import type { Usage } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import { countOf, type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import { inBatches, mapCourse } from '../single/batches.ts';
-import { GATEWAY_MEMBERS } from '../single/body.ts';
-import { type Course, inputUsage, type Reply, type SingleTarget, type Step } from '../single/index.ts';
-import { malformed, readObject } from '../single/json-reply.ts';
+import { inBatches, mapPlan } from '../direct/batches.ts';
+import { GATEWAY_MEMBERS } from '../direct/body.ts';
+import { type CallPlan, type DirectTarget, inputUsage, type Reply, type Step } from '../direct/index.ts';
+import { malformed, readObject } from '../direct/json-reply.ts';
 import type { EmbeddingAdapter } from './index.ts';
 import type { EmbeddingAnswer } from './reply.ts';
 import type { EmbeddingInput, EmbeddingRequest, InputPart } from './request.ts';
@@ -64,7 +64,7 @@ export function openaiEmbedding(dialect: EmbeddingDialect = {}): EmbeddingAdapte
       const size = dialect.maxInputs ?? Number.POSITIVE_INFINITY;
       if (request.count <= size) return whole(request, target, dialect);
       const inputs = request.inputs().map((input) => encodeInput(input, dialect));
-      const course = inBatches<Vector>({
+      const plan = inBatches<Vector>({
         count: request.count,
         size,
         call: (from, to) => ({
@@ -79,13 +79,13 @@ export function openaiEmbedding(dialect: EmbeddingDialect = {}): EmbeddingAdapte
           return 'answer' in step ? { ...step, answer: [...step.answer.vectors] } : (step as Step<Vector[]>);
         },
       });
-      return mapCourse(course, (vectors) => ({ vectors }));
+      return mapPlan(plan, (vectors) => ({ vectors }));
     },
     decodeFailure,
   };
 }
 
-function whole(request: EmbeddingRequest, target: SingleTarget, dialect: EmbeddingDialect): Course<EmbeddingAnswer> {
+function whole(request: EmbeddingRequest, target: DirectTarget, dialect: EmbeddingDialect): CallPlan<EmbeddingAnswer> {
   const changes = edits(request, target, dialect);
   if (dialect.parts === 'jina' && isFields(firstInput(request))) {
     changes.push({ key: 'input', json: stringifyJson(request.inputs().map((input) => encodeInput(input, dialect))) });
@@ -141,7 +141,7 @@ function encodeJina(parts: readonly InputPart[]): Fields {
   throw new Uncarried('input', 'the service accepts only text and images');
 }
 
-function edits(request: EmbeddingRequest, target: SingleTarget, dialect: EmbeddingDialect): Edit[] {
+function edits(request: EmbeddingRequest, target: DirectTarget, dialect: EmbeddingDialect): Edit[] {
   const { document, dimensions, inputType } = request;
   const body = document.structure;
   const changes: Edit[] = [{ key: 'model', json: JSON.stringify(target.model) }];

@@ -18,31 +18,31 @@ export class CandidateDecoder {
   finishMessage: string | undefined;
   calls = 0;
   readonly citations = new Citations();
-  private readonly idPrefix: string;
-  private readonly ids = new Set<string>();
-  private parts = 0;
+  readonly #idPrefix: string;
+  readonly #ids = new Set<string>();
+  #parts = 0;
   /** The part that the next piece of the same kind continues. */
-  private open: { kind: 'text' | 'thought' | 'audio'; part: number } | undefined;
-  private sound: Base64Joiner | undefined;
-  private call: OpenCall | undefined;
+  #open: { kind: 'text' | 'thought' | 'audio'; part: number } | undefined;
+  #sound: Base64Joiner | undefined;
+  #call: OpenCall | undefined;
   /** All text so far. */
-  private text = '';
+  #text = '';
 
   /** `idPrefix` starts the ids of calls that have none. It is unique to this reply. */
   constructor(index: number, idPrefix: string) {
     this.index = index;
-    this.idPrefix = idPrefix;
+    this.#idPrefix = idPrefix;
   }
 
   /** Whether the candidate produced any part. */
   get said(): boolean {
-    return this.parts > 0;
+    return this.#parts > 0;
   }
 
   read(candidate: Fields): TurnEvent[] {
     const events: TurnEvent[] = [];
-    for (const part of listOf(fieldsOf(candidate['content'])['parts'])) this.readPart(fieldsOf(part), events);
-    for (const citation of this.citations.read(candidate, this.text)) this.tellCitation(citation, events);
+    for (const part of listOf(fieldsOf(candidate['content'])['parts'])) this.#readPart(fieldsOf(part), events);
+    for (const citation of this.citations.read(candidate, this.#text)) this.#tellCitation(citation, events);
     const logprobs = logprobsOf(candidate['logprobsResult']);
     if (logprobs.length > 0) events.push({ type: 'logprobs', choice: this.index, logprobs: { content: logprobs } });
     if (typeof candidate['finishReason'] === 'string') this.finishReason = candidate['finishReason'];
@@ -53,125 +53,126 @@ export class CandidateDecoder {
   /** Stops the parts that are still open. */
   close(): TurnEvent[] {
     const events: TurnEvent[] = [];
-    this.closeCall(events);
-    this.closeOpen(events);
+    this.#closeCall(events);
+    this.#closeOpen(events);
     return events;
   }
 
-  private readPart(part: Fields, events: TurnEvent[]): void {
+  #readPart(part: Fields, events: TurnEvent[]): void {
     const signature = textOrUndefined(part['thoughtSignature']);
-    if (isFields(part['functionCall'])) this.readCall(part['functionCall'], signature, events);
-    else if (typeof part['text'] === 'string') this.readText(part['text'], part['thought'] === true, signature, events);
+    if (isFields(part['functionCall'])) this.#readCall(part['functionCall'], signature, events);
+    else if (typeof part['text'] === 'string')
+      this.#readText(part['text'], part['thought'] === true, signature, events);
     else {
       const media = mediaPart(part);
-      if (media?.type === 'audio') this.readAudio(media, events);
+      if (media?.type === 'audio') this.#readAudio(media, events);
       // Code run by the server, its result and the server's tools: only Gemini can read them and their signatures.
-      else this.tellWhole(media ?? { type: 'opaque', origin: 'gemini', value: part }, events);
-      if (media !== undefined && signature !== undefined) this.tellSignature(signature, events);
+      else this.#tellWhole(media ?? { type: 'opaque', origin: 'gemini', value: part }, events);
+      if (media !== undefined && signature !== undefined) this.#tellSignature(signature, events);
     }
   }
 
-  private readText(text: string, thought: boolean, signature: string | undefined, events: TurnEvent[]): void {
+  #readText(text: string, thought: boolean, signature: string | undefined, events: TurnEvent[]): void {
     const kind = thought ? 'thought' : 'text';
     if (text !== '') {
-      this.openPart(
+      this.#openPart(
         kind,
         thought ? { type: 'reasoning', text: '', origin: 'google-gemini-v1' } : { type: 'text', text: '' },
         events,
       );
-      events.push(this.delta(this.open!.part, { text }));
-      if (!thought) this.text += text;
+      events.push(this.#delta(this.#open!.part, { text }));
+      if (!thought) this.#text += text;
     }
     if (signature === undefined) return;
-    if (thought && this.open?.kind === 'thought') events.push(this.delta(this.open.part, { signature }));
-    else this.tellSignature(signature, events);
+    if (thought && this.#open?.kind === 'thought') events.push(this.#delta(this.#open.part, { signature }));
+    else this.#tellSignature(signature, events);
   }
 
   /** Each piece of audio is base64 of its own, so the pieces are joined before decoding. */
-  private readAudio(part: Extract<Part, { type: 'audio' }>, events: TurnEvent[]): void {
+  #readAudio(part: Extract<Part, { type: 'audio' }>, events: TurnEvent[]): void {
     const { source, ...about } = part;
     const { mediaType, data } = source as { mediaType: string; data: string };
     const empty = { kind: 'bytes' as const, mediaType, data: '' };
-    this.openPart('audio', { ...about, id: `${this.idPrefix}_audio`, source: empty }, events);
-    this.sound ??= new Base64Joiner();
-    const whole = this.sound.push(data);
-    if (whole !== '') events.push(this.delta(this.open!.part, { data: whole }));
+    this.#openPart('audio', { ...about, id: `${this.#idPrefix}_audio`, source: empty }, events);
+    this.#sound ??= new Base64Joiner();
+    const whole = this.#sound.push(data);
+    if (whole !== '') events.push(this.#delta(this.#open!.part, { data: whole }));
   }
 
-  private openPart(kind: 'text' | 'thought' | 'audio', part: Part, events: TurnEvent[]): void {
-    this.closeCall(events);
-    if (this.open?.kind === kind) return;
-    this.closeOpen(events);
-    this.open = { kind, part: this.parts++ };
-    events.push({ type: 'partStart', choice: this.index, index: this.open.part, part });
+  #openPart(kind: 'text' | 'thought' | 'audio', part: Part, events: TurnEvent[]): void {
+    this.#closeCall(events);
+    if (this.#open?.kind === kind) return;
+    this.#closeOpen(events);
+    this.#open = { kind, part: this.#parts++ };
+    events.push({ type: 'partStart', choice: this.index, index: this.#open.part, part });
   }
 
   /** A text's signature follows it as an empty reasoning part, because the text may continue. */
-  private tellSignature(signature: string, events: TurnEvent[]): void {
-    this.tellPart({ type: 'reasoning', text: '', signature, origin: 'google-gemini-v1' }, events);
+  #tellSignature(signature: string, events: TurnEvent[]): void {
+    this.#tellPart({ type: 'reasoning', text: '', signature, origin: 'google-gemini-v1' }, events);
   }
 
-  private readCall(call: Fields, signature: string | undefined, events: TurnEvent[]): void {
+  #readCall(call: Fields, signature: string | undefined, events: TurnEvent[]): void {
     if (typeof call['name'] === 'string') {
-      this.closeCall(events);
-      this.closeOpen(events);
-      const part: Part = { type: 'toolCall', id: this.callId(textOf(call['id'])), name: call['name'], arguments: '' };
+      this.#closeCall(events);
+      this.#closeOpen(events);
+      const part: Part = { type: 'toolCall', id: this.#callId(textOf(call['id'])), name: call['name'], arguments: '' };
       if (signature !== undefined) part.signature = { value: signature, origin: 'google-gemini-v1' };
-      this.call = { part: this.parts++, input: { ...fieldsOf(call['args']) } };
-      events.push({ type: 'partStart', choice: this.index, index: this.call.part, part });
+      this.#call = { part: this.#parts++, input: { ...fieldsOf(call['args']) } };
+      events.push({ type: 'partStart', choice: this.index, index: this.#call.part, part });
     }
-    if (this.call === undefined) return;
-    for (const piece of listOf(call['partialArgs'])) setPath(this.call.input, fieldsOf(piece));
-    if (call['willContinue'] !== true) this.closeCall(events);
+    if (this.#call === undefined) return;
+    for (const piece of listOf(call['partialArgs'])) setPath(this.#call.input, fieldsOf(piece));
+    if (call['willContinue'] !== true) this.#closeCall(events);
   }
 
   /** Gemini may send no id, or one id for two calls, but tool results need a unique one. */
-  private callId(given: string): string {
-    const id = given === '' || this.ids.has(given) ? `${this.idPrefix}_${this.index}_${this.calls}` : given;
-    this.ids.add(id);
+  #callId(given: string): string {
+    const id = given === '' || this.#ids.has(given) ? `${this.#idPrefix}_${this.index}_${this.calls}` : given;
+    this.#ids.add(id);
     this.calls += 1;
     return id;
   }
 
-  private closeCall(events: TurnEvent[]): void {
-    if (this.call === undefined) return;
-    const { part, input } = this.call;
-    this.call = undefined;
-    events.push(this.delta(part, { arguments: stringifyJson(input) }));
+  #closeCall(events: TurnEvent[]): void {
+    if (this.#call === undefined) return;
+    const { part, input } = this.#call;
+    this.#call = undefined;
+    events.push(this.#delta(part, { arguments: stringifyJson(input) }));
     events.push({ type: 'partStop', choice: this.index, index: part });
   }
 
-  private closeOpen(events: TurnEvent[]): void {
-    if (this.open === undefined) return;
-    const { part } = this.open;
-    const rest = this.sound?.end() ?? '';
-    if (rest !== '') events.push(this.delta(part, { data: rest }));
-    this.sound = undefined;
-    this.open = undefined;
+  #closeOpen(events: TurnEvent[]): void {
+    if (this.#open === undefined) return;
+    const { part } = this.#open;
+    const rest = this.#sound?.end() ?? '';
+    if (rest !== '') events.push(this.#delta(part, { data: rest }));
+    this.#sound = undefined;
+    this.#open = undefined;
     events.push({ type: 'partStop', choice: this.index, index: part });
   }
 
   /** Emits a complete part. Closes the open part first, to keep the order. */
-  private tellWhole(part: Part, events: TurnEvent[]): void {
-    this.closeCall(events);
-    this.closeOpen(events);
-    this.tellPart(part, events);
+  #tellWhole(part: Part, events: TurnEvent[]): void {
+    this.#closeCall(events);
+    this.#closeOpen(events);
+    this.#tellPart(part, events);
   }
 
-  private tellPart(part: Part, events: TurnEvent[]): void {
-    const index = this.parts++;
+  #tellPart(part: Part, events: TurnEvent[]): void {
+    const index = this.#parts++;
     events.push(
       { type: 'partStart', choice: this.index, index, part },
       { type: 'partStop', choice: this.index, index },
     );
   }
 
-  private tellCitation(citation: Citation, events: TurnEvent[]): void {
-    this.openPart('text', { type: 'text', text: '' }, events);
-    events.push(this.delta(this.open!.part, { citation }));
+  #tellCitation(citation: Citation, events: TurnEvent[]): void {
+    this.#openPart('text', { type: 'text', text: '' }, events);
+    events.push(this.#delta(this.#open!.part, { citation }));
   }
 
-  private delta(part: number, delta: PartDelta): TurnEvent {
+  #delta(part: number, delta: PartDelta): TurnEvent {
     return { type: 'partDelta', choice: this.index, index: part, delta };
   }
 }

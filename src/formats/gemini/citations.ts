@@ -6,7 +6,7 @@ import { countOf, type Fields, fieldsOf, listOf } from '../conversation/fields.t
 const MOST_CITATIONS = 1_000;
 
 export class Citations {
-  private readonly told = new Set<string>();
+  readonly #told = new Set<string>();
   /** Searches that the service made. */
   searches = 0;
 
@@ -16,19 +16,19 @@ export class Citations {
     if (groundingMetadata === undefined && citationMetadata === undefined) return [];
     const bytes = Buffer.from(text, 'utf8');
     const found = [
-      ...this.grounding(fieldsOf(groundingMetadata), bytes),
+      ...this.#grounding(fieldsOf(groundingMetadata), bytes),
       ...recited(fieldsOf(citationMetadata), bytes),
     ];
     return found.filter((citation) => {
-      if (this.told.size >= MOST_CITATIONS) return false;
+      if (this.#told.size >= MOST_CITATIONS) return false;
       const key = JSON.stringify([citation.url, citation.title, citation.start, citation.end]);
-      if (this.told.has(key)) return false;
-      this.told.add(key);
+      if (this.#told.has(key)) return false;
+      this.#told.add(key);
       return true;
     });
   }
 
-  private grounding(grounding: Fields, bytes: Buffer): Citation[] {
+  #grounding(grounding: Fields, bytes: Buffer): Citation[] {
     this.searches = Math.max(this.searches, listOf(grounding['webSearchQueries']).length);
     const chunks = listOf(grounding['groundingChunks']).map(fieldsOf);
     const citations: Citation[] = [];

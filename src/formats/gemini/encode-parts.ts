@@ -21,22 +21,22 @@ interface KnownCall {
 }
 
 export class PartEncoder {
-  private readonly calls = new Map<string, KnownCall>();
-  private made = 0;
-  private readonly reported = new Set<string>();
-  private readonly target: EncodeTarget;
-  private readonly family: Family;
-  private readonly losses: Losses;
+  readonly #calls = new Map<string, KnownCall>();
+  #made = 0;
+  readonly #reported = new Set<string>();
+  readonly #target: EncodeTarget;
+  readonly #family: Family;
+  readonly #losses: Losses;
 
   constructor(target: EncodeTarget, family: Family, losses: Losses) {
-    this.target = target;
-    this.family = family;
-    this.losses = losses;
+    this.#target = target;
+    this.#family = family;
+    this.#losses = losses;
   }
 
   /** Parts of a user message. */
   encodeUser(parts: readonly Part[]): Fields[] {
-    return parts.flatMap((part) => this.encodeInput(part));
+    return parts.flatMap((part) => this.#encodeInput(part));
   }
 
   /** Instructions, which may contain only text. */
@@ -51,30 +51,30 @@ export class PartEncoder {
     const out: Fields[] = [];
     const early: string[] = [];
     let carriers = 0;
-    let unsigned = this.family.third;
+    let unsigned = this.#family.third;
     for (const part of parts) {
       if (part.type === 'reasoning') {
-        const thought = this.encodeReasoning(part);
+        const thought = this.#encodeReasoning(part);
         // Formats that separate reasoning from content place a text's signature before the text.
         if (thought !== undefined && thought['thought'] === undefined && carriers === 0)
           early.push(String(thought['thoughtSignature']));
-        else if (thought !== undefined) this.sign(out, thought);
+        else if (thought !== undefined) this.#sign(out, thought);
       } else if (part.type === 'toolCall') {
-        out.push(...this.late(out, early));
-        out.push(this.encodeCall(part, unsigned));
+        out.push(...this.#late(out, early));
+        out.push(this.#encodeCall(part, unsigned));
         unsigned = false;
       } else {
-        const encoded = this.encodeOutput(part);
+        const encoded = this.#encodeOutput(part);
         carriers += encoded.length;
         out.push(...encoded);
       }
     }
-    out.push(...this.late(out, early));
+    out.push(...this.#late(out, early));
     return out;
   }
 
   /** A signature after an image belongs to the image. Any other goes into an empty text, as the service sends it. */
-  private sign(out: Fields[], thought: Fields): void {
+  #sign(out: Fields[], thought: Fields): void {
     const last = out.at(-1);
     const bare = thought['thought'] === undefined;
     if (bare && last?.['inlineData'] !== undefined && last['thoughtSignature'] === undefined) {
@@ -86,7 +86,7 @@ export class PartEncoder {
    * Places signatures that came before their parts: one per part if the counts match, else after the parts. Empties the
    * list.
    */
-  private late(out: readonly Fields[], early: string[]): Fields[] {
+  #late(out: readonly Fields[], early: string[]): Fields[] {
     if (early.length === 0) return [];
     const signatures = early.splice(0);
     const carriers = out.filter((part) => part['thought'] === undefined && part['thoughtSignature'] === undefined);
@@ -101,27 +101,27 @@ export class PartEncoder {
 
   /** Results of one turn's calls, in call order: the service matches by order where it has no ids. */
   encodeResults(results: readonly ToolResultPart[]): Fields[] {
-    const position = (result: ToolResultPart) => this.calls.get(result.callId)?.position ?? Number.POSITIVE_INFINITY;
+    const position = (result: ToolResultPart) => this.#calls.get(result.callId)?.position ?? Number.POSITIVE_INFINITY;
     const sorted = results.toSorted((one, other) => {
       const [first, second] = [position(one), position(other)];
       return first === second ? 0 : first - second;
     });
-    return sorted.flatMap((result) => this.encodeResult(result));
+    return sorted.flatMap((result) => this.#encodeResult(result));
   }
 
-  private encodeInput(part: Part): Fields[] {
+  #encodeInput(part: Part): Fields[] {
     switch (part.type) {
       case 'text':
-        this.reportCitations(part.citations?.length);
+        this.#reportCitations(part.citations?.length);
         return part.text === '' ? [] : [{ text: part.text }];
       case 'refusal':
         return part.text === '' ? [] : [{ text: part.text }];
       case 'image':
         if (part.detail !== undefined && part.detail !== 'auto')
-          this.report('image_url.detail', 'the gemini format has no such field');
+          this.#report('image_url.detail', 'the gemini format has no such field');
         return [encodeMedium(part)];
       case 'file':
-        return this.encodeFile(part);
+        return this.#encodeFile(part);
       case 'audio':
       case 'video':
         return [encodeMedium(part)];
@@ -133,21 +133,21 @@ export class PartEncoder {
     }
   }
 
-  private encodeOutput(part: Part): Fields[] {
+  #encodeOutput(part: Part): Fields[] {
     if (part.type === 'opaque' && part.origin !== 'gemini') {
-      this.report(`${part.origin} blocks`, 'only the format they came from can read them');
+      this.#report(`${part.origin} blocks`, 'only the format they came from can read them');
       return [];
     }
     if (part.type === 'audio' && part.source === undefined) {
-      this.report('audio', 'audio of an earlier reply cannot be referenced; its transcript is sent');
+      this.#report('audio', 'audio of an earlier reply cannot be referenced; its transcript is sent');
       return part.transcript ? [{ text: part.transcript }] : [];
     }
-    return this.encodeInput(part);
+    return this.#encodeInput(part);
   }
 
-  private encodeFile(part: Extract<Part, { type: 'file' }>): Fields[] {
+  #encodeFile(part: Extract<Part, { type: 'file' }>): Fields[] {
     const { source } = part;
-    if (part.citations === true) this.report('citations', 'the gemini format cannot request document citations');
+    if (part.citations === true) this.#report('citations', 'the gemini format cannot request document citations');
     const about = [part.filename, part.context].filter((text) => text !== undefined && text !== '');
     // The format has no text documents: name and context precede the content as plain text.
     const head: Fields[] = about.map((text) => ({ text }));
@@ -157,10 +157,10 @@ export class PartEncoder {
   }
 
   /** A thought with its signature, or a signature alone; undefined for another vendor's reasoning. */
-  private encodeReasoning(part: ReasoningPart): Fields | undefined {
-    if (part.origin !== this.target.origin) {
+  #encodeReasoning(part: ReasoningPart): Fields | undefined {
+    if (part.origin !== this.#target.origin) {
       if (part.text !== '' || part.signature || part.encrypted) {
-        this.report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
+        this.#report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
       }
       return undefined;
     }
@@ -169,11 +169,11 @@ export class PartEncoder {
     return { text: part.text, thought: true, ...(thoughtSignature !== undefined && { thoughtSignature }) };
   }
 
-  private encodeCall(part: ToolCallPart, unsigned: boolean): Fields {
-    this.calls.set(part.id, { name: part.name, position: this.made++ });
-    const own = part.signature?.origin === this.target.origin ? part.signature.value : undefined;
+  #encodeCall(part: ToolCallPart, unsigned: boolean): Fields {
+    this.#calls.set(part.id, { name: part.name, position: this.#made++ });
+    const own = part.signature?.origin === this.#target.origin ? part.signature.value : undefined;
     if (part.signature !== undefined && own === undefined) {
-      this.report('reasoning', `only its origin ${part.signature.origin} can read it`);
+      this.#report('reasoning', `only its origin ${part.signature.origin} can read it`);
     }
     const thoughtSignature = own ?? (unsigned ? NO_SIGNATURE : undefined);
     return {
@@ -186,8 +186,8 @@ export class PartEncoder {
    * Text goes into `output` as a string, because the format's own numbers would lose digits of JSON objects. Media go
    * inside the result or after it.
    */
-  private encodeResult(result: ToolResultPart): Fields[] {
-    const known = this.calls.get(result.callId);
+  #encodeResult(result: ToolResultPart): Fields[] {
+    const known = this.#calls.get(result.callId);
     if (known === undefined) throw new Uncarried('tool results', `no call has the id ${result.callId}`);
     const texts: string[] = [];
     const inside: Fields[] = [];
@@ -195,7 +195,7 @@ export class PartEncoder {
     for (const encoded of this.encodeUser(result.parts)) {
       const inline = fieldsOf(encoded['inlineData']);
       if (typeof encoded['text'] === 'string') texts.push(encoded['text']);
-      else if (this.family.third && INSIDE_RESULT.test(String(inline['mimeType']))) inside.push(encoded);
+      else if (this.#family.third && INSIDE_RESULT.test(String(inline['mimeType']))) inside.push(encoded);
       else behind.push(encoded);
     }
     const said = texts.length === 1 ? texts[0] : texts;
@@ -205,13 +205,13 @@ export class PartEncoder {
     return [{ functionResponse }, ...behind];
   }
 
-  private reportCitations(count: number | undefined): void {
-    if (count) this.report('citations', 'the gemini format does not accept citations');
+  #reportCitations(count: number | undefined): void {
+    if (count) this.#report('citations', 'the gemini format does not accept citations');
   }
 
-  private report(what: string, why: string): void {
-    if (this.reported.has(what)) return;
-    this.reported.add(what);
-    this.losses.drop(what, why);
+  #report(what: string, why: string): void {
+    if (this.#reported.has(what)) return;
+    this.#reported.add(what);
+    this.#losses.drop(what, why);
   }
 }

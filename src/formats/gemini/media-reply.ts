@@ -28,18 +28,18 @@ function formatOf(mediaType: string): string {
 
 /** Joins base64 pieces into valid base64: bytes beyond a multiple of three wait for the next piece. */
 export class Base64Joiner {
-  private rest: Buffer = Buffer.alloc(0);
+  #rest: Buffer = Buffer.alloc(0);
 
   push(piece: string): string {
-    const bytes = Buffer.concat([this.rest, Buffer.from(piece, 'base64')]);
+    const bytes = Buffer.concat([this.#rest, Buffer.from(piece, 'base64')]);
     const whole = bytes.length - (bytes.length % 3);
-    this.rest = bytes.subarray(whole);
+    this.#rest = bytes.subarray(whole);
     return bytes.toString('base64', 0, whole);
   }
 
   end(): string {
-    const last = this.rest.toString('base64');
-    this.rest = Buffer.alloc(0);
+    const last = this.#rest.toString('base64');
+    this.#rest = Buffer.alloc(0);
     return last;
   }
 }

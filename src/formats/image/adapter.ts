@@ -2,7 +2,7 @@
 import type { Usage } from '../conversation/conversation.ts';
 import { fieldsOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import { type Adapter, inputUsage, type SingleTarget, type Step } from '../single/index.ts';
+import { type Adapter, type DirectTarget, inputUsage, type Step } from '../direct/index.ts';
 import { dimensionsOf } from './dimensions.ts';
 import { empty, type ImageAnswer, type MadeImage, made } from './reply.ts';
 import type { ImageRequest, OutputFormat, Quality } from './request.ts';
@@ -106,7 +106,7 @@ function compresses(format: OutputFormat | undefined): boolean {
 /** The options addressed to this provider. @throws Uncarried for an option that the service does not support */
 export function passedThrough(
   { options }: ImageRequest,
-  { providerId }: SingleTarget,
+  { providerId }: DirectTarget,
   { passthrough = [] }: ImageAbilities,
 ): Record<string, unknown> {
   const given = fieldsOf(options[providerId]);

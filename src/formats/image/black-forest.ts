@@ -2,9 +2,9 @@
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import { fieldsOf, textOf } from '../conversation/fields.ts';
-import type { Course, Reply, SingleTarget, Step } from '../single/index.ts';
-import { malformed, readObject } from '../single/json-reply.ts';
-import { serviceUrl } from '../single/service-url.ts';
+import type { CallPlan, DirectTarget, Reply, Step } from '../direct/index.ts';
+import { malformed, readObject } from '../direct/json-reply.ts';
+import { serviceUrl } from '../direct/service-url.ts';
 import { answered, fitted, type ImageAbilities, type ImageAdapter, passedThrough } from './adapter.ts';
 import { filtered, type ImageAnswer } from './reply.ts';
 import { pixelsFor, type Size } from './size.ts';
@@ -60,7 +60,7 @@ function sizeMembers(size: Size, model: string, free: boolean): Record<string, u
   return { ...pixelsFor(size, /^flux-2/.test(model) ? 16 : 32, '1K') };
 }
 
-function accepted(reply: Reply, target: SingleTarget): Step<ImageAnswer> {
+function accepted(reply: Reply, target: DirectTarget): Step<ImageAnswer> {
   const object = readObject(reply);
   if ('failure' in object) return object;
   const id = textOf(object.value['id']);
@@ -69,14 +69,14 @@ function accepted(reply: Reply, target: SingleTarget): Step<ImageAnswer> {
   const fallback = `/get_result?id=${encodeURIComponent(id)}`;
   const url = told === '' ? undefined : serviceUrl(told, target.baseUrl, 'bfl.ai');
   if (told !== '' && url === undefined) return { failure: malformed('a polling URL of another host') };
-  const look: Course<ImageAnswer> = {
+  const look: CallPlan<ImageAnswer> = {
     call: { method: 'GET', path: fallback, body: '', ...(url !== undefined && { url }) },
     read: (result) => looked(result, look),
   };
   return { next: look, afterMs: FIRST_LOOK_MS, accepted: true, ...(id !== '' && { upstreamId: id }) };
 }
 
-function looked(reply: Reply, again: Course<ImageAnswer>): Step<ImageAnswer> {
+function looked(reply: Reply, again: CallPlan<ImageAnswer>): Step<ImageAnswer> {
   const object = readObject(reply);
   if ('failure' in object) return object;
   const { status, result, details } = object.value;

@@ -5,9 +5,9 @@
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import { fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
-import type { Course, Reply, SingleTarget, Step } from '../single/index.ts';
-import { malformed, readObject } from '../single/json-reply.ts';
-import { serviceUrl } from '../single/service-url.ts';
+import type { CallPlan, DirectTarget, Reply, Step } from '../direct/index.ts';
+import { malformed, readObject } from '../direct/json-reply.ts';
+import { serviceUrl } from '../direct/service-url.ts';
 import { answered, fitted, type ImageAbilities, type ImageAdapter, itemOf, passedThrough } from './adapter.ts';
 import { filtered, type ImageAnswer } from './reply.ts';
 import { dataUrl, type ImageRequest } from './request.ts';
@@ -69,7 +69,7 @@ function referencesMember({ references }: ImageRequest, model: string): Record<s
   return EDITS_MANY.test(model) ? { image_urls: urls } : { image_url: urls[0] };
 }
 
-function accepted(reply: Reply, target: SingleTarget): Step<ImageAnswer> {
+function accepted(reply: Reply, target: DirectTarget): Step<ImageAnswer> {
   const object = readObject(reply);
   if ('failure' in object) return object;
   const { request_id, status_url, response_url } = object.value;
@@ -79,8 +79,8 @@ function accepted(reply: Reply, target: SingleTarget): Step<ImageAnswer> {
   if (status === undefined || response === undefined) {
     return { failure: malformed('a job URL of another host') };
   }
-  const fetch: Course<ImageAnswer> = { call: { method: 'GET', path: '', url: response, body: '' }, read: finished };
-  const look: Course<ImageAnswer> = {
+  const fetch: CallPlan<ImageAnswer> = { call: { method: 'GET', path: '', url: response, body: '' }, read: finished };
+  const look: CallPlan<ImageAnswer> = {
     call: { method: 'GET', path: '', url: status, body: '' },
     read(told) {
       const progress = readObject(told);

@@ -4,10 +4,10 @@
  */
 import { stringifyJson } from '../../base/json.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
+import { inputUsage, type Reply, type Step } from '../direct/index.ts';
+import { readObject } from '../direct/json-reply.ts';
 import { decodeFailure } from '../gemini/failure.ts';
 import { decodeUsage } from '../gemini/usage.ts';
-import { inputUsage, type Reply, type Step } from '../single/index.ts';
-import { readObject } from '../single/json-reply.ts';
 import { answered, fitted, type ImageAbilities, type ImageAdapter, passedThrough, piecesOf } from './adapter.ts';
 import { filtered, type ImageAnswer } from './reply.ts';
 

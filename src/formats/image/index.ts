@@ -1,7 +1,7 @@
 /** Images: the public format and the adapters of image services. */
 import { encodeFailure } from '../chat/encode-failure.ts';
-import { askedOf, loggedPrompt } from '../single/body.ts';
-import { inputUsage, type SingleForm } from '../single/index.ts';
+import { askedOf, loggedPrompt } from '../direct/body.ts';
+import { type DirectFormat, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import { charged, type ImageAdapter } from './adapter.ts';
 import { completedEvents, encodeReply, errorEvent, type ImageAnswer } from './reply.ts';
@@ -29,7 +29,7 @@ const BESIDE_TOKENS = 8_192;
 const USUAL_TOKENS = 1_300;
 const BYTES_PER_TOKEN = 4;
 
-export const image: SingleForm<ImageRequest, ImageAnswer> = {
+export const image: DirectFormat<ImageRequest, ImageAnswer> = {
   id: 'image',
   schema,
   check,

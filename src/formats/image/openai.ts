@@ -7,15 +7,15 @@ import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import {
-  type Course,
-  type EventCourse,
+  type CallPlan,
+  type DirectTarget,
   type EventStep,
   inputUsage,
   type Reply,
-  type SingleTarget,
+  type ReplyEvents,
   type Step,
-} from '../single/index.ts';
-import { malformed, readObject } from '../single/json-reply.ts';
+} from '../direct/index.ts';
+import { malformed, readObject } from '../direct/json-reply.ts';
 import {
   answered,
   fitted,
@@ -113,7 +113,7 @@ function imagesOf(modelOf: (name: string) => string): ImageAdapter {
   };
 }
 
-function start(request: ImageRequest, target: SingleTarget, model: string): Course<ImageAnswer> {
+function start(request: ImageRequest, target: DirectTarget, model: string): CallPlan<ImageAnswer> {
   const able = abilities(model);
   const wanted = fitted(request, able);
   const streams = target.stream && able.streams === true && wanted.n === 1 && wanted.format !== 'svg';
@@ -135,7 +135,7 @@ function start(request: ImageRequest, target: SingleTarget, model: string): Cour
   return { ...call(wanted, members), read, ...(streams && { events: () => new ImageEvents() }) };
 }
 
-function call({ references }: ImageRequest, members: Fields): Pick<Course<ImageAnswer>, 'call'> {
+function call({ references }: ImageRequest, members: Fields): Pick<CallPlan<ImageAnswer>, 'call'> {
   if (references.length === 0) return { call: { path: '/images/generations', body: stringifyJson(members) } };
   const fields = Object.fromEntries(
     Object.entries(members).map(([name, value]) => [
@@ -219,7 +219,7 @@ function usageOf(value: Fields, images: readonly MadeImage[]): Usage {
 }
 
 /** Reads the events of one image: partial images, then the image with its usage. */
-class ImageEvents implements EventCourse<ImageAnswer> {
+class ImageEvents implements ReplyEvents<ImageAnswer> {
   read(name: string, data: string): EventStep<ImageAnswer> {
     let value: Fields;
     try {

@@ -3,8 +3,8 @@ import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import { decodeUsage } from '../chat/usage.ts';
 import { listOf } from '../conversation/fields.ts';
-import { inputUsage } from '../single/index.ts';
-import { readObject } from '../single/json-reply.ts';
+import { inputUsage } from '../direct/index.ts';
+import { readObject } from '../direct/json-reply.ts';
 import {
   answered,
   fitted,

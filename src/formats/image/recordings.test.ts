@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { corpusMissing, recordings } from '../../testing/recordings/corpus.ts';
-import type { Adapter, Step } from '../single/index.ts';
+import type { Adapter, Step } from '../direct/index.ts';
 import { googleImages } from './google.ts';
 import { openaiImages } from './openai.ts';
 import type { ImageAnswer } from './reply.ts';

@@ -4,7 +4,7 @@ import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { sniffMediaType } from '../../base/media-type.ts';
 import { fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
-import { checkCommon, commonMembers } from '../single/body.ts';
+import { checkCommon, commonMembers } from '../direct/body.ts';
 import { isOfRatio, isOfTier, pixelsOf, RATIOS, type Size, TIER_NAMES, type Tier, tierOf } from './size.ts';
 
 const FORMATS = ['png', 'jpeg', 'webp', 'svg'] as const;

@@ -5,7 +5,7 @@
 import { decodeFailure } from '../chat/failure.ts';
 import { textOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import { readObject } from '../single/json-reply.ts';
+import { readObject } from '../direct/json-reply.ts';
 import { answered, fitted, type ImageAbilities, type ImageAdapter, passedThrough } from './adapter.ts';
 import { encodeMultipart } from './multipart.ts';
 import { filtered } from './reply.ts';

@@ -2,7 +2,7 @@
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import { listOf } from '../conversation/fields.ts';
-import { readObject } from '../single/json-reply.ts';
+import { readObject } from '../direct/json-reply.ts';
 import { answered, fitted, type ImageAbilities, type ImageAdapter, itemOf, passedThrough } from './adapter.ts';
 import { dataUrl } from './request.ts';
 

@@ -5,18 +5,18 @@ import type { Fields } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
 
 export class CacheMarks {
-  private reported = false;
-  private readonly breakpoints: BreakpointLimit;
-  private readonly losses: Losses;
+  #reported = false;
+  readonly #breakpoints: BreakpointLimit;
+  readonly #losses: Losses;
 
   constructor(breakpoints: BreakpointLimit, losses: Losses) {
-    this.breakpoints = breakpoints;
-    this.losses = losses;
+    this.#breakpoints = breakpoints;
+    this.#losses = losses;
   }
 
   /** `{ cache_control }` for a part with a breakpoint; `{}` when it has none or the limit drops it. */
   member(mark: CacheMark | undefined): { cache_control?: Fields } {
-    if (mark === undefined || !this.take()) return {};
+    if (mark === undefined || !this.#take()) return {};
     return { cache_control: { type: 'ephemeral', ...mark } };
   }
 
@@ -24,13 +24,13 @@ export class CacheMarks {
   native(value: unknown): unknown {
     if (typeof value !== 'object' || value === null || !('cache_control' in value)) return value;
     const { cache_control: mark, ...rest } = value;
-    return mark === null || mark === undefined || this.take() ? value : rest;
+    return mark === null || mark === undefined || this.#take() ? value : rest;
   }
 
-  private take(): boolean {
-    if (this.breakpoints.take()) return true;
-    if (!this.reported) this.losses.drop('cache_control', 'the provider accepts fewer cache breakpoints');
-    this.reported = true;
+  #take(): boolean {
+    if (this.#breakpoints.take()) return true;
+    if (!this.#reported) this.#losses.drop('cache_control', 'the provider accepts fewer cache breakpoints');
+    this.#reported = true;
     return false;
   }
 }

@@ -21,63 +21,63 @@ interface OpenBlock {
 }
 
 export class MessagesDecoder implements TurnDecoder {
-  private started = false;
-  private over = false;
-  private finished = false;
-  private id = '';
-  private parts = 0;
-  private calls = false;
-  private readonly open = new Map<unknown, OpenBlock>();
-  private usage: Fields = {};
-  private stop: Fields = {};
+  #started = false;
+  #over = false;
+  #finished = false;
+  #id = '';
+  #parts = 0;
+  #calls = false;
+  readonly #open = new Map<unknown, OpenBlock>();
+  #usage: Fields = {};
+  #stop: Fields = {};
 
   read(_name: string, data: string, value: unknown): TurnEvent[] {
-    if (this.over || data === '' || data === '[DONE]') return [];
-    if (!isFields(value)) return this.fail('malformed', 'an event of the stream is not a JSON object');
+    if (this.#over || data === '' || data === '[DONE]') return [];
+    if (!isFields(value)) return this.#fail('malformed', 'an event of the stream is not a JSON object');
     switch (value['type']) {
       case 'content_block_delta':
-        return this.readDelta(value['index'], fieldsOf(value['delta']));
+        return this.#readDelta(value['index'], fieldsOf(value['delta']));
       case 'content_block_start':
-        return this.readStart(value['index'], fieldsOf(value['content_block']));
+        return this.#readStart(value['index'], fieldsOf(value['content_block']));
       case 'content_block_stop':
-        return this.readStop(value['index']);
+        return this.#readStop(value['index']);
       case 'message_start':
-        return this.readMessage(fieldsOf(value['message']));
+        return this.#readMessage(fieldsOf(value['message']));
       case 'message_delta':
-        return this.readMessageDelta(value);
+        return this.#readMessageDelta(value);
       case 'message_stop':
-        return this.finish([{ type: 'end' }]);
+        return this.#finish([{ type: 'end' }]);
       case 'error':
-        this.over = true;
+        this.#over = true;
         return [{ type: 'failure', failure: failureFromError(value, null) }];
       default:
         // A ping or an event of a later version; an event with `error` is an error whatever its type.
         if (value['error'] === undefined || value['error'] === null) return [];
-        this.over = true;
+        this.#over = true;
         return [{ type: 'failure', failure: failureFromError(value, null) }];
     }
   }
 
   close(): TurnEvent[] {
-    if (this.over) return [];
+    if (this.#over) return [];
     // Nothing meaningful follows the stop reason; only the end marker may be missing.
-    if (typeof this.stop['stop_reason'] === 'string') return this.finish([{ type: 'end' }]);
-    return this.fail('cut', 'the stream ended without its end marker');
+    if (typeof this.#stop['stop_reason'] === 'string') return this.#finish([{ type: 'end' }]);
+    return this.#fail('cut', 'the stream ended without its end marker');
   }
 
   toldFinish(): boolean {
-    return !this.over && typeof this.stop['stop_reason'] === 'string';
+    return !this.#over && typeof this.#stop['stop_reason'] === 'string';
   }
 
-  private readMessage(message: Fields): TurnEvent[] {
+  #readMessage(message: Fields): TurnEvent[] {
     // A repeated start adds nothing; a start after content would merge two answers into one.
-    if (this.started && (this.parts > 0 || this.open.size > 0 || this.finished)) {
-      return this.fail('malformed', 'the provider restarted its message in the middle of the stream');
+    if (this.#started && (this.#parts > 0 || this.#open.size > 0 || this.#finished)) {
+      return this.#fail('malformed', 'the provider restarted its message in the middle of the stream');
     }
-    const usage = this.readUsage(message['usage']);
-    if (this.started) return usage;
-    this.started = true;
-    this.id = textOf(message['id']);
+    const usage = this.#readUsage(message['usage']);
+    if (this.#started) return usage;
+    this.#started = true;
+    this.#id = textOf(message['id']);
     const events: TurnEvent[] = [
       {
         type: 'start',
@@ -88,37 +88,37 @@ export class MessagesDecoder implements TurnDecoder {
     ];
     // A resumed server-side turn arrives complete in its start.
     for (const part of decodeBlocks(message['content'], 'vendor')) {
-      if (!completeCall(part, this.id, this.parts)) return this.fail('malformed', 'a tool call has no name');
-      this.tellPart(part, events);
+      if (!completeCall(part, this.#id, this.#parts)) return this.#fail('malformed', 'a tool call has no name');
+      this.#tellPart(part, events);
     }
-    if (typeof message['stop_reason'] === 'string') this.stop = message;
+    if (typeof message['stop_reason'] === 'string') this.#stop = message;
     // Usage follows the parts that it counts.
     events.push(...safeguardsOf(message), ...usage);
     return events;
   }
 
-  private readStart(index: unknown, block: Fields): TurnEvent[] {
-    if (this.finished) return this.fail('malformed', 'the stream has content after the stop reason');
-    if (this.open.has(index)) return this.fail('malformed', 'the stream started a content block twice');
+  #readStart(index: unknown, block: Fields): TurnEvent[] {
+    if (this.#finished) return this.#fail('malformed', 'the stream has content after the stop reason');
+    if (this.#open.has(index)) return this.#fail('malformed', 'the stream started a content block twice');
     const part = decodeBlock(block, 'vendor');
     if (part.type === 'opaque') {
-      this.open.set(index, { part: -1, block: { ...block }, gathered: true, input: '' });
+      this.#open.set(index, { part: -1, block: { ...block }, gathered: true, input: '' });
       return [];
     }
-    if (!completeCall(part, this.id, this.parts)) return this.fail('malformed', 'a tool call has no name');
-    this.open.set(index, { part: this.parts, block, gathered: false, input: '' });
+    if (!completeCall(part, this.#id, this.#parts)) return this.#fail('malformed', 'a tool call has no name');
+    this.#open.set(index, { part: this.#parts, block, gathered: false, input: '' });
     if (part.type === 'toolCall') {
-      this.calls = true;
+      this.#calls = true;
       // The input in the start is a placeholder, used at the block's stop if no input text was received.
       part.arguments = '';
     }
-    return [{ type: 'partStart', choice: 0, index: this.parts++, part }];
+    return [{ type: 'partStart', choice: 0, index: this.#parts++, part }];
   }
 
-  private readDelta(index: unknown, delta: Fields): TurnEvent[] {
-    const open = this.open.get(index);
+  #readDelta(index: unknown, delta: Fields): TurnEvent[] {
+    const open = this.#open.get(index);
     if (open === undefined)
-      return this.fail('malformed', 'the stream has a delta for a content block that is not open');
+      return this.#fail('malformed', 'the stream has a delta for a content block that is not open');
     if (open.gathered) {
       gather(open, delta);
       return [];
@@ -143,18 +143,18 @@ export class MessagesDecoder implements TurnDecoder {
     }
   }
 
-  private readStop(index: unknown): TurnEvent[] {
-    const open = this.open.get(index);
+  #readStop(index: unknown): TurnEvent[] {
+    const open = this.#open.get(index);
     if (open === undefined) return [];
-    this.open.delete(index);
-    return this.closeBlock(open);
+    this.#open.delete(index);
+    return this.#closeBlock(open);
   }
 
-  private closeBlock(open: OpenBlock): TurnEvent[] {
+  #closeBlock(open: OpenBlock): TurnEvent[] {
     const events: TurnEvent[] = [];
     if (open.gathered) {
       if (open.input !== '') open.block['input'] = parseInput(open.input);
-      this.tellPart(decodeBlock(open.block, 'vendor'), events);
+      this.#tellPart(decodeBlock(open.block, 'vendor'), events);
       return events;
     }
     if (open.block['type'] === 'tool_use' && open.input === '') {
@@ -164,44 +164,44 @@ export class MessagesDecoder implements TurnDecoder {
     return events;
   }
 
-  private readMessageDelta(value: Fields): TurnEvent[] {
+  #readMessageDelta(value: Fields): TurnEvent[] {
     const delta = fieldsOf(value['delta']);
-    if (typeof delta['stop_reason'] === 'string') this.stop = delta;
-    const events = [...safeguardsOf(value), ...safeguardsOf(delta), ...this.readUsage(value['usage'])];
-    return typeof this.stop['stop_reason'] === 'string' ? [...events, ...this.closeAnswer()] : events;
+    if (typeof delta['stop_reason'] === 'string') this.#stop = delta;
+    const events = [...safeguardsOf(value), ...safeguardsOf(delta), ...this.#readUsage(value['usage'])];
+    return typeof this.#stop['stop_reason'] === 'string' ? [...events, ...this.#closeAnswer()] : events;
   }
 
-  private readUsage(record: unknown): TurnEvent[] {
+  #readUsage(record: unknown): TurnEvent[] {
     if (!isFields(record)) return [];
-    this.usage = mergeUsage(this.usage, record);
-    const usage = decodeUsage(this.usage);
+    this.#usage = mergeUsage(this.#usage, record);
+    const usage = decodeUsage(this.#usage);
     return usage === undefined ? [] : [{ type: 'usage', usage }];
   }
 
-  private tellPart(part: Part, events: TurnEvent[]): void {
-    if (part.type === 'toolCall') this.calls = true;
-    events.push({ type: 'partStart', choice: 0, index: this.parts, part });
-    events.push({ type: 'partStop', choice: 0, index: this.parts++ });
+  #tellPart(part: Part, events: TurnEvent[]): void {
+    if (part.type === 'toolCall') this.#calls = true;
+    events.push({ type: 'partStart', choice: 0, index: this.#parts, part });
+    events.push({ type: 'partStop', choice: 0, index: this.#parts++ });
   }
 
   /** Stops the open blocks and emits the finish, once. */
-  private closeAnswer(): TurnEvent[] {
-    if (this.finished) return [];
-    this.finished = true;
+  #closeAnswer(): TurnEvent[] {
+    if (this.#finished) return [];
+    this.#finished = true;
     const events: TurnEvent[] = [];
-    for (const open of this.open.values()) events.push(...this.closeBlock(open));
-    this.open.clear();
-    events.push({ type: 'finish', choice: 0, finish: decodeFinish(this.stop, this.calls, this.parts > 0) });
+    for (const open of this.#open.values()) events.push(...this.#closeBlock(open));
+    this.#open.clear();
+    events.push({ type: 'finish', choice: 0, finish: decodeFinish(this.#stop, this.#calls, this.#parts > 0) });
     return events;
   }
 
-  private finish(last: TurnEvent[]): TurnEvent[] {
-    this.over = true;
-    return [...this.closeAnswer(), ...last];
+  #finish(last: TurnEvent[]): TurnEvent[] {
+    this.#over = true;
+    return [...this.#closeAnswer(), ...last];
   }
 
-  private fail(kind: UpstreamFailure['kind'], message: string): TurnEvent[] {
-    this.over = true;
+  #fail(kind: UpstreamFailure['kind'], message: string): TurnEvent[] {
+    this.#over = true;
     return [{ type: 'failure', failure: { kind, status: null, message } }];
   }
 }

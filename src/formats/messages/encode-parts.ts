@@ -13,23 +13,23 @@ import { encodeFile, encodeImageSource } from './media.ts';
 export const LONGEST_NAME = 128;
 
 export class BlockEncoder {
-  private readonly ids = new ToolIds();
-  private readonly reported = new Set<string>();
-  private readonly target: EncodeTarget;
-  private readonly marks: CacheMarks;
-  private readonly losses: Losses;
+  readonly #ids = new ToolIds();
+  readonly #reported = new Set<string>();
+  readonly #target: EncodeTarget;
+  readonly #marks: CacheMarks;
+  readonly #losses: Losses;
 
   constructor(target: EncodeTarget, marks: CacheMarks, losses: Losses) {
-    this.target = target;
-    this.marks = marks;
-    this.losses = losses;
+    this.#target = target;
+    this.#marks = marks;
+    this.#losses = losses;
   }
 
   /** The blocks of one message; parts that must not be sent (blank text, other vendors' reasoning) yield none. */
   encode(parts: readonly Part[], assistant: boolean): Fields[] {
     const blocks: Fields[] = [];
     for (const part of parts) {
-      const block = this.encodePart(part, assistant);
+      const block = this.#encodePart(part, assistant);
       if (block !== undefined) blocks.push(block);
     }
     return blocks;
@@ -42,37 +42,37 @@ export class BlockEncoder {
     return this.encode(parts, false);
   }
 
-  private encodePart(part: Part, assistant: boolean): Fields | undefined {
+  #encodePart(part: Part, assistant: boolean): Fields | undefined {
     switch (part.type) {
       case 'text':
-        return this.encodeText(part);
+        return this.#encodeText(part);
       case 'refusal':
-        return this.isBlank(part.text)
+        return this.#isBlank(part.text)
           ? undefined
-          : { type: 'text', text: part.text, ...this.marks.member(part.cache) };
+          : { type: 'text', text: part.text, ...this.#marks.member(part.cache) };
       case 'reasoning':
-        return this.encodeReasoning(part);
+        return this.#encodeReasoning(part);
       case 'toolCall':
-        return this.encodeCall(part);
+        return this.#encodeCall(part);
       case 'toolResult':
-        return this.encodeResult(part);
+        return this.#encodeResult(part);
       case 'image':
         if (assistant) throw new Uncarried('image', 'an assistant message cannot contain images');
-        if (part.detail !== undefined) this.report('image_url.detail', 'the messages format does not support it');
-        return { type: 'image', source: encodeImageSource(part), ...this.base(part) };
+        if (part.detail !== undefined) this.#report('image_url.detail', 'the messages format does not support it');
+        return { type: 'image', source: encodeImageSource(part), ...this.#base(part) };
       case 'file': {
-        if (part.extras?.messages?.['type'] === 'search_result') return this.encodeSearchResult(part);
+        if (part.extras?.messages?.['type'] === 'search_result') return this.#encodeSearchResult(part);
         const block = encodeFile(part, (source) => this.encode(source.parts, false));
-        return { ...block, ...this.base(part) };
+        return { ...block, ...this.#base(part) };
       }
       case 'opaque':
-        if (part.origin === 'messages') return this.marks.native(part.value) as Fields;
+        if (part.origin === 'messages') return this.#marks.native(part.value) as Fields;
         if (!assistant) throw new Uncarried(`${part.origin} content`, 'only its own format can carry it');
-        this.report(`${part.origin} blocks`, `only the ${part.origin} format can read them`);
+        this.#report(`${part.origin} blocks`, `only the ${part.origin} format can read them`);
         return undefined;
       case 'audio':
         if (assistant && part.transcript !== undefined && part.transcript !== '') {
-          this.report('audio', 'the messages format does not support audio: its transcript is sent');
+          this.#report('audio', 'the messages format does not support audio: its transcript is sent');
           return { type: 'text', text: part.transcript };
         }
         throw new Uncarried('audio', 'the messages format does not support it');
@@ -81,77 +81,77 @@ export class BlockEncoder {
     }
   }
 
-  private encodeText(part: TextPart): Fields | undefined {
-    if (this.isBlank(part.text)) return undefined;
+  #encodeText(part: TextPart): Fields | undefined {
+    if (this.#isBlank(part.text)) return undefined;
     const citations: unknown[] = [];
     for (const citation of part.citations ?? []) {
       if (citation.native?.origin === 'messages') citations.push(citation.native.value);
-      else this.report('citations', 'citations of another provider cannot be sent back');
+      else this.#report('citations', 'citations of another provider cannot be sent back');
     }
-    return { type: 'text', text: part.text, ...(citations.length > 0 && { citations }), ...this.base(part) };
+    return { type: 'text', text: part.text, ...(citations.length > 0 && { citations }), ...this.#base(part) };
   }
 
   /** The vendor rejects a request with a text of white space only (NousResearch/hermes-agent#11929). */
-  private isBlank(text: string): boolean {
+  #isBlank(text: string): boolean {
     if (text.trim() !== '') return false;
-    if (text !== '') this.report('blank text', 'the provider does not accept texts of white space only');
+    if (text !== '') this.#report('blank text', 'the provider does not accept texts of white space only');
     return true;
   }
 
-  private encodeReasoning(part: ReasoningPart): Fields | undefined {
-    const { origin } = this.target;
+  #encodeReasoning(part: ReasoningPart): Fields | undefined {
+    const { origin } = this.#target;
     // This vendor accepts only thinking that it signed or encrypted, including signed empty thinking
     // (BerriAI/litellm#41362).
     const readable =
       part.origin === origin && (origin !== 'anthropic-claude-v1' || Boolean(part.signature || part.encrypted));
     if (!readable) {
-      this.report('reasoning', `reasoning of ${part.origin} cannot be read by this endpoint`);
+      this.#report('reasoning', `reasoning of ${part.origin} cannot be read by this endpoint`);
       return undefined;
     }
     if (part.encrypted !== undefined) return { type: 'redacted_thinking', data: unpacked(part.encrypted) };
     return { type: 'thinking', thinking: part.text, signature: part.signature ?? '', ...part.extras?.messages };
   }
 
-  private encodeCall(part: ToolCallPart): Fields {
+  #encodeCall(part: ToolCallPart): Fields {
     if (part.signature !== undefined)
-      this.report('reasoning', `reasoning of ${part.signature.origin} is only sent to its origin`);
+      this.#report('reasoning', `reasoning of ${part.signature.origin} is only sent to its origin`);
     return {
       type: 'tool_use',
-      id: this.ids.call(part.id),
+      id: this.#ids.call(part.id),
       name: toolName(part.name, LONGEST_NAME),
       input: inputOf(part),
-      ...this.base(part),
+      ...this.#base(part),
     };
   }
 
-  private encodeResult(part: ToolResultPart): Fields {
+  #encodeResult(part: ToolResultPart): Fields {
     const content = this.encode(part.parts, false);
     return {
       type: 'tool_result',
-      tool_use_id: this.ids.result(part.callId),
+      tool_use_id: this.#ids.result(part.callId),
       ...(content.length > 0 && { content }),
       ...(part.isError !== undefined && { is_error: part.isError }),
-      ...this.base(part),
+      ...this.#base(part),
     };
   }
 
-  private encodeSearchResult(part: Extract<Part, { type: 'file' }>): Fields {
+  #encodeSearchResult(part: Extract<Part, { type: 'file' }>): Fields {
     return {
       title: part.filename ?? '',
       content: part.source.kind === 'parts' ? this.encode(part.source.parts, false) : [],
       ...(part.citations !== undefined && { citations: { enabled: part.citations } }),
-      ...this.base(part),
+      ...this.#base(part),
     };
   }
 
   /** Members that the conversation does not model, and the cache mark. */
-  private base(part: Part): Fields {
-    return { ...part.extras?.messages, ...this.marks.member(part.cache) };
+  #base(part: Part): Fields {
+    return { ...part.extras?.messages, ...this.#marks.member(part.cache) };
   }
 
-  private report(what: string, why: string): void {
-    if (this.reported.has(what)) return;
-    this.reported.add(what);
-    this.losses.drop(what, why);
+  #report(what: string, why: string): void {
+    if (this.#reported.has(what)) return;
+    this.#reported.add(what);
+    this.#losses.drop(what, why);
   }
 }

@@ -18,14 +18,14 @@ export class StreamedPart {
   readonly index: number;
   readonly part: Part;
   stopped = false;
-  private readonly held: PartDelta[] = [];
+  readonly #held: PartDelta[] = [];
   /** Whether the block was started on the wire. */
-  private opened = false;
+  #opened = false;
   /** Index of the block while it is open. */
-  private block = 0;
-  private blocks = 0;
-  private signature = '';
-  private encrypted = '';
+  #block = 0;
+  #blocks = 0;
+  #signature = '';
+  #encrypted = '';
 
   constructor(index: number, part: Part) {
     this.index = index;
@@ -34,22 +34,22 @@ export class StreamedPart {
 
   /** Holds a delta until the part is the current one; adjacent pieces of the same text are merged. */
   hold(delta: PartDelta): void {
-    const last = this.held.at(-1);
+    const last = this.#held.at(-1);
     for (const key of ['text', 'arguments'] as const) {
       const piece = delta[key];
       if (piece === undefined || last?.[key] === undefined) continue;
       if (Object.keys(delta).length === 1 && Object.keys(last).length === 1) {
-        this.held[this.held.length - 1] = { [key]: last[key] + piece };
+        this.#held[this.#held.length - 1] = { [key]: last[key] + piece };
         return;
       }
     }
-    this.held.push(delta);
+    this.#held.push(delta);
   }
 
   /** Number of blocks started since the last call. */
   takeBlocks(): number {
-    const blocks = this.blocks;
-    this.blocks = 0;
+    const blocks = this.#blocks;
+    this.#blocks = 0;
     return blocks;
   }
 
@@ -59,28 +59,28 @@ export class StreamedPart {
     let text = '';
     switch (part.type) {
       case 'text':
-        text += this.writeText(part.text, next);
+        text += this.#writeText(part.text, next);
         for (const citation of part.citations ?? []) text += this.write({ citation }, next);
         break;
       case 'refusal':
-        text += this.writeText(part.text, next);
+        text += this.#writeText(part.text, next);
         break;
       case 'reasoning':
         text += this.write({ text: part.text, signature: part.signature, encrypted: part.encrypted }, next);
         break;
       case 'toolCall': {
         const signature = callSignature(part, part.signature?.value);
-        if (signature !== undefined) text += this.whole(signature, next);
-        text += this.start(callBlock(part), next);
-        if (part.custom) text += this.delta({ type: 'input_json_delta', partial_json: '{"input":"' });
+        if (signature !== undefined) text += this.#whole(signature, next);
+        text += this.#start(callBlock(part), next);
+        if (part.custom) text += this.#delta({ type: 'input_json_delta', partial_json: '{"input":"' });
         text += this.write({ arguments: part.arguments }, next);
         break;
       }
       default:
-        for (const block of encodeBlocks(part)) text += this.whole(block, next);
+        for (const block of encodeBlocks(part)) text += this.#whole(block, next);
     }
-    for (const delta of this.held) text += this.write(delta, next);
-    this.held.length = 0;
+    for (const delta of this.#held) text += this.write(delta, next);
+    this.#held.length = 0;
     return text;
   }
 
@@ -89,18 +89,18 @@ export class StreamedPart {
     switch (this.part.type) {
       case 'text':
         return (
-          (delta.text ? this.writeText(delta.text, next) : '') +
-          (delta.citation ? this.writeCitation(encodeCitation(delta.citation), next) : '')
+          (delta.text ? this.#writeText(delta.text, next) : '') +
+          (delta.citation ? this.#writeCitation(encodeCitation(delta.citation), next) : '')
         );
       case 'refusal':
-        return delta.text ? this.writeText(delta.text, next) : '';
+        return delta.text ? this.#writeText(delta.text, next) : '';
       case 'reasoning':
-        return this.writeReasoning(delta, next);
+        return this.#writeReasoning(delta, next);
       case 'toolCall': {
-        if (delta.signature) this.signature += delta.signature;
+        if (delta.signature) this.#signature += delta.signature;
         if (!delta.arguments) return '';
         const piece = this.part.custom ? JSON.stringify(delta.arguments).slice(1, -1) : delta.arguments;
-        return this.delta({ type: 'input_json_delta', partial_json: piece });
+        return this.#delta({ type: 'input_json_delta', partial_json: piece });
       }
       default:
         return '';
@@ -110,87 +110,88 @@ export class StreamedPart {
   /** Ends the part's block and adds the blocks that are only known now. */
   close(next: number): string {
     const { part } = this;
-    if (part.type === 'reasoning') return this.closeReasoning(next);
-    if (part.type !== 'toolCall') return this.stop();
-    const tail = part.custom ? this.delta({ type: 'input_json_delta', partial_json: '"}' }) : '';
-    const stop = tail + this.stop();
-    const late = callSignature(part, this.signature);
-    return late === undefined ? stop : stop + this.whole(late, next);
+    if (part.type === 'reasoning') return this.#closeReasoning(next);
+    if (part.type !== 'toolCall') return this.#stop();
+    const tail = part.custom ? this.#delta({ type: 'input_json_delta', partial_json: '"}' }) : '';
+    const stop = tail + this.#stop();
+    const late = callSignature(part, this.#signature);
+    return late === undefined ? stop : stop + this.#whole(late, next);
   }
 
-  private writeText(text: string, next: number): string {
+  #writeText(text: string, next: number): string {
     if (text === '') return '';
     // An empty text block has no use and is rejected when sent back, so the start waits for text.
-    const start = this.opened ? '' : this.start({ type: 'text', text: '', citations: [] }, next);
-    return start + this.delta({ type: 'text_delta', text });
+    const start = this.#opened ? '' : this.#start({ type: 'text', text: '', citations: [] }, next);
+    return start + this.#delta({ type: 'text_delta', text });
   }
 
-  private writeCitation(citation: unknown, next: number): string {
+  #writeCitation(citation: unknown, next: number): string {
     if (citation === undefined) return '';
-    const start = this.opened ? '' : this.start({ type: 'text', text: '', citations: [] }, next);
-    return start + this.delta({ type: 'citations_delta', citation });
+    const start = this.#opened ? '' : this.#start({ type: 'text', text: '', citations: [] }, next);
+    return start + this.#delta({ type: 'citations_delta', citation });
   }
 
-  private writeReasoning(delta: PartDelta, next: number): string {
+  #writeReasoning(delta: PartDelta, next: number): string {
     let text = '';
-    if (delta.encrypted) this.encrypted += delta.encrypted;
+    if (delta.encrypted) this.#encrypted += delta.encrypted;
     if (delta.text) {
-      if (!this.opened) text += this.start({ type: 'thinking', thinking: '', signature: '' }, next);
-      text += this.delta({ type: 'thinking_delta', thinking: delta.text });
+      if (!this.#opened) text += this.#start({ type: 'thinking', thinking: '', signature: '' }, next);
+      text += this.#delta({ type: 'thinking_delta', thinking: delta.text });
     }
-    if (delta.signature) this.signature += delta.signature;
+    if (delta.signature) this.#signature += delta.signature;
     return text;
   }
 
-  private closeReasoning(next: number): string {
+  #closeReasoning(next: number): string {
     if (this.part.type !== 'reasoning') return '';
-    const { signature, encrypted } = this;
+    const signature = this.#signature;
+    const encrypted = this.#encrypted;
     const told = { ...this.part, text: '', signature: signature || undefined, encrypted: encrypted || undefined };
-    if (!this.opened) return encodeBlocks(told).reduce((text, block) => text + this.whole(block, next), '');
+    if (!this.#opened) return encodeBlocks(told).reduce((text, block) => text + this.#whole(block, next), '');
     const sealed = sealOf(told);
     const sign = sealed ?? signature;
-    let text = sign === '' ? '' : this.delta({ type: 'signature_delta', signature: sign });
-    text += this.stop();
+    let text = sign === '' ? '' : this.#delta({ type: 'signature_delta', signature: sign });
+    text += this.#stop();
     if (encrypted !== '' && sealed === undefined)
-      text += this.whole({ type: 'redacted_thinking', data: encrypted }, next);
+      text += this.#whole({ type: 'redacted_thinking', data: encrypted }, next);
     return text;
   }
 
   /** A complete block, written as the vendor streams it: members that the vendor streams are sent in a delta. */
-  private whole(block: Fields, next: number): string {
+  #whole(block: Fields, next: number): string {
     const { input, content } = block;
     if (STREAMED_INPUT.includes(textOf(block['type'])) && isFields(input) && Object.keys(input).length > 0) {
       return (
-        this.start({ ...block, input: {} }, next) +
-        this.delta({ type: 'input_json_delta', partial_json: stringifyJson(input) }) +
-        this.stop()
+        this.#start({ ...block, input: {} }, next) +
+        this.#delta({ type: 'input_json_delta', partial_json: stringifyJson(input) }) +
+        this.#stop()
       );
     }
     if (block['type'] === 'compaction' && typeof content === 'string') {
       const { type: _, ...members } = block;
       return (
-        this.start({ type: 'compaction', content: null }, next) +
-        this.delta({ type: 'compaction_delta', ...members }) +
-        this.stop()
+        this.#start({ type: 'compaction', content: null }, next) +
+        this.#delta({ type: 'compaction_delta', ...members }) +
+        this.#stop()
       );
     }
-    return this.start(block, next) + this.stop();
+    return this.#start(block, next) + this.#stop();
   }
 
-  private start(block: Fields, next: number): string {
-    this.block = next + this.blocks;
-    this.blocks += 1;
-    this.opened = true;
-    return frame('content_block_start', { type: 'content_block_start', index: this.block, content_block: block });
+  #start(block: Fields, next: number): string {
+    this.#block = next + this.#blocks;
+    this.#blocks += 1;
+    this.#opened = true;
+    return frame('content_block_start', { type: 'content_block_start', index: this.#block, content_block: block });
   }
 
-  private delta(delta: Fields): string {
-    return frame('content_block_delta', { type: 'content_block_delta', index: this.block, delta });
+  #delta(delta: Fields): string {
+    return frame('content_block_delta', { type: 'content_block_delta', index: this.#block, delta });
   }
 
-  private stop(): string {
-    if (!this.opened) return '';
-    this.opened = false;
-    return frame('content_block_stop', { type: 'content_block_stop', index: this.block });
+  #stop(): string {
+    if (!this.#opened) return '';
+    this.#opened = false;
+    return frame('content_block_stop', { type: 'content_block_stop', index: this.#block });
   }
 }

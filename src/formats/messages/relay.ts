@@ -189,45 +189,45 @@ function patchUsage(text: string, value: unknown, closing: Closing, usage: Turn[
  * `message_start` is sent once; a missing start, block stop or end is added.
  */
 class MessagesRelayStream implements RelayStream {
-  private readonly stamp: Stamp;
-  private started = false;
-  private readonly blocks = new RelayedBlocks();
-  private delta: { text: string; value: Fields } | undefined;
-  private stop: string | undefined;
-  private usage: Usage | undefined;
-  private finish: Finish | undefined;
+  readonly #stamp: Stamp;
+  #started = false;
+  readonly #blocks = new RelayedBlocks();
+  #delta: { text: string; value: Fields } | undefined;
+  #stop: string | undefined;
+  #usage: Usage | undefined;
+  #finish: Finish | undefined;
   /** Whether a block of an unknown type was received. */
-  private strange = false;
+  #strange = false;
   /** The start's stop reason, for upstreams that send it only there. */
-  private startReason: Fields = {};
+  #startReason: Fields = {};
 
   constructor(stamp: Stamp) {
-    this.stamp = stamp;
+    this.#stamp = stamp;
   }
 
   event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): string {
-    if (!isFields(value) || this.stop !== undefined) return '';
+    if (!isFields(value) || this.#stop !== undefined) return '';
     const type = typeof value['type'] === 'string' ? value['type'] : name;
     switch (type) {
       case 'content_block_delta':
-        return addsNull(fieldsOf(value['delta'])) ? '' : forward(type, this.blocks.delta(data, value['index']));
+        return addsNull(fieldsOf(value['delta'])) ? '' : forward(type, this.#blocks.delta(data, value['index']));
       case 'content_block_stop':
-        return forward(type, this.blocks.stop(data, value['index']));
+        return forward(type, this.#blocks.stop(data, value['index']));
       case 'message_start':
-        this.take(events);
-        return this.openMessage(data, value);
+        this.#take(events);
+        return this.#openMessage(data, value);
       case 'message_delta':
-        this.take(events);
-        this.delta = this.delta === undefined ? { text: data, value } : mergeDeltas(this.delta.value, value);
+        this.#take(events);
+        this.#delta = this.#delta === undefined ? { text: data, value } : mergeDeltas(this.#delta.value, value);
         return '';
       case 'message_stop':
-        this.stop = data;
+        this.#stop = data;
         return '';
       case 'content_block_start':
-        this.strange ||= isStrange(value['content_block']);
+        this.#strange ||= isStrange(value['content_block']);
         return (
-          this.opening() +
-          forward(type, this.blocks.start(openBlock(data, value['content_block'], events), value['index']))
+          this.#opening() +
+          forward(type, this.#blocks.start(openBlock(data, value['content_block'], events), value['index']))
         );
       case 'error':
         return '';
@@ -237,15 +237,15 @@ class MessagesRelayStream implements RelayStream {
   }
 
   end(closing: Closing): string {
-    const held = this.delta ?? { text: '{"type":"message_delta"}', value: {} };
-    const stop = this.stop ?? '{"type":"message_stop"}';
+    const held = this.#delta ?? { text: '{"type":"message_delta"}', value: {} };
+    const stop = this.#stop ?? '{"type":"message_stop"}';
     return (
-      this.opening() +
-      this.blocks
+      this.#opening() +
+      this.#blocks
         .close()
         .map((data) => forward('content_block_stop', data))
         .join('') +
-      forward('message_delta', this.closeDelta(held.text, held.value, closing)) +
+      forward('message_delta', this.#closeDelta(held.text, held.value, closing)) +
       forward('message_stop', patchMembers(stop, scanMembers(stop), metadataEdits(closing)))
     );
   }
@@ -254,47 +254,47 @@ class MessagesRelayStream implements RelayStream {
     return errorEvent(error, closing);
   }
 
-  private take(events: readonly TurnEvent[]): void {
+  #take(events: readonly TurnEvent[]): void {
     for (const event of events) {
-      if (event.type === 'usage') this.usage = event.usage;
-      else if (event.type === 'finish') this.finish = event.finish;
+      if (event.type === 'usage') this.#usage = event.usage;
+      else if (event.type === 'finish') this.#finish = event.finish;
     }
   }
 
   /** Starts the message when the upstream did not: SDKs fail on any other first event. */
-  private opening(): string {
-    return this.started ? '' : this.openMessage(NO_START, {});
+  #opening(): string {
+    return this.#started ? '' : this.#openMessage(NO_START, {});
   }
 
-  private openMessage(data: string, value: Fields): string {
-    if (this.started) return '';
-    this.started = true;
+  #openMessage(data: string, value: Fields): string {
+    if (this.#started) return '';
+    this.#started = true;
     const message = fieldsOf(value['message']);
-    this.startReason = message;
+    this.#startReason = message;
     const outer = scanMembers(data);
     const inner = outer.findLast((member) => member.key === 'message');
     if (inner === undefined) return '';
     const text = data.slice(inner.valueStart, inner.valueEnd);
-    const list = [...stampEdits(this.stamp), ...missing(message, MESSAGE)];
-    const record = patchUsage(inside(text, 'usage') ?? 'null', message['usage'], {}, this.usage, true);
+    const list = [...stampEdits(this.#stamp), ...missing(message, MESSAGE)];
+    const record = patchUsage(inside(text, 'usage') ?? 'null', message['usage'], {}, this.#usage, true);
     list.push({ key: 'usage', json: record });
     const json = patchMembers(text, scanMembers(text), list);
     return forward('message_start', patchMembers(data, outer, [{ key: 'message', json }]));
   }
 
-  private closeDelta(text: string, value: Fields, closing: Closing): string {
+  #closeDelta(text: string, value: Fields, closing: Closing): string {
     const members = scanMembers(text);
     const usage = members.findLast((member) => member.key === 'usage');
     const record = usage === undefined ? 'null' : text.slice(usage.valueStart, usage.valueEnd);
     const list: Edit[] = [
-      { key: 'usage', json: patchUsage(record, value['usage'], closing, closing.usage ?? this.usage, false) },
+      { key: 'usage', json: patchUsage(record, value['usage'], closing, closing.usage ?? this.#usage, false) },
     ];
-    const { stop_reason: reason = null, stop_sequence: sequence = null } = this.startReason;
+    const { stop_reason: reason = null, stop_sequence: sequence = null } = this.#startReason;
     const delta = isFields(value['delta']) ? value['delta'] : { stop_reason: reason, stop_sequence: sequence };
     const told = isFields(value['delta']) ? inside(text, 'delta') : undefined;
     const written = told ?? stringifyJson(delta);
     const edits = missing(delta, DELTA);
-    if (this.finish !== undefined && !this.strange) edits.push(...reasonEdits(this.finish));
+    if (this.#finish !== undefined && !this.#strange) edits.push(...reasonEdits(this.#finish));
     list.push({ key: 'delta', json: patchMembers(written, scanMembers(written), edits) });
     return patchMembers(text, members, list);
   }

@@ -7,9 +7,9 @@ import { decodeFailure } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isImpossibleCount, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import { inBatches, mapCourse } from '../single/batches.ts';
-import { inputUsage, type SingleTarget } from '../single/index.ts';
-import { readObject } from '../single/json-reply.ts';
+import { inBatches, mapPlan } from '../direct/batches.ts';
+import { type DirectTarget, inputUsage } from '../direct/index.ts';
+import { readObject } from '../direct/json-reply.ts';
 import type { RerankAdapter } from './index.ts';
 import { type RerankResult, readResults } from './reply.ts';
 import type { RerankDocument, RerankRequest } from './request.ts';
@@ -37,7 +37,7 @@ export function rerankAdapter(dialect: RerankDialect = {}): RerankAdapter {
     start(request, target) {
       const documents = request.documents().map((document) => encodeDocument(document, dialect));
       const path = typeof dialect.path === 'function' ? dialect.path(target.model) : (dialect.path ?? '/rerank');
-      const course = inBatches<RerankResult>({
+      const plan = inBatches<RerankResult>({
         count: request.count,
         size: dialect.maxDocuments ?? request.count,
         call: (from, to) => ({
@@ -52,13 +52,13 @@ export function rerankAdapter(dialect: RerankDialect = {}): RerankAdapter {
           return 'answer' in step ? { ...step, ...figures(value) } : step;
         },
       });
-      return mapCourse(course, (results) => ({ results }));
+      return mapPlan(plan, (results) => ({ results }));
     },
     decodeFailure,
   };
 }
 
-function encode(request: RerankRequest, documents: unknown[], target: SingleTarget, dialect: RerankDialect): Fields {
+function encode(request: RerankRequest, documents: unknown[], target: DirectTarget, dialect: RerankDialect): Fields {
   return {
     ...(dialect.namesModel !== false && { model: target.model }),
     query: request.query,

@@ -1,7 +1,7 @@
 /** Rerank: the public format and the adapter for rerank services. */
 import { encodeFailure } from '../chat/encode-failure.ts';
-import { askedOf, loggedPrompt } from '../single/body.ts';
-import { type Adapter, inputUsage, type SingleForm } from '../single/index.ts';
+import { askedOf, loggedPrompt } from '../direct/body.ts';
+import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import { unitsFor } from './families.ts';
 import { encodeReply, type RerankAnswer } from './reply.ts';
@@ -23,7 +23,7 @@ const OVERHEAD_TOKENS = 32;
 const PIECE_TOKENS = 250;
 const LONGEST_DOCUMENT_TOKENS = 4_096;
 
-export const rerank: SingleForm<RerankRequest, RerankAnswer> = {
+export const rerank: DirectFormat<RerankRequest, RerankAnswer> = {
   id: 'rerank',
   schema,
   check,

@@ -4,8 +4,8 @@ import { stringifyJson } from '../../base/json.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import { fieldsOf, listOf } from '../conversation/fields.ts';
 import { type Closing, costMembers, type Stamp } from '../conversation/format.ts';
-import type { Step } from '../single/index.ts';
-import { malformed } from '../single/json-reply.ts';
+import type { Step } from '../direct/index.ts';
+import { malformed } from '../direct/json-reply.ts';
 import type { RerankRequest } from './request.ts';
 
 export interface RerankResult {

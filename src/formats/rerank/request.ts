@@ -3,7 +3,7 @@ import Type, { type TSchema } from 'typebox';
 import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { type Fields, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
-import { checkCommon, commonMembers } from '../single/body.ts';
+import { checkCommon, commonMembers } from '../direct/body.ts';
 
 /** More documents than any service ranks at once. */
 const MAX_DOCUMENTS = 10_000;

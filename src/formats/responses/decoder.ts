@@ -20,12 +20,12 @@ export function eventType(name: string, { type }: Fields): string | undefined {
 /** Identifies output items by their index, because some upstreams change an item's id in the middle of a stream. */
 export class ResponsesDecoder implements TurnDecoder, Numbering {
   calls = 0;
-  private started = false;
-  private over = false;
-  private parts = 0;
-  private id = '';
+  #started = false;
+  #over = false;
+  #parts = 0;
+  #id = '';
   readonly origin: ReasoningOrigin;
-  private readonly items = new Map<number, ItemDecoder>();
+  readonly #items = new Map<number, ItemDecoder>();
 
   constructor(origin: ReasoningOrigin = 'openai-responses-v1') {
     this.origin = origin;
@@ -33,45 +33,45 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
 
   nextPart(part: Part): number {
     if (part.type === 'toolCall') {
-      if (part.id === '') part.id = inventedCallId(this.id, this.calls);
+      if (part.id === '') part.id = inventedCallId(this.#id, this.calls);
       this.calls += 1;
     }
-    return this.parts++;
+    return this.#parts++;
   }
 
   read(name: string, data: string, value: unknown): TurnEvent[] {
-    if (this.over || data === '' || data === '[DONE]') return [];
-    if (!isFields(value)) return this.broken('malformed', 'a stream event is not a JSON object');
+    if (this.#over || data === '' || data === '[DONE]') return [];
+    if (!isFields(value)) return this.#broken('malformed', 'a stream event is not a JSON object');
     const type = eventType(name, value);
     switch (type) {
       case undefined:
-        return this.readUntyped(value);
+        return this.#readUntyped(value);
       case 'response.created':
-        return this.readHead(fieldsOf(value['response']));
+        return this.#readHead(fieldsOf(value['response']));
       case 'response.completed':
       case 'response.incomplete':
-        return this.readEnd(fieldsOf(value['response']));
+        return this.#readEnd(fieldsOf(value['response']));
       case 'response.failed':
-        return this.fail(failureOfResponse({ status: 'failed', ...fieldsOf(value['response']) })!);
+        return this.#fail(failureOfResponse({ status: 'failed', ...fieldsOf(value['response']) })!);
       case 'error':
-        return this.fail(failureFromError(isFields(value['error']) ? value['error'] : value));
+        return this.#fail(failureFromError(isFields(value['error']) ? value['error'] : value));
       default:
-        return this.readItemEvent(type, value);
+        return this.#readItemEvent(type, value);
     }
   }
 
   /** An object without an event type: either an error in another format, or ignored. */
-  private readUntyped(value: Fields): TurnEvent[] {
+  #readUntyped(value: Fields): TurnEvent[] {
     const failure = decodeInBand('', value);
     return failure === undefined
       ? []
-      : this.fail(isFields(value['error']) ? failureFromError(value['error']) : failure);
+      : this.#fail(isFields(value['error']) ? failureFromError(value['error']) : failure);
   }
 
   /** Some services report a failed response as completed. */
-  private readEnd(response: Fields): TurnEvent[] {
+  #readEnd(response: Fields): TurnEvent[] {
     const failure = failureOfResponse(response);
-    return failure === undefined ? this.finish(response) : this.fail(failure);
+    return failure === undefined ? this.#finish(response) : this.#fail(failure);
   }
 
   /** The event with the finish is the last one. */
@@ -80,13 +80,14 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
   }
 
   close(): TurnEvent[] {
-    return this.over ? [] : this.broken('cut', 'the stream ended without its terminal event');
+    return this.#over ? [] : this.#broken('cut', 'the stream ended without its terminal event');
   }
 
-  private readHead(response: Fields): TurnEvent[] {
-    if (this.started) return this.broken('malformed', 'the provider restarted its answer in the middle of the stream');
-    this.started = true;
-    this.id = textOf(response['id']);
+  #readHead(response: Fields): TurnEvent[] {
+    if (this.#started)
+      return this.#broken('malformed', 'the provider restarted its answer in the middle of the stream');
+    this.#started = true;
+    this.#id = textOf(response['id']);
     return [
       {
         type: 'start',
@@ -98,48 +99,48 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
     ];
   }
 
-  private readItemEvent(type: string, value: Fields): TurnEvent[] {
+  #readItemEvent(type: string, value: Fields): TurnEvent[] {
     const index = value['output_index'];
     if (typeof index !== 'number') return [];
     if (type === 'response.output_item.added') {
       const item = new ItemDecoder(fieldsOf(value['item']), this);
-      this.items.set(index, item);
+      this.#items.set(index, item);
       return item.begin();
     }
-    if (type === 'response.output_item.done') return this.completeItem(index, fieldsOf(value['item']));
-    return this.items.get(index)?.read(type, value) ?? [];
+    if (type === 'response.output_item.done') return this.#completeItem(index, fieldsOf(value['item']));
+    return this.#items.get(index)?.read(type, value) ?? [];
   }
 
-  private completeItem(index: number, item: Fields): TurnEvent[] {
-    const known = this.items.get(index);
+  #completeItem(index: number, item: Fields): TurnEvent[] {
+    const known = this.#items.get(index);
     const decoder = known ?? new ItemDecoder(item, this);
-    this.items.set(index, decoder);
+    this.#items.set(index, decoder);
     return [...(known === undefined ? decoder.begin() : []), ...decoder.complete(item)];
   }
 
-  private finish(response: Fields): TurnEvent[] {
+  #finish(response: Fields): TurnEvent[] {
     const events: TurnEvent[] = [];
     // Items that were never streamed appear only in the final response.
     listOf(response['output']).forEach((item, index) => {
-      if (this.items.get(index)?.completed !== true) events.push(...this.completeItem(index, fieldsOf(item)));
+      if (this.#items.get(index)?.completed !== true) events.push(...this.#completeItem(index, fieldsOf(item)));
     });
-    for (const item of this.items.values()) events.push(...item.stop());
+    for (const item of this.#items.values()) events.push(...item.stop());
     const usage = decodeUsage(response['usage']);
     if (usage !== undefined) events.push({ type: 'usage', usage });
-    this.over = true;
+    this.#over = true;
     events.push(
-      { type: 'finish', choice: 0, finish: decodeFinish(response, this.calls > 0, this.parts > 0) },
+      { type: 'finish', choice: 0, finish: decodeFinish(response, this.calls > 0, this.#parts > 0) },
       { type: 'end' },
     );
     return events;
   }
 
-  private broken(kind: FailureKind, message: string): TurnEvent[] {
-    return this.fail({ kind, status: null, message, code: null });
+  #broken(kind: FailureKind, message: string): TurnEvent[] {
+    return this.#fail({ kind, status: null, message, code: null });
   }
 
-  private fail(failure: UpstreamFailure): TurnEvent[] {
-    this.over = true;
+  #fail(failure: UpstreamFailure): TurnEvent[] {
+    this.#over = true;
     return [{ type: 'failure', failure }];
   }
 }

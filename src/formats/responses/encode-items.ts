@@ -28,59 +28,59 @@ interface Run {
 export class ItemEncoder {
   /** Whether an item holds encrypted reasoning: the request must then ask for encrypted reasoning again. */
   reasoned = false;
-  private readonly items: Fields[] = [];
-  private readonly customCalls = new Set<string>();
-  private readonly reported = new Set<string>();
-  private readonly target: EncodeTarget;
-  private readonly losses: Losses;
+  readonly #items: Fields[] = [];
+  readonly #customCalls = new Set<string>();
+  readonly #reported = new Set<string>();
+  readonly #target: EncodeTarget;
+  readonly #losses: Losses;
 
   constructor(target: EncodeTarget, losses: Losses) {
-    this.target = target;
-    this.losses = losses;
+    this.#target = target;
+    this.#losses = losses;
   }
 
   encode(messages: readonly Message[]): Fields[] {
     for (const message of messages) {
-      if (message.name !== undefined) this.report('messages[].name', 'the responses format has no participant names');
-      if (message.role === 'assistant') this.encodeModel(message.parts);
-      else this.encodeInput(message);
+      if (message.name !== undefined) this.#report('messages[].name', 'the responses format has no participant names');
+      if (message.role === 'assistant') this.#encodeModel(message.parts);
+      else this.#encodeInput(message);
     }
-    return this.items;
+    return this.#items;
   }
 
-  private encodeInput(message: Message): void {
+  #encodeInput(message: Message): void {
     const { role, parts } = message;
     const about = message.extras?.responses;
     let content: Part[] = [];
     const flush = () => {
-      if (content.length > 0) this.items.push({ role, content: this.shortest(content), ...about });
+      if (content.length > 0) this.#items.push({ role, content: this.#shortest(content), ...about });
       content = [];
     };
     for (const part of parts) {
       if (part.type === 'toolResult') {
         flush();
-        this.items.push(this.encodeResult(part));
+        this.#items.push(this.#encodeResult(part));
       } else if (part.type === 'opaque' && isItem(part)) {
         flush();
-        this.items.push(part.value as Fields);
+        this.#items.push(part.value as Fields);
       } else content.push(part);
     }
     flush();
   }
 
   /** A string for a single plain text, else a list of parts. */
-  private shortest(parts: readonly Part[]): string | Fields[] {
+  #shortest(parts: readonly Part[]): string | Fields[] {
     const [only, ...others] = parts;
     if (only?.type === 'text' && others.length === 0 && only.extras?.responses === undefined) return only.text;
-    return parts.flatMap((part) => this.encodeContent(part));
+    return parts.flatMap((part) => this.#encodeContent(part));
   }
 
-  private encodeContent(part: Part): Fields[] {
+  #encodeContent(part: Part): Fields[] {
     const extras = part.type === 'opaque' ? undefined : part.extras?.responses;
-    return this.encodeKnown(part).map((content) => ({ ...content, ...extras }));
+    return this.#encodeKnown(part).map((content) => ({ ...content, ...extras }));
   }
 
-  private encodeKnown(part: Part): Fields[] {
+  #encodeKnown(part: Part): Fields[] {
     switch (part.type) {
       case 'text':
         return [{ type: 'input_text', text: part.text }];
@@ -89,7 +89,7 @@ export class ItemEncoder {
         return [{ type: 'input_image', ...mediaMembers(part.source, 'image_url', 'image'), ...detail }];
       }
       case 'file':
-        return this.encodeFile(part);
+        return this.#encodeFile(part);
       case 'audio': {
         if (part.source?.kind !== 'bytes') throw new Uncarried('audio', 'audio must be inline data');
         const format = part.format ?? part.source.mediaType.replace(/^audio\/(x-)?/, '');
@@ -107,17 +107,17 @@ export class ItemEncoder {
     }
   }
 
-  private encodeFile(part: Extract<Part, { type: 'file' }>): Fields[] {
+  #encodeFile(part: Extract<Part, { type: 'file' }>): Fields[] {
     const { source } = part;
-    if (part.citations === true) this.report('citations', 'the responses format cannot request document citations');
+    if (part.citations === true) this.#report('citations', 'the responses format cannot request document citations');
     if (source.kind === 'text' || source.kind === 'parts') {
       // The format has no plain-text documents, so their text becomes ordinary content.
-      if (part.filename !== undefined) this.report('title', 'the responses format has no title for text documents');
+      if (part.filename !== undefined) this.#report('title', 'the responses format has no title for text documents');
       const context: Fields[] = part.context === undefined ? [] : [{ type: 'input_text', text: part.context }];
       if (source.kind === 'text') return [...context, { type: 'input_text', text: source.text }];
-      return [...context, ...source.parts.flatMap((inner) => this.encodeContent(inner))];
+      return [...context, ...source.parts.flatMap((inner) => this.#encodeContent(inner))];
     }
-    if (part.context !== undefined) this.report('context', 'the responses format has no document context');
+    if (part.context !== undefined) this.#report('context', 'the responses format has no document context');
     // The vendor rejects file data without a filename.
     const filename = part.filename ?? (source.kind === 'bytes' ? 'document.pdf' : undefined);
     const named = filename === undefined ? {} : { filename };
@@ -125,35 +125,35 @@ export class ItemEncoder {
     return [{ type: 'input_file', ...mediaMembers(source, 'file_url', 'file'), ...named }];
   }
 
-  private encodeResult(part: ToolResultPart): Fields {
-    if (part.isError === true) this.report('is_error', 'the responses format cannot mark a tool result as failed');
-    const custom = this.customCalls.has(part.callId);
+  #encodeResult(part: ToolResultPart): Fields {
+    if (part.isError === true) this.#report('is_error', 'the responses format cannot mark a tool result as failed');
+    const custom = this.#customCalls.has(part.callId);
     return {
       type: custom ? 'custom_tool_call_output' : 'function_call_output',
-      call_id: this.callId(part.callId),
-      output: part.parts.length === 0 ? '' : this.shortest(part.parts),
+      call_id: this.#callId(part.callId),
+      output: part.parts.length === 0 ? '' : this.#shortest(part.parts),
       ...part.extras?.responses,
     };
   }
 
-  private encodeModel(parts: readonly Part[]): void {
+  #encodeModel(parts: readonly Part[]): void {
     let run: Run | undefined;
     const join = (key: string, make: () => Fields): Fields => {
       if (run?.key !== key) {
         run = { key, item: make() };
-        this.items.push(run.item);
+        this.#items.push(run.item);
       }
       return run.item;
     };
     parts.forEach((part, index) => {
       if (part.type === 'reasoning') {
-        if (!this.takes(part, parts, index)) return;
+        if (!this.#takes(part, parts, index)) return;
         const item = join(reasoningKey(part, parts, index), () => reasoningItem(part));
         addReasoning(item, part);
         this.reasoned ||= part.encrypted !== undefined;
         return;
       }
-      const content = this.outputContent(part);
+      const content = this.#outputContent(part);
       if (content !== undefined) {
         const { [MESSAGE]: about } = part.extras?.responses ?? {};
         const item = join(`message ${JSON.stringify(about)}`, () => ({
@@ -165,15 +165,15 @@ export class ItemEncoder {
         (item['content'] as Fields[]).push(content);
         return;
       }
-      const item = this.modelItem(part);
+      const item = this.#modelItem(part);
       if (item === undefined) return;
       run = undefined;
-      this.items.push(item);
+      this.#items.push(item);
     });
   }
 
   /** The content part for a model message; undefined for parts that are items of their own. */
-  private outputContent(part: Part): Fields | undefined {
+  #outputContent(part: Part): Fields | undefined {
     switch (part.type) {
       case 'text': {
         const { [MESSAGE]: _, ...rest } = part.extras?.responses ?? {};
@@ -183,7 +183,7 @@ export class ItemEncoder {
         return { type: 'refusal', refusal: part.text };
       case 'audio': {
         if (part.transcript === undefined || part.transcript === '') return undefined;
-        this.report('audio', 'the responses format cannot hold model audio; its transcript is sent');
+        this.#report('audio', 'the responses format cannot hold model audio; its transcript is sent');
         return { type: 'output_text', text: part.transcript, annotations: [] };
       }
       case 'opaque':
@@ -193,10 +193,10 @@ export class ItemEncoder {
     }
   }
 
-  private modelItem(part: Part): Fields | undefined {
+  #modelItem(part: Part): Fields | undefined {
     switch (part.type) {
       case 'toolCall':
-        return this.encodeCall(part);
+        return this.#encodeCall(part);
       case 'image': {
         const native = part.extras?.responses;
         if (native === undefined || part.source.kind !== 'bytes') {
@@ -206,49 +206,49 @@ export class ItemEncoder {
       }
       case 'opaque':
         if (part.origin === 'responses') return part.value as Fields;
-        this.report(`${part.origin} blocks`, 'only the format they came from can read them');
+        this.#report(`${part.origin} blocks`, 'only the format they came from can read them');
         return undefined;
       case 'toolResult':
-        return this.encodeResult(part);
+        return this.#encodeResult(part);
       default:
         throw new Uncarried(part.type, 'model messages cannot hold it');
     }
   }
 
-  private encodeCall(part: ToolCallPart): Fields {
-    if (part.signature !== undefined) this.report('reasoning', `only its origin ${part.signature.origin} can read it`);
+  #encodeCall(part: ToolCallPart): Fields {
+    if (part.signature !== undefined) this.#report('reasoning', `only its origin ${part.signature.origin} can read it`);
     const extras = part.extras?.responses && withoutLongId(part.extras.responses);
-    const id = this.callId(part.id);
+    const id = this.#callId(part.id);
     if (part.custom) {
-      this.customCalls.add(part.id);
+      this.#customCalls.add(part.id);
       return { type: 'custom_tool_call', call_id: id, name: part.name, input: part.arguments, ...extras };
     }
     const written = part.arguments === '' ? '{}' : part.arguments;
     return { type: 'function_call', call_id: id, name: part.name, arguments: written, ...extras };
   }
 
-  private callId(id: string): string {
-    return boundedId(id, LONGEST_ID, this.target.dialect.responses?.strictCallIds === true);
+  #callId(id: string): string {
+    return boundedId(id, LONGEST_ID, this.#target.dialect.responses?.strictCallIds === true);
   }
 
   /** Whether the upstream can read this reasoning. Reports what it cannot. */
-  private takes(part: ReasoningPart, parts: readonly Part[], index: number): boolean {
-    if (part.origin !== this.target.origin) {
-      this.report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
+  #takes(part: ReasoningPart, parts: readonly Part[], index: number): boolean {
+    if (part.origin !== this.#target.origin) {
+      this.#report('reasoning', `this endpoint cannot read reasoning of ${part.origin}`);
       return false;
     }
-    if (!this.target.dialect.responses?.encryptedReasoningOnly) return true;
+    if (!this.#target.dialect.responses?.encryptedReasoningOnly) return true;
     const group = parts.filter((other) => other.type === 'reasoning' && (other === part || isOneItem(other, part)));
     const followed = parts.slice(index + 1).some((other) => other.type !== 'reasoning');
     if (followed && group.some((other) => other.type === 'reasoning' && other.encrypted !== undefined)) return true;
-    this.report('reasoning', 'the endpoint accepts only encrypted reasoning followed by another item');
+    this.#report('reasoning', 'the endpoint accepts only encrypted reasoning followed by another item');
     return false;
   }
 
-  private report(what: string, why: string): void {
-    if (this.reported.has(what)) return;
-    this.reported.add(what);
-    this.losses.drop(what, why);
+  #report(what: string, why: string): void {
+    if (this.#reported.has(what)) return;
+    this.#reported.add(what);
+    this.#losses.drop(what, why);
   }
 }
 

@@ -28,112 +28,114 @@ export function frame(type: string, members: Fields): string {
 
 /** Encodes the first choice only; the format has no others. */
 export class ResponsesEncoder implements StreamEncoder {
-  private readonly stamp: Stamp;
-  private readonly output: Output;
-  private sequence = 0;
-  private text = '';
-  private opened = false;
+  readonly #stamp: Stamp;
+  readonly #output: Output;
+  #sequence = 0;
+  #text = '';
+  #opened = false;
   /** Characters sent so far. */
-  private size = 0;
-  private created: number;
-  private serviceTier: string | null | undefined;
-  private usage: Usage | undefined;
-  private finish: Finish = { unified: 'stop', native: null };
+  #size = 0;
+  #created: number;
+  #serviceTier: string | null | undefined;
+  #usage: Usage | undefined;
+  #finish: Finish = { unified: 'stop', native: null };
 
   constructor(stamp: Stamp) {
-    this.stamp = stamp;
-    this.created = stamp.created;
-    this.output = new Output(stamp.id, (type, members) => this.tell(type, members));
+    this.#stamp = stamp;
+    this.#created = stamp.created;
+    this.#output = new Output(stamp.id, (type, members) => this.#tell(type, members));
   }
 
   event(event: TurnEvent): string {
-    if (this.size > LARGEST_ANSWER && (event.type === 'partStart' || event.type === 'partDelta')) return '';
+    if (this.#size > LARGEST_ANSWER && (event.type === 'partStart' || event.type === 'partDelta')) return '';
     switch (event.type) {
       case 'start':
-        this.created = event.created ?? this.created;
-        this.serviceTier = event.serviceTier;
+        this.#created = event.created ?? this.#created;
+        this.#serviceTier = event.serviceTier;
         return '';
       case 'usage':
-        this.usage = event.usage;
+        this.#usage = event.usage;
         return '';
       case 'partStart':
-        if (event.choice === 0) this.output.start(event.index, event.part);
+        if (event.choice === 0) this.#output.start(event.index, event.part);
         break;
       case 'partDelta':
-        if (event.choice === 0) this.output.add(event.index, event.delta);
+        if (event.choice === 0) this.#output.add(event.index, event.delta);
         break;
       case 'partStop':
-        if (event.choice === 0) this.output.stop(event.index);
+        if (event.choice === 0) this.#output.stop(event.index);
         break;
       case 'logprobs':
-        if (event.choice === 0) this.output.logprobs(event.logprobs.content ?? []);
+        if (event.choice === 0) this.#output.logprobs(event.logprobs.content ?? []);
         break;
       case 'finish':
-        if (event.choice === 0) this.finish = event.finish;
+        if (event.choice === 0) this.#finish = event.finish;
         break;
       default:
     }
-    return this.take();
+    return this.#take();
   }
 
   end(closing: Closing): string {
-    const known = { ...closing, usage: closing.usage ?? this.usage };
-    this.open();
-    if (this.finish.unified === 'error' || this.size > LARGEST_ANSWER) {
-      const error = this.size > LARGEST_ANSWER ? tooLarge() : endedInError();
-      this.close('response.failed', { status: 'failed', error, output: this.output.broken() }, known);
-      return this.take() + DONE;
+    const known = { ...closing, usage: closing.usage ?? this.#usage };
+    this.#open();
+    if (this.#finish.unified === 'error' || this.#size > LARGEST_ANSWER) {
+      const error = this.#size > LARGEST_ANSWER ? tooLarge() : endedInError();
+      this.#close('response.failed', { status: 'failed', error, output: this.#output.broken() }, known);
+      return this.#take() + DONE;
     }
-    const output = this.output.end(this.finish.unified);
-    const end = endOf(this.finish);
-    this.close(`response.${end.status}`, { ...end, output }, known);
-    return this.take() + DONE;
+    const output = this.#output.end(this.#finish.unified);
+    const end = endOf(this.#finish);
+    this.#close(`response.${end.status}`, { ...end, output }, known);
+    return this.#take() + DONE;
   }
 
   /** Before anything was sent, the failure is a single `error` event. */
   failure(error: GatewayError, closing: Closing): string {
-    if (!this.opened) {
-      const { type, ...members } = errorEvent(error, this.sequence);
+    if (!this.#opened) {
+      const { type, ...members } = errorEvent(error, this.#sequence);
       return frame(type, members) + DONE;
     }
-    const known = { ...closing, usage: closing.usage ?? this.usage };
-    const output = this.output.broken();
+    const known = { ...closing, usage: closing.usage ?? this.#usage };
+    const output = this.#output.broken();
     if (isLimit(error, output)) {
-      this.close('response.incomplete', { status: 'incomplete', reason: 'max_output_tokens', output }, known);
-    } else this.close('response.failed', { status: 'failed', error, output }, known);
-    return this.take() + DONE;
+      this.#close('response.incomplete', { status: 'incomplete', reason: 'max_output_tokens', output }, known);
+    } else this.#close('response.failed', { status: 'failed', error, output }, known);
+    return this.#take() + DONE;
   }
 
-  private tell(type: string, members: Fields): void {
-    this.open();
-    this.write(type, members);
+  #tell(type: string, members: Fields): void {
+    this.#open();
+    this.#write(type, members);
   }
 
-  private write(type: string, members: Fields): void {
-    this.text += frame(type, { ...members, sequence_number: this.sequence });
-    this.sequence += 1;
+  #write(type: string, members: Fields): void {
+    this.#text += frame(type, { ...members, sequence_number: this.#sequence });
+    this.#sequence += 1;
   }
 
-  private open(): void {
-    if (this.opened) return;
-    this.opened = true;
-    const response = responseOf(this.stamp, this.state('in_progress', []));
-    this.write('response.created', { response });
-    this.write('response.in_progress', { response });
+  #open(): void {
+    if (this.#opened) return;
+    this.#opened = true;
+    const response = responseOf(this.#stamp, this.#state('in_progress', []));
+    this.#write('response.created', { response });
+    this.#write('response.in_progress', { response });
   }
 
-  private close(type: string, end: Omit<ResponseState, 'created' | 'serviceTier'>, closing: Closing): void {
-    this.write(type, { response: responseOf(this.stamp, { ...this.state(end.status, end.output), ...end }, closing) });
+  #close(type: string, end: Omit<ResponseState, 'created' | 'serviceTier'>, closing: Closing): void {
+    this.#write(type, {
+      response: responseOf(this.#stamp, { ...this.#state(end.status, end.output), ...end }, closing),
+    });
   }
 
-  private state(status: ResponseState['status'], output: readonly unknown[]): ResponseState {
-    return { status, output, created: this.created, serviceTier: this.serviceTier };
+  #state(status: ResponseState['status'], output: readonly unknown[]): ResponseState {
+    return { status, output, created: this.#created, serviceTier: this.#serviceTier };
   }
 
-  private take(): string {
-    const { text } = this;
-    this.text = '';
-    this.size += text.length;
+  #take(): string {
+    const text = this.#text;
+    this.#text = '';
+    this.#size += text.length;
     return text;
   }
 }

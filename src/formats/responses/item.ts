@@ -31,25 +31,25 @@ const ARGUMENT_EVENTS = new Set(['response.function_call_arguments.delta', 'resp
 
 export class ItemDecoder {
   completed = false;
-  private readonly type: string;
-  private readonly id: string | undefined;
-  private readonly numbering: Numbering;
-  private readonly item: Fields;
+  readonly #type: string;
+  readonly #id: string | undefined;
+  readonly #numbering: Numbering;
+  readonly #item: Fields;
   /** Keyed by position: `content 0`, `summary 1`, `arguments`. */
-  private readonly parts = new Map<string, OpenPart>();
+  readonly #parts = new Map<string, OpenPart>();
 
   constructor(item: Fields, numbering: Numbering) {
-    this.item = item;
-    this.type = textOf(item['type']);
-    this.id = textOrUndefined(item['id']);
-    this.numbering = numbering;
+    this.#item = item;
+    this.#type = textOf(item['type']);
+    this.#id = textOrUndefined(item['id']);
+    this.#numbering = numbering;
   }
 
   /** A call starts here; parts of messages and reasoning start with their own events. */
   begin(): TurnEvent[] {
-    if (this.type !== 'function_call' && this.type !== 'custom_tool_call') return [];
+    if (this.#type !== 'function_call' && this.#type !== 'custom_tool_call') return [];
     const events: TurnEvent[] = [];
-    this.partAt('arguments', () => callPart(this.item), events);
+    this.#partAt('arguments', () => callPart(this.#item), events);
     return events;
   }
 
@@ -58,17 +58,17 @@ export class ItemDecoder {
     if (TEXT_EVENTS.has(type)) {
       const summary = type === 'response.reasoning_summary_text.delta';
       const place = summary ? `summary ${event['summary_index']}` : `content ${event['content_index']}`;
-      const part = this.partAt(place, () => this.emptyPart(type), events);
-      this.add(part, 'text', textOf(event['delta']), events);
+      const part = this.#partAt(place, () => this.#emptyPart(type), events);
+      this.#add(part, 'text', textOf(event['delta']), events);
       const logprobs = listOf(event['logprobs']);
       if (logprobs.length > 0) events.push({ type: 'logprobs', choice: 0, logprobs: { content: logprobs } });
     } else if (ARGUMENT_EVENTS.has(type)) {
-      const part = this.parts.get('arguments');
-      if (part !== undefined) this.add(part, 'arguments', textOf(event['delta']), events);
+      const part = this.#parts.get('arguments');
+      if (part !== undefined) this.#add(part, 'arguments', textOf(event['delta']), events);
     } else if (type === 'response.output_text.annotation.added') {
       const place = `content ${event['content_index']}`;
-      const part = this.partAt(place, () => ({ type: 'text', text: '' }), events);
-      this.cite(part, event['annotation'], events);
+      const part = this.#partAt(place, () => ({ type: 'text', text: '' }), events);
+      this.#cite(part, event['annotation'], events);
     }
     return events;
   }
@@ -78,49 +78,49 @@ export class ItemDecoder {
     if (this.completed) return [];
     this.completed = true;
     const events: TurnEvent[] = [];
-    switch (this.type) {
+    switch (this.#type) {
       case 'message':
-        listOf(item['content']).forEach((entry, index) => void this.completeContent(fieldsOf(entry), index, events));
+        listOf(item['content']).forEach((entry, index) => void this.#completeContent(fieldsOf(entry), index, events));
         break;
       case 'reasoning':
-        this.completeReasoning(item, events);
+        this.#completeReasoning(item, events);
         break;
       case 'function_call':
       case 'custom_tool_call': {
-        const part = this.partAt('arguments', () => callPart(item), events);
-        this.add(part, 'arguments', rest(textOf(item['arguments'] ?? item['input']), part.told), events);
+        const part = this.#partAt('arguments', () => callPart(item), events);
+        this.#add(part, 'arguments', rest(textOf(item['arguments'] ?? item['input']), part.told), events);
         break;
       }
       default:
-        this.tellWhole(imagePart(item) ?? { type: 'opaque', origin: 'responses', value: item }, events);
+        this.#tellWhole(imagePart(item) ?? { type: 'opaque', origin: 'responses', value: item }, events);
     }
     return [...events, ...this.stop()];
   }
 
   stop(): TurnEvent[] {
     const events: TurnEvent[] = [];
-    for (const part of this.parts.values()) {
+    for (const part of this.#parts.values()) {
       if (!part.stopped) events.push({ type: 'partStop', choice: 0, index: part.index });
       part.stopped = true;
     }
     return events;
   }
 
-  private completeContent(content: Fields, index: number, events: TurnEvent[]): void {
+  #completeContent(content: Fields, index: number, events: TurnEvent[]): void {
     const refusal = content['type'] === 'refusal';
     const text = textOf(refusal ? content['refusal'] : content['text']);
     if (!refusal && content['type'] !== 'output_text') {
       const extras = { responses: { [IN_CONTENT]: true } };
-      this.tellWhole({ type: 'opaque', origin: 'responses', value: content, extras }, events);
+      this.#tellWhole({ type: 'opaque', origin: 'responses', value: content, extras }, events);
       return;
     }
-    const part = this.partAt(`content ${index}`, () => ({ type: refusal ? 'refusal' : 'text', text: '' }), events);
-    this.add(part, 'text', rest(text, part.told), events);
-    for (const annotation of listOf(content['annotations']).slice(part.citations)) this.cite(part, annotation, events);
+    const part = this.#partAt(`content ${index}`, () => ({ type: refusal ? 'refusal' : 'text', text: '' }), events);
+    this.#add(part, 'text', rest(text, part.told), events);
+    for (const annotation of listOf(content['annotations']).slice(part.citations)) this.#cite(part, annotation, events);
   }
 
   /** Summaries and plain reasoning. Encrypted content and the signature belong to the last part. */
-  private completeReasoning(item: Fields, events: TurnEvent[]): void {
+  #completeReasoning(item: Fields, events: TurnEvent[]): void {
     for (const [member, type] of [
       ['summary', 'response.reasoning_summary_text.delta'],
       ['content', 'response.reasoning_text.delta'],
@@ -128,56 +128,56 @@ export class ItemDecoder {
       listOf(item[member]).forEach((entry, index) => {
         const text = textOf(fieldsOf(entry)['text']);
         const place = `${member} ${index}`;
-        if (text === '' && !this.parts.has(place)) return;
-        const part = this.partAt(place, () => this.emptyPart(type), events);
-        this.add(part, 'text', rest(text, part.told), events);
+        if (text === '' && !this.#parts.has(place)) return;
+        const part = this.#partAt(place, () => this.#emptyPart(type), events);
+        this.#add(part, 'text', rest(text, part.told), events);
       });
     }
     const encrypted = textOf(item['encrypted_content']);
     const signature = textOf(item['signature']);
     if (encrypted === '' && signature === '') return;
     const bound = { ...(signature !== '' && { signature }), ...(encrypted !== '' && { encrypted }) };
-    const last = [...this.parts.values()].at(-1);
-    if (last === undefined) this.tellWhole({ ...this.emptyPart(''), ...bound } as Part, events);
-    else events.push(this.delta(last, bound));
+    const last = [...this.#parts.values()].at(-1);
+    if (last === undefined) this.#tellWhole({ ...this.#emptyPart(''), ...bound } as Part, events);
+    else events.push(this.#delta(last, bound));
   }
 
-  private emptyPart(event: string): Part {
+  #emptyPart(event: string): Part {
     if (event === 'response.output_text.delta') return { type: 'text', text: '' };
     if (event === 'response.refusal.delta') return { type: 'refusal', text: '' };
-    const { format } = this.item;
-    const origin = format === undefined || format === null ? this.numbering.origin : originOf(format);
-    return reasoningPart('', origin, this.id, event === 'response.reasoning_summary_text.delta');
+    const { format } = this.#item;
+    const origin = format === undefined || format === null ? this.#numbering.origin : originOf(format);
+    return reasoningPart('', origin, this.#id, event === 'response.reasoning_summary_text.delta');
   }
 
-  private partAt(place: string, make: () => Part, events: TurnEvent[]): OpenPart {
-    const known = this.parts.get(place);
+  #partAt(place: string, make: () => Part, events: TurnEvent[]): OpenPart {
+    const known = this.#parts.get(place);
     if (known !== undefined) return known;
     const part = make();
-    const open = { index: this.numbering.nextPart(part), told: '', citations: 0, stopped: false };
-    this.parts.set(place, open);
+    const open = { index: this.#numbering.nextPart(part), told: '', citations: 0, stopped: false };
+    this.#parts.set(place, open);
     events.push({ type: 'partStart', choice: 0, index: open.index, part });
     return open;
   }
 
-  private tellWhole(part: Part, events: TurnEvent[]): void {
-    const index = this.numbering.nextPart(part);
+  #tellWhole(part: Part, events: TurnEvent[]): void {
+    const index = this.#numbering.nextPart(part);
     events.push({ type: 'partStart', choice: 0, index, part }, { type: 'partStop', choice: 0, index });
   }
 
-  private add(part: OpenPart, member: 'text' | 'arguments', piece: string, events: TurnEvent[]): void {
+  #add(part: OpenPart, member: 'text' | 'arguments', piece: string, events: TurnEvent[]): void {
     if (piece === '' || part.stopped) return;
     part.told += piece;
-    events.push(this.delta(part, { [member]: piece }));
+    events.push(this.#delta(part, { [member]: piece }));
   }
 
-  private cite(part: OpenPart, annotation: unknown, events: TurnEvent[]): void {
+  #cite(part: OpenPart, annotation: unknown, events: TurnEvent[]): void {
     if (part.stopped) return;
     part.citations += 1;
-    events.push(this.delta(part, { citation: decodeAnnotation(annotation) }));
+    events.push(this.#delta(part, { citation: decodeAnnotation(annotation) }));
   }
 
-  private delta(part: OpenPart, delta: PartDelta): TurnEvent {
+  #delta(part: OpenPart, delta: PartDelta): TurnEvent {
     return { type: 'partDelta', choice: 0, index: part.index, delta };
   }
 }

@@ -4,7 +4,7 @@ import { type Fields, textOrUndefined } from '../conversation/fields.ts';
 import type { Tell } from './output.ts';
 import { readObject, shellAction } from './own-calls.ts';
 
-export interface Place {
+export interface OutputSlot {
   outputIndex: number;
   id: string;
   tell: Tell;
@@ -37,15 +37,15 @@ export class CallItem implements Item, OutputPart {
   readonly callId: string;
   done: Fields | undefined;
   stopped = false;
-  private readonly part: ToolCallPart;
-  private readonly place: Place;
-  private written = '';
-  private late = '';
+  readonly #part: ToolCallPart;
+  readonly #slot: OutputSlot;
+  #written = '';
+  #late = '';
 
-  constructor(part: ToolCallPart, place: Place) {
-    this.part = part;
-    this.place = place;
-    this.outputIndex = place.outputIndex;
+  constructor(part: ToolCallPart, slot: OutputSlot) {
+    this.#part = part;
+    this.#slot = slot;
+    this.outputIndex = slot.outputIndex;
     this.callId = part.id;
   }
 
@@ -55,66 +55,66 @@ export class CallItem implements Item, OutputPart {
 
   /** The signature that arrived while the call was streamed. */
   get signature(): ToolCallPart['signature'] {
-    const bound = this.part.signature;
-    return bound === undefined || this.late === '' ? undefined : { value: this.late, origin: bound.origin };
+    const bound = this.#part.signature;
+    return bound === undefined || this.#late === '' ? undefined : { value: this.#late, origin: bound.origin };
   }
 
   added(): Fields {
-    return this.item('', 'in_progress');
+    return this.#item('', 'in_progress');
   }
 
   opened(): void {}
 
   add({ arguments: piece, signature }: PartDelta): void {
-    if (signature) this.late += signature;
+    if (signature) this.#late += signature;
     if (!piece) return;
-    this.written += piece;
-    if (this.part.native !== undefined) return;
-    const type = this.part.custom ? 'response.custom_tool_call_input.delta' : 'response.function_call_arguments.delta';
-    this.place.tell(type, { ...this.where(), delta: piece });
+    this.#written += piece;
+    if (this.#part.native !== undefined) return;
+    const type = this.#part.custom ? 'response.custom_tool_call_input.delta' : 'response.function_call_arguments.delta';
+    this.#slot.tell(type, { ...this.#where(), delta: piece });
   }
 
   stop(): void {
     // Arguments are always JSON text, also when the model sent none.
-    if (this.written === '' && !this.part.custom) this.add({ arguments: '{}' });
+    if (this.#written === '' && !this.#part.custom) this.add({ arguments: '{}' });
     this.stopped = true;
   }
 
   closing(): void {
-    if (this.part.native !== undefined) return;
-    if (this.part.custom) {
-      this.place.tell('response.custom_tool_call_input.done', { ...this.where(), input: this.written });
+    if (this.#part.native !== undefined) return;
+    if (this.#part.custom) {
+      this.#slot.tell('response.custom_tool_call_input.done', { ...this.#where(), input: this.#written });
     } else {
-      const { name } = this.part;
-      this.place.tell('response.function_call_arguments.done', { ...this.where(), name, arguments: this.written });
+      const { name } = this.#part;
+      this.#slot.tell('response.function_call_arguments.done', { ...this.#where(), name, arguments: this.#written });
     }
   }
 
   render(status: 'completed' | 'incomplete'): Fields {
-    return this.item(this.written, status);
+    return this.#item(this.#written, status);
   }
 
-  private where(): Fields {
-    return { item_id: this.id, output_index: this.outputIndex };
+  #where(): Fields {
+    return { item_id: this.#id, output_index: this.outputIndex };
   }
 
-  private get id(): string {
-    return textOrUndefined(this.part.extras?.responses?.['id']) ?? this.place.id;
+  get #id(): string {
+    return textOrUndefined(this.#part.extras?.responses?.['id']) ?? this.#slot.id;
   }
 
-  private item(written: string, status: string): Fields {
-    const { part } = this;
+  #item(written: string, status: string): Fields {
+    const part = this.#part;
     const { id: _id, status: _status, ...native } = part.extras?.responses ?? {};
     if (part.native === 'local_shell') {
       const action = shellAction(written);
-      return { id: this.id, type: 'local_shell_call', status, call_id: part.id, action, ...native };
+      return { id: this.#id, type: 'local_shell_call', status, call_id: part.id, action, ...native };
     }
     if (part.native === 'tool_search') {
       const search = { execution: 'client', arguments: readObject(written) };
-      return { id: this.id, type: 'tool_search_call', status, call_id: part.id, ...search, ...native };
+      return { id: this.#id, type: 'tool_search_call', status, call_id: part.id, ...search, ...native };
     }
     return {
-      id: this.id,
+      id: this.#id,
       type: part.custom ? 'custom_tool_call' : 'function_call',
       status,
       call_id: part.id,
@@ -130,41 +130,41 @@ export class ImageItem implements Item {
   readonly outputIndex: number;
   readonly idle = true;
   done: Fields | undefined;
-  private readonly part: ImagePart;
-  private readonly place: Place;
+  readonly #part: ImagePart;
+  readonly #slot: OutputSlot;
 
-  constructor(part: ImagePart, place: Place) {
-    this.part = part;
-    this.place = place;
-    this.outputIndex = place.outputIndex;
+  constructor(part: ImagePart, slot: OutputSlot) {
+    this.#part = part;
+    this.#slot = slot;
+    this.outputIndex = slot.outputIndex;
   }
 
   added(): Fields {
-    return { ...this.item('in_progress'), result: null };
+    return { ...this.#item('in_progress'), result: null };
   }
 
   opened(): void {
-    for (const step of ['in_progress', 'generating']) this.step(step);
+    for (const step of ['in_progress', 'generating']) this.#step(step);
   }
 
   closing(): void {
-    this.step('completed');
+    this.#step('completed');
   }
 
   render(): Fields {
-    return this.item('completed');
+    return this.#item('completed');
   }
 
-  private step(name: string): void {
-    const { id } = this.item('');
-    this.place.tell(`response.image_generation_call.${name}`, { item_id: id, output_index: this.outputIndex });
+  #step(name: string): void {
+    const { id } = this.#item('');
+    this.#slot.tell(`response.image_generation_call.${name}`, { item_id: id, output_index: this.outputIndex });
   }
 
-  private item(status: string): Fields {
-    const { source } = this.part;
-    const native = this.part.extras?.responses;
+  #item(status: string): Fields {
+    const { source } = this.#part;
+    const native = this.#part.extras?.responses;
     return {
-      id: this.place.id,
+      id: this.#slot.id,
       type: 'image_generation_call',
       ...(source.kind === 'bytes' && { output_format: source.mediaType.replace('image/', '') }),
       ...native,
@@ -179,15 +179,15 @@ export class WholeItem implements Item {
   readonly outputIndex: number;
   readonly idle = true;
   done: Fields | undefined;
-  private readonly value: Fields;
+  readonly #value: Fields;
 
-  constructor(value: Fields, place: Place) {
-    this.value = value;
-    this.outputIndex = place.outputIndex;
+  constructor(value: Fields, slot: OutputSlot) {
+    this.#value = value;
+    this.outputIndex = slot.outputIndex;
   }
 
   added(): Fields {
-    return this.value;
+    return this.#value;
   }
 
   opened(): void {}
@@ -195,6 +195,6 @@ export class WholeItem implements Item {
   closing(): void {}
 
   render(): Fields {
-    return this.value;
+    return this.#value;
   }
 }

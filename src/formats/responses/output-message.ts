@@ -3,34 +3,34 @@ import type { OpaquePart, Part, PartDelta, RefusalPart, TextPart } from '../conv
 import { type Fields, fieldsOf, textOrUndefined } from '../conversation/fields.ts';
 import { encodeAnnotation, IN_CONTENT } from './decode-content.ts';
 import { MESSAGE } from './decode-item.ts';
-import type { Item, OutputPart, Place } from './output-item.ts';
+import type { Item, OutputPart, OutputSlot } from './output-item.ts';
 
 export class MessageItem implements Item {
   readonly outputIndex: number;
   done: Fields | undefined;
-  private readonly place: Place;
+  readonly #slot: OutputSlot;
   /** Members of the upstream's own message item. */
-  private readonly about: Fields;
-  private readonly contents: (MessagePart | { whole: Fields })[] = [];
+  readonly #about: Fields;
+  readonly #contents: (MessagePart | { whole: Fields })[] = [];
 
-  constructor(part: Part, place: Place) {
-    this.place = place;
-    this.about = aboutOf(part);
-    this.outputIndex = place.outputIndex;
+  constructor(part: Part, slot: OutputSlot) {
+    this.#slot = slot;
+    this.#about = aboutOf(part);
+    this.outputIndex = slot.outputIndex;
   }
 
   get idle(): boolean {
-    return this.contents.every((content) => 'whole' in content || content.stopped);
+    return this.#contents.every((content) => 'whole' in content || content.stopped);
   }
 
   takes(part: Part): boolean {
-    return JSON.stringify(aboutOf(part)) === JSON.stringify(this.about);
+    return JSON.stringify(aboutOf(part)) === JSON.stringify(this.#about);
   }
 
   begin(part: TextPart | RefusalPart | Part): OutputPart {
     this.closing();
-    const begun = new MessagePart(part.type === 'refusal', this.contents.length, this.place, this.id);
-    this.contents.push(begun);
+    const begun = new MessagePart(part.type === 'refusal', this.#contents.length, this.#slot, this.#id);
+    this.#contents.push(begun);
     begun.open();
     return begun;
   }
@@ -39,42 +39,42 @@ export class MessageItem implements Item {
   takesContent(part: OpaquePart): boolean {
     if (part.extras?.responses?.[IN_CONTENT] !== true) return false;
     this.closing();
-    const where = { item_id: this.id, output_index: this.outputIndex, content_index: this.contents.length };
-    this.contents.push({ whole: fieldsOf(part.value) });
-    this.place.tell('response.content_part.added', { ...where, part: part.value });
-    this.place.tell('response.content_part.done', { ...where, part: part.value });
+    const where = { item_id: this.#id, output_index: this.outputIndex, content_index: this.#contents.length };
+    this.#contents.push({ whole: fieldsOf(part.value) });
+    this.#slot.tell('response.content_part.added', { ...where, part: part.value });
+    this.#slot.tell('response.content_part.done', { ...where, part: part.value });
     return true;
   }
 
   /** Adds log probabilities to the latest text. */
   takeLogprobs(entries: readonly unknown[]): boolean {
-    const text = this.contents.findLast((content) => content instanceof MessagePart && !content.refusal);
+    const text = this.#contents.findLast((content) => content instanceof MessagePart && !content.refusal);
     if (!(text instanceof MessagePart) || this.done !== undefined) return false;
     text.logprobs.push(...entries);
     return true;
   }
 
   added(): Fields {
-    return { ...this.item('in_progress'), content: [] };
+    return { ...this.#item('in_progress'), content: [] };
   }
 
   opened(): void {}
 
   closing(): void {
-    for (const content of this.contents) if (content instanceof MessagePart) content.close();
+    for (const content of this.#contents) if (content instanceof MessagePart) content.close();
   }
 
   render(status: 'completed' | 'incomplete'): Fields {
-    return this.item(status);
+    return this.#item(status);
   }
 
-  private get id(): string {
-    return textOrUndefined(this.about['id']) ?? this.place.id;
+  get #id(): string {
+    return textOrUndefined(this.#about['id']) ?? this.#slot.id;
   }
 
-  private item(status: string): Fields {
-    const content = this.contents.map((one) => ('whole' in one ? one.whole : one.render()));
-    return { ...this.about, id: this.id, type: 'message', status, role: 'assistant', content };
+  #item(status: string): Fields {
+    const content = this.#contents.map((one) => ('whole' in one ? one.whole : one.render()));
+    return { ...this.#about, id: this.#id, type: 'message', status, role: 'assistant', content };
   }
 }
 
@@ -88,33 +88,33 @@ class MessagePart implements OutputPart {
   readonly refusal: boolean;
   readonly logprobs: unknown[] = [];
   stopped = false;
-  private readonly where: Fields;
-  private readonly place: Place;
-  private readonly annotations: unknown[] = [];
-  private text = '';
-  private closed = false;
+  readonly #where: Fields;
+  readonly #slot: OutputSlot;
+  readonly #annotations: unknown[] = [];
+  #text = '';
+  #closed = false;
 
-  constructor(refusal: boolean, contentIndex: number, place: Place, itemId: string) {
+  constructor(refusal: boolean, contentIndex: number, slot: OutputSlot, itemId: string) {
     this.refusal = refusal;
-    this.place = place;
-    this.where = { item_id: itemId, output_index: place.outputIndex, content_index: contentIndex };
+    this.#slot = slot;
+    this.#where = { item_id: itemId, output_index: slot.outputIndex, content_index: contentIndex };
   }
 
   open(): void {
-    this.place.tell('response.content_part.added', { ...this.where, part: this.render() });
+    this.#slot.tell('response.content_part.added', { ...this.#where, part: this.render() });
   }
 
   add({ text, citation }: PartDelta): void {
     if (text) {
-      this.text += text;
-      if (this.refusal) this.place.tell('response.refusal.delta', { ...this.where, delta: text });
-      else this.place.tell('response.output_text.delta', { ...this.where, delta: text, logprobs: [] });
+      this.#text += text;
+      if (this.refusal) this.#slot.tell('response.refusal.delta', { ...this.#where, delta: text });
+      else this.#slot.tell('response.output_text.delta', { ...this.#where, delta: text, logprobs: [] });
     }
-    const annotation = citation && !this.refusal ? encodeAnnotation(citation, this.text.length) : undefined;
+    const annotation = citation && !this.refusal ? encodeAnnotation(citation, this.#text.length) : undefined;
     if (annotation === undefined) return;
-    this.annotations.push(annotation);
-    const at = { ...this.where, annotation_index: this.annotations.length - 1 };
-    this.place.tell('response.output_text.annotation.added', { ...at, annotation });
+    this.#annotations.push(annotation);
+    const at = { ...this.#where, annotation_index: this.#annotations.length - 1 };
+    this.#slot.tell('response.output_text.annotation.added', { ...at, annotation });
   }
 
   stop(): void {
@@ -123,21 +123,21 @@ class MessagePart implements OutputPart {
 
   /** Deferred until now because log probabilities may arrive after the text. */
   close(): void {
-    if (this.closed || !this.stopped) return;
-    this.closed = true;
-    if (this.refusal) this.place.tell('response.refusal.done', { ...this.where, refusal: this.text });
+    if (this.#closed || !this.stopped) return;
+    this.#closed = true;
+    if (this.refusal) this.#slot.tell('response.refusal.done', { ...this.#where, refusal: this.#text });
     else {
-      this.place.tell('response.output_text.done', { ...this.where, text: this.text, logprobs: [...this.logprobs] });
+      this.#slot.tell('response.output_text.done', { ...this.#where, text: this.#text, logprobs: [...this.logprobs] });
     }
-    this.place.tell('response.content_part.done', { ...this.where, part: this.render() });
+    this.#slot.tell('response.content_part.done', { ...this.#where, part: this.render() });
   }
 
   render(): Fields {
-    if (this.refusal) return { type: 'refusal', refusal: this.text };
+    if (this.refusal) return { type: 'refusal', refusal: this.#text };
     return {
       type: 'output_text',
-      text: this.text,
-      annotations: [...this.annotations],
+      text: this.#text,
+      annotations: [...this.#annotations],
       logprobs: [...this.logprobs],
     };
   }

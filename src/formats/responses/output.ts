@@ -13,19 +13,19 @@ import { ReasoningItem } from './output-reasoning.ts';
 export type Tell = (type: string, members: Fields) => void;
 
 export class Output {
-  private readonly tell: Tell;
-  private readonly stem: string;
-  private readonly items: Item[] = [];
-  private readonly parts = new Map<number, OutputPart>();
+  readonly #tell: Tell;
+  readonly #stem: string;
+  readonly #items: Item[] = [];
+  readonly #parts = new Map<number, OutputPart>();
   /** Parts whose item is chosen only when they show something. */
-  private readonly waiting = new Map<number, Part>();
+  readonly #waiting = new Map<number, Part>();
   /** How the reply ended; known before the last items close. */
-  private finish: FinishReason = 'stop';
+  #finish: FinishReason = 'stop';
 
   /** @param generation id of the reply, from which item ids are derived */
   constructor(generation: string, tell: Tell) {
-    this.tell = tell;
-    this.stem = generation.replace(/^gen-/, '').replace(/[^A-Za-z0-9]/g, '');
+    this.#tell = tell;
+    this.#stem = generation.replace(/^gen-/, '').replace(/[^A-Za-z0-9]/g, '');
   }
 
   start(index: number, part: Part): void {
@@ -33,7 +33,7 @@ export class Output {
       case 'text':
       case 'refusal':
       case 'reasoning': {
-        this.waiting.set(index, part);
+        this.#waiting.set(index, part);
         const { text } = part;
         if (text !== '') this.add(index, { text });
         if (part.type === 'text') for (const citation of part.citations ?? []) this.add(index, { citation });
@@ -45,18 +45,18 @@ export class Output {
       case 'toolCall': {
         const { signature } = part;
         if (signature !== undefined && signature.value !== '') {
-          this.whole(this.signatureItem(part.id, signature.value, signature.origin));
+          this.#whole(this.#signatureItem(part.id, signature.value, signature.origin));
         }
-        const item = this.open(new CallItem(part, this.place(prefixOf(part))));
-        this.parts.set(index, item);
+        const item = this.#open(new CallItem(part, this.#slot(prefixOf(part))));
+        this.#parts.set(index, item);
         if (part.arguments !== '') item.add({ arguments: part.arguments });
         break;
       }
       case 'image':
-        this.close(this.open(new ImageItem(part, this.place('ig'))));
+        this.#close(this.#open(new ImageItem(part, this.#slot('ig'))));
         break;
       case 'opaque':
-        this.startOpaque(part);
+        this.#startOpaque(part);
         break;
       default:
       // This format's replies have no audio or video.
@@ -64,33 +64,33 @@ export class Output {
   }
 
   add(index: number, delta: PartDelta): void {
-    const known = this.parts.get(index) ?? this.begin(index, delta);
+    const known = this.#parts.get(index) ?? this.#begin(index, delta);
     known?.add(delta);
   }
 
   stop(index: number): void {
-    this.waiting.delete(index);
-    const part = this.parts.get(index);
+    this.#waiting.delete(index);
+    const part = this.#parts.get(index);
     if (part === undefined || part.stopped) return;
     part.stop();
     if (!(part instanceof CallItem)) return;
-    this.close(part);
+    this.#close(part);
     const { signature } = part;
-    if (signature !== undefined) this.whole(this.signatureItem(part.callId, signature.value, signature.origin));
+    if (signature !== undefined) this.#whole(this.#signatureItem(part.callId, signature.value, signature.origin));
   }
 
   logprobs(content: readonly unknown[]): void {
-    for (const item of this.items.toReversed()) {
+    for (const item of this.#items.toReversed()) {
       if (item instanceof MessageItem && item.takeLogprobs(content)) return;
     }
   }
 
   /** Ends every item and returns the whole output. */
   end(finish: FinishReason): Fields[] {
-    this.finish = finish;
-    for (const part of this.parts.values()) if (!part.stopped) part.stop();
-    this.closeOpen();
-    return this.items.map((item) => item.done!);
+    this.#finish = finish;
+    for (const part of this.#parts.values()) if (!part.stopped) part.stop();
+    this.#closeOpen();
+    return this.#items.map((item) => item.done!);
   }
 
   /**
@@ -98,29 +98,29 @@ export class Output {
    * because clients run a call once they see its `done` event, whatever its status (openai/codex does).
    */
   broken(): Fields[] {
-    this.finish = 'error';
-    for (const part of this.parts.values()) if (!(part instanceof CallItem) && !part.stopped) part.stop();
-    this.closeOpen();
-    return this.items.flatMap((item): Fields[] => (item.done === undefined ? [] : [item.done]));
+    this.#finish = 'error';
+    for (const part of this.#parts.values()) if (!(part instanceof CallItem) && !part.stopped) part.stop();
+    this.#closeOpen();
+    return this.#items.flatMap((item): Fields[] => (item.done === undefined ? [] : [item.done]));
   }
 
   /** The item for the part: the previous one if they belong together, else a new one. */
-  private begin(index: number, delta: PartDelta): OutputPart | undefined {
-    const part = this.waiting.get(index);
+  #begin(index: number, delta: PartDelta): OutputPart | undefined {
+    const part = this.#waiting.get(index);
     if (part === undefined || !shows(delta)) return undefined;
-    const last = this.items.at(-1);
+    const last = this.#items.at(-1);
     let begun: OutputPart;
     if (part.type === 'reasoning') {
       const joins = last instanceof ReasoningItem && last.done === undefined && last.takes(part);
-      const item = joins ? last : this.open(new ReasoningItem(part, this.place('rs')));
+      const item = joins ? last : this.#open(new ReasoningItem(part, this.#slot('rs')));
       begun = item.begin(part);
     } else {
       const joins = last instanceof MessageItem && last.done === undefined && last.takes(part);
-      const item = joins ? last : this.open(new MessageItem(part, this.place('msg')));
+      const item = joins ? last : this.#open(new MessageItem(part, this.#slot('msg')));
       begun = item.begin(part);
     }
-    this.waiting.delete(index);
-    this.parts.set(index, begun);
+    this.#waiting.delete(index);
+    this.#parts.set(index, begun);
     return begun;
   }
 
@@ -128,16 +128,16 @@ export class Output {
    * Items of this format pass unchanged. Opaque blocks of other formats are sealed into a reasoning item, so that the
    * client sends them back.
    */
-  private startOpaque(part: OpaquePart): void {
+  #startOpaque(part: OpaquePart): void {
     if (part.origin === 'responses') {
-      const last = this.items.at(-1);
+      const last = this.#items.at(-1);
       if (last instanceof MessageItem && last.done === undefined && last.takesContent(part)) return;
-      this.whole(part.value as Fields);
+      this.#whole(part.value as Fields);
       return;
     }
-    this.whole({
+    this.#whole({
       type: 'reasoning',
-      id: this.nextId('rs'),
+      id: this.#nextId('rs'),
       summary: [],
       encrypted_content: sealBlock(part),
       format: 'unknown',
@@ -145,41 +145,41 @@ export class Output {
   }
 
   /** What an upstream bound to a call (Gemini's thought signature), as a reasoning item under the call's id. */
-  private signatureItem(callId: string, value: string, origin: string): Fields {
+  #signatureItem(callId: string, value: string, origin: string): Fields {
     return { type: 'reasoning', id: callId, summary: [], encrypted_content: value, format: origin };
   }
 
-  private whole(value: Fields): void {
-    this.close(this.open(new WholeItem(value, this.place(''))));
+  #whole(value: Fields): void {
+    this.#close(this.#open(new WholeItem(value, this.#slot(''))));
   }
 
-  private place(prefix: string) {
-    const outputIndex = this.items.length;
-    return { outputIndex, id: this.nextId(prefix), tell: this.tell };
+  #slot(prefix: string) {
+    const outputIndex = this.#items.length;
+    return { outputIndex, id: this.#nextId(prefix), tell: this.#tell };
   }
 
-  private nextId(prefix: string): string {
-    return `${prefix}_${this.stem}_${this.items.length}`;
+  #nextId(prefix: string): string {
+    return `${prefix}_${this.#stem}_${this.#items.length}`;
   }
 
-  private open<T extends Item>(item: T): T {
-    this.closeOpen();
-    this.items.push(item);
-    this.tell('response.output_item.added', { output_index: item.outputIndex, item: item.added() });
+  #open<T extends Item>(item: T): T {
+    this.#closeOpen();
+    this.#items.push(item);
+    this.#tell('response.output_item.added', { output_index: item.outputIndex, item: item.added() });
     item.opened();
     return item;
   }
 
   /** Closes items whose parts have all ended, before another item starts. */
-  private closeOpen(): void {
-    for (const item of this.items) if (item.done === undefined && item.idle) this.close(item);
+  #closeOpen(): void {
+    for (const item of this.#items) if (item.done === undefined && item.idle) this.#close(item);
   }
 
-  private close(item: Item): void {
+  #close(item: Item): void {
     item.closing();
-    const cut = this.finish === 'error' || (this.finish === 'length' && item === this.items.at(-1));
+    const cut = this.#finish === 'error' || (this.#finish === 'length' && item === this.#items.at(-1));
     item.done = item.render(cut ? 'incomplete' : 'completed');
-    this.tell('response.output_item.done', { output_index: item.outputIndex, item: item.done });
+    this.#tell('response.output_item.done', { output_index: item.outputIndex, item: item.done });
   }
 }
 

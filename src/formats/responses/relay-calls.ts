@@ -8,7 +8,7 @@ import { type Fields, fieldsOf, isFields, textOf } from '../conversation/fields.
 
 export class RelayedCalls {
   /** Replaced ids, by the output index of their item. */
-  private readonly renamed = new Map<unknown, string>();
+  readonly #renamed = new Map<unknown, string>();
 
   /** An `added` or `done` event with the call id that the client sees. */
   item(data: string, value: Fields, events: readonly TurnEvent[]): { data: string; value: Fields } {
@@ -17,8 +17,8 @@ export class RelayedCalls {
     const place = value['output_index'];
     const started = events.find((event) => event.type === 'partStart');
     if (started?.part.type === 'toolCall' && started.part.id !== item['call_id'])
-      this.renamed.set(place, started.part.id);
-    const id = this.renamed.get(place);
+      this.#renamed.set(place, started.part.id);
+    const id = this.#renamed.get(place);
     if (id === undefined) return { data, value };
     const members = scanMembers(data);
     const inner = members.findLast(({ key }) => key === 'item')!;
@@ -32,9 +32,9 @@ export class RelayedCalls {
 
   /** The output of the terminal event; undefined if unchanged. */
   output(items: readonly unknown[]): unknown[] | undefined {
-    if (this.renamed.size === 0) return undefined;
+    if (this.#renamed.size === 0) return undefined;
     return items.map((item, index) => {
-      const id = this.renamed.get(index);
+      const id = this.#renamed.get(index);
       return id === undefined || !isFields(item) ? item : { ...item, call_id: id };
     });
   }

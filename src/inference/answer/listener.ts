@@ -1,7 +1,7 @@
 /** Listeners that receive a client's answer in addition to the client: the response cache and the content log. */
 import type { GatewayError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { WholeBody } from '../../formats/single/index.ts';
+import type { WholeBody } from '../../formats/direct/index.ts';
 import type { Generation } from '../../spend/index.ts';
 import type { Transcript } from './transcript.ts';
 

@@ -1,5 +1,5 @@
 import type { TextEncoding } from '../../base/byte-text.ts';
-import type { WholeBody } from '../../formats/single/index.ts';
+import type { WholeBody } from '../../formats/direct/index.ts';
 import type { Generation } from '../../spend/index.ts';
 
 /** The destination of an answer. Nothing below `operations.ts` knows that it is an HTTP response. */

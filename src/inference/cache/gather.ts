@@ -1,6 +1,6 @@
 /** Records an answer while it is sent, and stores it in the cache if it ends well. */
 import type { CachedAnswer, ResponseCache } from '../../cache/index.ts';
-import type { WholeBody } from '../../formats/single/index.ts';
+import type { WholeBody } from '../../formats/direct/index.ts';
 import type { Generation } from '../../spend/index.ts';
 import type { AnswerListener, Ended } from '../answer/listener.ts';
 

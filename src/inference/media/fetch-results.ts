@@ -2,7 +2,7 @@
 import { sniffMediaType } from '../../base/media-type.ts';
 import { type Egress, EgressError } from '../../egress/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import type { FetchedMedium } from '../../formats/single/index.ts';
+import type { FetchedMedium } from '../../formats/direct/index.ts';
 
 /** More images than any answer has. */
 const MOST_RESULTS = 32;

@@ -13,8 +13,8 @@ import {
   needsNative,
   prefersNative,
 } from '../../formats/completion/index.ts';
+import type { WholeBody } from '../../formats/direct/index.ts';
 import { chat, messages } from '../../formats/index.ts';
-import type { WholeBody } from '../../formats/single/index.ts';
 import { policyOf } from '../../guardrails/index.ts';
 import { INFERENCE } from '../../http/access-rule.ts';
 import type { Operation } from '../../http/operation.ts';

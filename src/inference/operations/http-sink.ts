@@ -1,6 +1,6 @@
 /** The pipeline's sink over an HTTP exchange: batched text, back-pressure, and the client's disconnect. */
 import type { TextEncoding } from '../../base/byte-text.ts';
-import type { WholeBody } from '../../formats/single/index.ts';
+import type { WholeBody } from '../../formats/direct/index.ts';
 import type { Exchange } from '../../http/operation.ts';
 import type { Generation } from '../../spend/index.ts';
 import type { Sink } from '../answer/sink.ts';

@@ -3,11 +3,11 @@ import { type TSchema, Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
+import type { DirectFormat } from '../../formats/direct/index.ts';
 import { EmbeddingsReply, embedding } from '../../formats/embedding/index.ts';
 import { ImageReply, image } from '../../formats/image/index.ts';
 import { SERVED_FORMATS } from '../../formats/index.ts';
 import { RerankReply, rerank } from '../../formats/rerank/index.ts';
-import type { SingleForm } from '../../formats/single/index.ts';
 import { ANY_KEY, INFERENCE } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import { ErrorSchema } from '../../http/openapi.ts';
@@ -113,7 +113,7 @@ function conversation(parts: InferenceParts, limits: InferenceLimits, format: Se
 function single(
   parts: InferenceParts,
   limits: InferenceLimits,
-  form: SingleForm<unknown, unknown>,
+  form: DirectFormat<unknown, unknown>,
   { id, path, summary, reply, events, errors = [] }: SingleOperation,
 ): Operation<Caller> {
   return {

@@ -11,7 +11,14 @@ import type { Usage } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Closing, Stamp } from '../../formats/conversation/format.ts';
 import { addUsage } from '../../formats/conversation/usage.ts';
-import type { Course, EventCourse, FetchedMedium, SingleFormId, Step, WholeBody } from '../../formats/single/index.ts';
+import type {
+  CallPlan,
+  DirectFormatId,
+  FetchedMedium,
+  ReplyEvents,
+  Step,
+  WholeBody,
+} from '../../formats/direct/index.ts';
 import { EventReader } from '../../http/sse.ts';
 import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../../providers/index.ts';
 import type { AnswerEnd } from '../answer/client-answer.ts';
@@ -21,8 +28,8 @@ import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { isEventStream, refusalOf } from './reply-headers.ts';
 
 interface SingleAttemptSetup<Answer> {
-  format: SingleFormId;
-  course: Course<Answer>;
+  format: DirectFormatId;
+  plan: CallPlan<Answer>;
   decodeFailure(status: number, body: string, headers: Readonly<Record<string, string>>): UpstreamFailure;
   encodeReply(answer: Answer, closing: Closing): WholeBody;
   events?: { end(answer: Answer, closing: Closing): string; failure(error: GatewayError): string };
@@ -39,7 +46,7 @@ interface SingleAttemptSetup<Answer> {
 
 export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   readonly #setup: SingleAttemptSetup<Answer>;
-  #course: Course<Answer>;
+  #plan: CallPlan<Answer>;
   #send: Send | undefined;
   #call: UpstreamCall | undefined;
   #wait: Timer | undefined;
@@ -50,7 +57,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   #headers: Record<string, string> = {};
   readonly #body = new BodyText();
   #reader: FrameReader | undefined;
-  #events: EventCourse<Answer> | undefined;
+  #events: ReplyEvents<Answer> | undefined;
   #pending = '';
   /** Usage of the completed calls. Within a stream, later usage events replace earlier ones. */
   #earlier: Usage | undefined;
@@ -70,7 +77,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
 
   constructor(setup: SingleAttemptSetup<Answer>) {
     this.#setup = setup;
-    this.#course = setup.course;
+    this.#plan = setup.plan;
   }
 
   get over(): boolean {
@@ -79,7 +86,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
 
   /** The share of the request that is in a call whose usage has not been reported. */
   get openShare(): number {
-    return this.#call === undefined ? 0 : (this.#course.share ?? 1);
+    return this.#call === undefined ? 0 : (this.#plan.share ?? 1);
   }
 
   start(send: Send): void {
@@ -147,7 +154,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
 
   #begin(): void {
     const { format, stream } = this.#setup;
-    const { path, body, method, contentType, url } = this.#course.call;
+    const { path, body, method, contentType, url } = this.#plan.call;
     this.#mode = 'head';
     this.#body.clear();
     this.#call = this.#send!(
@@ -166,7 +173,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
 
   #readWhole(): void {
     const body = this.#body.takeBytes();
-    const step = this.#course.read({ status: this.status, headers: this.#headers, body });
+    const step = this.#plan.read({ status: this.status, headers: this.#headers, body });
     this.#take(step);
   }
 
@@ -190,10 +197,10 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
     else this.#follow(step.next, step.afterMs, step.accepted === true);
   }
 
-  #follow(next: Course<Answer>, afterMs: number | undefined, accepted: boolean): void {
+  #follow(next: CallPlan<Answer>, afterMs: number | undefined, accepted: boolean): void {
     const { clock, totalMs } = this.#setup;
     if (!accepted) this.paid = true;
-    this.#course = next;
+    this.#plan = next;
     this.#mode = 'waiting';
     if (clock.monotonic() - this.#startedAt + (afterMs ?? 0) > totalMs) {
       this.#fail({ kind: 'timeout', status: null, message: `the upstream took longer than ${totalMs} ms` });
@@ -223,7 +230,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   }
 
   #startStream(): void {
-    this.#events = this.#course.events?.();
+    this.#events = this.#plan.events?.();
     if (this.#events === undefined) {
       this.#fail({ kind: 'malformed', status: this.status, message: 'the upstream answered with an event stream' });
       return;

@@ -1,5 +1,5 @@
 /** Splits a request into several calls, because the service limits the items per call. */
-import type { Course, Outgoing, Reply, Step } from './index.ts';
+import type { CallPlan, Outgoing, Reply, Step } from './index.ts';
 
 interface Batching<Part> {
   /** Items in the request. */
@@ -13,11 +13,11 @@ interface Batching<Part> {
 }
 
 /** Calls one batch after the other. The answer holds the results of all items, in order. */
-export function inBatches<Part>(batching: Batching<Part>): Course<Part[]> {
+export function inBatches<Part>(batching: Batching<Part>): CallPlan<Part[]> {
   return batchFrom(batching, 0, []);
 }
 
-function batchFrom<Part>(batching: Batching<Part>, from: number, earlier: readonly Part[]): Course<Part[]> {
+function batchFrom<Part>(batching: Batching<Part>, from: number, earlier: readonly Part[]): CallPlan<Part[]> {
   const to = Math.min(from + batching.size, batching.count);
   return {
     call: batching.call(from, to),
@@ -32,19 +32,19 @@ function batchFrom<Part>(batching: Batching<Part>, from: number, earlier: readon
   };
 }
 
-/** The same course with its answer mapped. */
-export function mapCourse<From, To>(course: Course<From>, map: (answer: From) => To): Course<To> {
-  const { call, share } = course;
+/** The same plan with its answer mapped. */
+export function mapPlan<From, To>(plan: CallPlan<From>, map: (answer: From) => To): CallPlan<To> {
+  const { call, share } = plan;
   return {
     call,
     ...(share !== undefined && { share }),
-    read: (reply) => mapStep(course.read(reply), map),
+    read: (reply) => mapStep(plan.read(reply), map),
   };
 }
 
 function mapStep<From, To>(step: Step<From>, map: (answer: From) => To): Step<To> {
   if ('answer' in step) return { ...step, answer: map(step.answer) };
-  if ('next' in step) return { ...step, next: mapCourse(step.next, map) };
+  if ('next' in step) return { ...step, next: mapPlan(step.next, map) };
   if ('fetch' in step) return { ...step, withMedia: (media) => mapStep(step.withMedia(media), map) };
   return step;
 }

@@ -1,4 +1,4 @@
-/** Request members shared by all single-format operations: model, provider preferences, end user and tracing. */
+/** Request members shared by all operations with a direct format: model, provider preferences, end user and tracing. */
 import Type, { type TSchema } from 'typebox';
 import { invalidField } from '../../base/errors.ts';
 import { type JsonDocument, stringifyJson } from '../../base/json.ts';

@@ -1,6 +1,6 @@
 /**
  * The contract of operations with a single public format each: embeddings, rerank, images. That format is also the
- * internal one, so there is no canonical conversation: a `SingleForm` serves the client, and an `Adapter` per family of
+ * internal one, so there is no canonical conversation: a `DirectFormat` serves the client, and an `Adapter` per family of
  * services calls the upstream. Both are pure. `inference/` runs them under the same rules as conversations.
  */
 import type { TSchema } from 'typebox';
@@ -13,11 +13,11 @@ import type { LoggedContent } from '../conversation/logged-content.ts';
 import type { Renewal } from '../conversation/renewal.ts';
 import type { VisitTexts } from '../conversation/texts.ts';
 
-export type SingleFormId = 'embedding' | 'rerank' | 'image' | 'completion';
+export type DirectFormatId = 'embedding' | 'rerank' | 'image' | 'completion';
 
 /** The client side of an operation. Adapters work with `Request` and `Answer`. */
-export interface SingleForm<Request, Answer> {
-  readonly id: SingleFormId;
+export interface DirectFormat<Request, Answer> {
+  readonly id: DirectFormatId;
   /** Open body schema: names the members that the gateway uses and lets all others pass. */
   readonly schema: TSchema;
   /** Rules that the schema cannot express. Throws GatewayError 400 with the field path. */
@@ -116,7 +116,7 @@ export type Step<Answer> =
   | { answer: Answer; usage?: Usage; upstreamId?: string }
   | { failure: UpstreamFailure }
   | {
-      next: Course<Answer>;
+      next: CallPlan<Answer>;
       usage?: Usage;
       upstreamId?: string;
       afterMs?: number;
@@ -135,17 +135,17 @@ export type Step<Answer> =
     };
 
 /** One call and how to read its reply. Holds the results of earlier calls of the same answer. */
-export interface Course<Answer> {
+export interface CallPlan<Answer> {
   readonly call: Outgoing;
   /** Share of the request that this call carries, 0 to 1; used for the estimate if the call breaks off. Default 1. */
   readonly share?: number;
   read(reply: Reply): Step<Answer>;
   /** Reads an event-stream reply. Absent: such a reply is malformed. */
-  events?(): EventCourse<Answer>;
+  events?(): ReplyEvents<Answer>;
 }
 
 /** Reads the events of one streamed reply, in order. */
-export interface EventCourse<Answer> {
+export interface ReplyEvents<Answer> {
   read(name: string, data: string): EventStep<Answer>;
 }
 
@@ -162,7 +162,7 @@ export interface EventStep<Answer> {
 }
 
 /** The chosen endpoint. */
-export interface SingleTarget {
+export interface DirectTarget {
   /** The upstream's own name of the model. */
   model: string;
   /** Keyed hash of the end user, or of the account. */
@@ -181,7 +181,7 @@ export interface SingleTarget {
 /** The upstream side: how a family of services performs one operation. */
 export interface Adapter<Request, Answer> {
   /** @throws Uncarried if the service cannot express the request; the router then tries the next endpoint */
-  start(request: Request, target: SingleTarget): Course<Answer>;
+  start(request: Request, target: DirectTarget): CallPlan<Answer>;
   /** Decodes a reply with an error status; `body` may not be JSON. A provider whose errors differ overrides it. */
   decodeFailure(status: number, body: string): UpstreamFailure;
 }
