@@ -11,8 +11,8 @@ import type { Caller } from '../access/index.ts';
 import type { Endpoint } from '../catalog/index.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
 import { policyOf } from '../guardrails/index.ts';
-import { applyFilters, metadataOfRefusal } from './admission/guardrails.ts';
-import { countRequest } from './admission/rate-limits.ts';
+import { admit } from './admission/admit.ts';
+import { metadataOfRefusal } from './admission/guardrails.ts';
 import { withDefaultModel } from './admission/workspace-rules.ts';
 import { answerError, asGatewayError } from './answer/error-response.ts';
 import { logContents } from './answer/log-contents.ts';
@@ -37,9 +37,8 @@ export function serve(request: AcceptedRequest, sink: Sink, parts: InferencePart
 /** The same for a caller that adds listeners of the answer to the context first. */
 export async function serveInContext(context: RequestContext, parts: InferenceParts): Promise<void> {
   try {
-    const counting = countRequest(context, parts);
-    if (counting !== undefined) await counting;
-    applyFilters(context, parts);
+    const admitting = admit(context, parts);
+    if (admitting !== undefined) await admitting;
     logContents(context, parts);
     const task = taskOf(context, parts);
     const refreshing = parts.refresh?.();

@@ -13,8 +13,7 @@ import { messages, spokenFormat } from '../../formats/index.ts';
 import type { Exchange } from '../../http/operation.ts';
 import { deliver, type UpstreamReceiver } from '../../providers/index.ts';
 import { estimateTokens } from '../accounting/meter.ts';
-import { applyFilters } from '../admission/guardrails.ts';
-import { countRequest } from '../admission/rate-limits.ts';
+import { admit } from '../admission/admit.ts';
 import { RequestContext } from '../context.ts';
 import { ConversationTask } from '../conversation.ts';
 import { remoteMedia } from '../media/remote.ts';
@@ -49,9 +48,8 @@ export async function countTokens(
   parts: InferenceParts,
 ): Promise<TokenCount> {
   const context = new RequestContext(accepted, new HttpSink(exchange), parts.clock);
-  await countRequest(context, parts);
+  await admit(context, parts);
   for (const [name, value] of Object.entries(context.headers ?? {})) exchange.response.setHeader(name, value);
-  applyFilters(context, parts);
   const { request } = context;
   const { document } = request;
   await parts.refresh?.();

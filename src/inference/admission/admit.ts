@@ -1,0 +1,21 @@
+/** Admission: what may refuse or change a request before anything else sees it. A step is one line here. */
+import type { Admission } from '../context.ts';
+import type { InferenceParts } from '../parts.ts';
+import { applyFilters } from './guardrails.ts';
+import { countRequest } from './rate-limits.ts';
+
+/** Returns no promise unless the database is needed. Throws or rejects with GatewayError. */
+export function admit(
+  context: Admission,
+  parts: Pick<InferenceParts, 'rateLimits' | 'clock'>,
+): undefined | Promise<void> {
+  const counting = countRequest(context, parts);
+  if (counting !== undefined) return counting.then(() => change(context, parts));
+  change(context, parts);
+  return undefined;
+}
+
+/** In order. Each replaces `context.request` by a changed one, or throws. */
+function change(context: Admission, parts: Pick<InferenceParts, 'clock'>): void {
+  applyFilters(context, parts);
+}
