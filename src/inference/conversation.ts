@@ -42,11 +42,11 @@ import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } fro
 import { type Encoding, encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
 import { ConversationAttempt } from './turns/attempt.ts';
-import { DeferredTools, hasRegex, loadRegex, OWN_TOOLS_BYTES, searchesByRegex } from './turns/deferred-tools.ts';
+import type { GatewayToolKind } from './turns/gateway-tools.ts';
 import type { Passage } from './turns/passage.ts';
 import { promptCachingFor } from './turns/prompt-caching.ts';
 import { Translation } from './turns/translate.ts';
-import { TurnLoop } from './turns/turn-loop.ts';
+import { gatewayToolsFor, TurnLoop } from './turns/turn-loop.ts';
 
 /** Models whose only output is one of these cannot serve a conversation. */
 const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
@@ -62,6 +62,8 @@ export class ConversationTask implements Task {
   readonly #parts: InferenceParts;
   readonly #translation: Translation;
   readonly promptBytes: number;
+  /** The tools that the gateway runs for this request. */
+  readonly #toolKind: GatewayToolKind | undefined;
   /** For a request whose answer may take several turns. */
   #loop: TurnLoop | undefined;
   #fetcher: MediaFetcher | undefined;
@@ -79,6 +81,7 @@ export class ConversationTask implements Task {
     const remembers = request.format.losesReasoning === true && tools !== undefined;
     const memory = remembers ? parts.thinking?.of(request.caller.keyId) : undefined;
     this.#translation = new Translation(request.format, request.document, memory);
+    this.#toolKind = gatewayToolsFor(request.document.structure);
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
     this.renew = format.renew;
@@ -130,8 +133,8 @@ export class ConversationTask implements Task {
 
   get #turnBytes(): number {
     const { promptBytes } = this;
-    if (this.#deferred === undefined) return promptBytes;
-    return promptBytes + (this.#loop?.addedBytes ?? OWN_TOOLS_BYTES);
+    if (this.#toolKind === undefined) return promptBytes;
+    return promptBytes + (this.#loop?.addedBytes ?? this.#toolKind.definitionBytes);
   }
 
   /** What the request asks of the next turn: its output limit is for all turns together. */
@@ -151,13 +154,8 @@ export class ConversationTask implements Task {
 
   prepare(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
     const media = this.#prepareMedia(endpoint, signal);
-    if (!searchesByRegex(this.#deferred) || hasRegex()) return media;
-    return Promise.all([loadRegex(), media]).then(() => undefined);
-  }
-
-  /** The request's `deferred_tools`, if it has them. */
-  get #deferred(): unknown {
-    return this.#request.document.structure['deferred_tools'] ?? undefined;
+    const loading = this.#toolKind?.load(this.#request.document.structure);
+    return loading === undefined ? media : Promise.all([loading, media]).then(() => undefined);
   }
 
   #prepareMedia(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
@@ -231,9 +229,9 @@ export class ConversationTask implements Task {
 
   /** @throws Uncarried when the request cannot have tools that the gateway runs */
   #beginLoop(): void {
-    if (this.#deferred === undefined || this.#loop !== undefined) return;
+    if (this.#toolKind === undefined || this.#loop !== undefined) return;
     const { format, facts } = this.#request;
-    const tools = new DeferredTools(this.#translation.conversation, format);
+    const tools = this.#toolKind.begin(this.#translation.conversation, format);
     this.#loop = new TurnLoop(tools, facts.stream, facts.maxOutputTokens);
   }
 

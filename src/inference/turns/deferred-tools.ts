@@ -11,17 +11,12 @@ import {
 import { isFields } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
-import type { GatewayTools, ToolRun, ToolStep } from './gateway-tools.ts';
+import type { GatewayToolKind, GatewayTools, ToolRun, ToolStep } from './gateway-tools.ts';
 
 let compile: CompileRegex | undefined;
 
-/** Whether `loadRegex` has resolved. */
-export function hasRegex(): boolean {
-  return compile !== undefined;
-}
-
 /** Loads the engine (RE2, linear time). Only requests that search by regular expression need it. */
-export async function loadRegex(): Promise<void> {
+async function loadRegex(): Promise<void> {
   const { RE2JS } = await import('re2js');
   compile = (pattern) => {
     try {
@@ -33,15 +28,21 @@ export async function loadRegex(): Promise<void> {
   };
 }
 
-/** @param given `deferred_tools` of a checked request */
-export function searchesByRegex(given: unknown): boolean {
+function searchesByRegex(given: unknown): boolean {
   return isFields(given) && isFields(given['search']) && given['search']['type'] === 'regex';
 }
 
 /** More than the definitions of the two tools that the model gets instead of the deferred ones. */
-export const OWN_TOOLS_BYTES = 4 * 1024;
+const OWN_TOOLS_BYTES = 4 * 1024;
 
-export class DeferredTools implements GatewayTools {
+export const deferredTools: GatewayToolKind = {
+  wanted: ({ deferred_tools: given }) => given !== undefined && given !== null,
+  definitionBytes: OWN_TOOLS_BYTES,
+  load: ({ deferred_tools: given }) => (compile === undefined && searchesByRegex(given) ? loadRegex() : undefined),
+  begin: (conversation, format) => new DeferredTools(conversation, format),
+};
+
+class DeferredTools implements GatewayTools {
   readonly #portable: Portable;
   readonly #trace: ServedFormat['searchTrace'];
   readonly #steps = new Map<ToolStep, SearchStep>();

@@ -5,12 +5,23 @@
 import { GatewayError } from '../../base/errors.ts';
 import type { Restoring } from '../../formats/adapters/index.ts';
 import type { ToolCallPart } from '../../formats/conversation/conversation.ts';
+import type { Fields } from '../../formats/conversation/fields.ts';
 import type { TurnDecoder } from '../../formats/conversation/format.ts';
 import type { ClientAnswer } from '../answer/client-answer.ts';
 import { JoinedAnswer, type PresentEvents } from '../answer/joined-answer.ts';
-import type { GatewayTools, ToolRun } from './gateway-tools.ts';
+import { deferredTools } from './deferred-tools.ts';
+import type { GatewayToolKind, GatewayTools, ToolRun } from './gateway-tools.ts';
 import { FIRST, JoinedTurn, type Joint } from './joined-turn.ts';
 import type { LoopTurn } from './translate.ts';
+
+/** Every kind of tools that the gateway runs. An answer has the first one that its request asks for. */
+const GATEWAY_TOOLS: readonly GatewayToolKind[] = [deferredTools];
+
+/** @param request a checked request body */
+export function gatewayToolsFor(request: Fields): GatewayToolKind | undefined {
+  for (const kind of GATEWAY_TOOLS) if (kind.wanted(request)) return kind;
+  return undefined;
+}
 
 /** The most upstream turns of one answer. */
 const MOST_TURNS = 6;
