@@ -94,7 +94,7 @@ export function compileRules(
   }
   return Object.freeze({
     regions: regionsOf(all),
-    rules: Object.freeze(all.flatMap(rulesOf)),
+    rules: Object.freeze(all.flatMap(endpointRules)),
     zdr,
     strictZdr,
     filters,
@@ -112,7 +112,7 @@ function regionsOf(all: readonly Rules[]): ReadonlySet<DataRegion> | null {
   return regions;
 }
 
-function rulesOf(rules: Rules): EndpointRule[] {
+function endpointRules(rules: Rules): EndpointRule[] {
   return [...listRules(rules), ...trainingRules(rules)];
 }
 

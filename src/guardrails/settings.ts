@@ -62,7 +62,7 @@ export const NO_RULES: Rules = {
 };
 
 /** Stored rules, with defaults for members added since they were written. */
-export function rulesOf(stored: Partial<Rules>): Rules {
+export function completeRules(stored: Partial<Rules>): Rules {
   return {
     ...NO_RULES,
     ...stored,

@@ -2,7 +2,7 @@
 import type { Page } from '../http/contract.ts';
 import { type Columns, insertRow, pick, selectList, updateRow } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
-import { type GuardrailSettings, type Rules, rulesOf } from './settings.ts';
+import { completeRules, type GuardrailSettings, type Rules } from './settings.ts';
 
 export interface StoredGuardrail extends GuardrailSettings {
   readonly id: string;
@@ -156,7 +156,7 @@ export async function guardrailsOfKeys(db: Queryable, keyIds: readonly string[])
 }
 
 function stored({ rules, ...row }: GuardrailRow): StoredGuardrail {
-  return { ...row, rules: rulesOf(rules) };
+  return { ...row, rules: completeRules(rules) };
 }
 
 export async function count(db: Queryable, sql: string, values: unknown[]): Promise<number> {

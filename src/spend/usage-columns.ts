@@ -2,17 +2,32 @@
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Member } from './column.ts';
 
-const USAGE_DETAILS = [
-  'inputAudio',
-  'inputImage',
-  'outputAudio',
-  'outputImage',
-  'acceptedPrediction',
-  'rejectedPrediction',
-  'webSearches',
-  'webFetches',
-  'searchUnits',
-] as const;
+type OptionalCount = {
+  [Name in keyof Usage]-?: undefined extends Usage[Name]
+    ? Exclude<Usage[Name], undefined> extends number
+      ? Name
+      : never
+    : never;
+}[keyof Usage];
+
+/** Every optional count, and whether the row keeps it. */
+const KEPT: Readonly<Record<OptionalCount, boolean>> = {
+  inputAudio: true,
+  inputImage: true,
+  outputAudio: true,
+  outputImage: true,
+  acceptedPrediction: true,
+  rejectedPrediction: true,
+  webSearches: true,
+  webFetches: true,
+  searchUnits: true,
+  toolCallsRequested: false,
+  toolCallsExecuted: false,
+  outputImages: false,
+  outputMegapixels: false,
+};
+
+const USAGE_DETAILS = (Object.keys(KEPT) as OptionalCount[]).filter((name) => KEPT[name]);
 
 interface UsageColumns {
   input_tokens: number | undefined;

@@ -7,6 +7,8 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
 import type { Config } from '../../src/base/config.ts';
+import { UpdateGuardrailSchema } from '../../src/guardrails/schema.ts';
+import { VENDORS } from '../../src/guardrails/vendors.ts';
 import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import type { Json, TeamKey } from '../workspaces/control.ts';
 import { postThrough, startGuarded } from './guarded.ts';
@@ -126,6 +128,20 @@ const fields = fc.record({
   allow_safety_retention_other: flag,
   limit,
 });
+test('every field of a guardrail is generated', () => {
+  const limits = ['limit_usd', 'reset_interval', 'include_byok_in_budgets'];
+  const [sample] = fc.sample(fields, 1);
+  const { limit: _, ...rules } = sample!;
+  const generated = [...Object.keys(rules), ...limits, 'name', 'description'].map(underOneName);
+  const fieldsOfSchema = Object.keys(UpdateGuardrailSchema.properties).map(underOneName);
+  assert.deepEqual([...new Set(fieldsOfSchema)].toSorted(), generated.toSorted());
+});
+
+function underOneName(field: string): string {
+  const vendor = VENDORS.find(({ alias }) => field.endsWith(`_${alias}`));
+  return vendor === undefined ? field : `${field.slice(0, -vendor.alias.length)}${vendor.token}`;
+}
+
 /** Fields that mean something together. */
 const GROUPS = [
   ['content_filter_builtins', 'content_filters'],
