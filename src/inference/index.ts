@@ -1,6 +1,6 @@
 /**
- * Inference: one request from acceptance to its row. `serve.ts` is the table of contents; `operations.ts` is the only
- * file that knows HTTP. Not here: wire formats (`formats/`), upstream services (`providers/`), keys and callers
+ * Inference: one request from acceptance to its row. `serve.ts` is the table of contents; `operations/` is the only
+ * folder that knows HTTP. Not here: wire formats (`formats/`), upstream services (`providers/`), keys and callers
  * (`access/`), the ledger and budgets (`spend/`).
  */
 export { Concurrency } from './admission/concurrency.ts';

@@ -1,4 +1,4 @@
-/** The dependencies of the pipeline; wired in `app.ts`. */
+/** The dependencies of the pipeline; wired in `server/operation-parts.ts`. */
 import type { Caller } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { HostSettings, Limits, PromptCachingMode } from '../base/config.ts';

@@ -2,7 +2,7 @@
  * Spend: enters the cost of every request exactly once, and never exceeds a budget.
  *
  * A request calls `reserve` with its cost bound, `begin` before the first dispatch, `attempt` before each further
- * endpoint, `seen`/`reported` while the answer runs, and `settle` once in `finally` (`contract.ts`). Inside: a journal per
+ * endpoint, `seen`/`reported` while the answer runs, and `settle` once at its end (`contract.ts`). Inside: a journal per
  * process (`journal.ts`), the ledger that moves settled rows into PostgreSQL (`ledger.ts`), leases of budgets (`leases.ts`),
  * and the replay of journals of dead processes (`replay.ts`).
  */

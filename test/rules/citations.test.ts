@@ -146,6 +146,25 @@ test('every folder of the sources that a document names exists', () => {
   );
 });
 
+test('every folder that a comment names exists', () => {
+  const named = /`((?:[a-z][\w-]*\/)*[a-z][\w-]*)\/`/g;
+  const known = FOLDERS.flatMap((root) =>
+    readdirSync(path.join(ROOT, root), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && !entry.parentPath.includes('node_modules'))
+      .map((entry) => path.join(entry.parentPath, entry.name).replaceAll(path.sep, '/')),
+  );
+  none(
+    findings(
+      comments(),
+      named,
+      ([, name = '']) => NO_FOLDERS.has(name) || known.some((each) => each.endsWith(`/${name}`)),
+    ),
+  );
+});
+
+/** Prefixes of names, and folders of others. */
+const NO_FOLDERS = new Set(['svc', 'gatehouse', 'models', 'native']);
+
 /** The files of code, with everything that is no comment blanked out. */
 function comments(): Text[] {
   return code.map(({ path: file, lines }) => {

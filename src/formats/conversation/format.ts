@@ -291,7 +291,7 @@ export interface SpokenFormat extends AnswerReader {
   /** Types of client tools that a relayed request may contain. Absent: all. */
   relayedTools?(dialect: Dialect): readonly string[] | 'all';
   /**
-   * Tool types besides functions that an upstream accepts as clients write them (formats/client-tools). Absent: none.
+   * Tool types besides functions that an upstream accepts as clients write them (`formats/adapters/client-tools/`). Absent: none.
    */
   nativeTools?(dialect: Dialect): readonly string[] | 'all';
   /**

@@ -1,6 +1,7 @@
 /**
  * Plugins: what the gateway does to a request or its answer when the member `plugins` asks for it. One row each, also
- * for those that are not built yet. The file in `inference/plugins/` that makes one work sets `built` here.
+ * for those that are not built yet. The change that makes one work sets `built` here
+ * ([guide](../../../docs/guides/add-a-pipeline-step.md)).
  */
 interface Plugin {
   readonly id: string;

@@ -2,7 +2,7 @@ import type { TextEncoding } from '../../base/byte-text.ts';
 import type { WholeBody } from '../../formats/direct/index.ts';
 import type { Generation } from '../../spend/index.ts';
 
-/** The destination of an answer. Nothing below `operations.ts` knows that it is an HTTP response. */
+/** The destination of an answer. Only `operations/` knows that it is an HTTP response. */
 export interface Sink {
   /** Sends a whole response, or an error. */
   reply(status: number, headers: Record<string, string>, body: WholeBody, encoding?: TextEncoding): void;

@@ -1,6 +1,6 @@
 /**
  * Turns the list of candidates into running calls: skips candidates that are full or cannot carry the request, reserves
- * the bound of an attempt, journals the intent, and sends. One instance per request.
+ * the bound of an attempt, journals the intent, and sends. One instance per turn.
  */
 import { GatewayError } from '../../base/errors.ts';
 import type { Endpoint } from '../../catalog/index.ts';

@@ -5,7 +5,7 @@
  *
  * A request is sent twice in only two cases: it was waiting for a kept connection that closed, so no byte had been
  * sent; or the upstream closed a kept connection without sending a byte, once (decision 010). Any other repetition
- * could pay for a generation twice. `inference/call.ts` decides whether a failed exchange is tried elsewhere.
+ * could pay for a generation twice. `inference/turns/verdict.ts` decides whether a failed exchange is tried elsewhere.
  */
 import tls from 'node:tls';
 import { Exchange } from './exchange.ts';
