@@ -110,7 +110,7 @@ function trusts({ database, changes: { freshness } }: Parts): boolean {
 
 function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
   const { config, clock, log, peerMetrics } = options;
-  const { access, changes, database, spend, transcripts, cache } = parts;
+  const { access, changes, database, spend, transcripts, cache, jobs } = parts;
   const readiness: Readiness = {
     ready: false,
     problems: () => [
@@ -118,6 +118,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
       ...(sealedProblem(parts) === undefined
         ? []
         : ['stored credentials cannot be decrypted on this machine; requests that need them are refused']),
+      ...(jobs.failing ? ['background jobs do not run: their tables in the database cannot be used'] : []),
     ],
     refuses: () => (trusts(parts) ? undefined : 'the database has been unreachable for longer than the grace period'),
   };

@@ -3,6 +3,7 @@ import type { PgBoss, Job as StoredJob } from 'pg-boss';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
+import { errorCode } from '../storage/unavailable.ts';
 import { openBoss, statementsOf } from './boss.ts';
 
 /** Announced with the name of the kind when a job was sent, so that no process has to poll often. */
@@ -52,6 +53,8 @@ export interface Jobs {
   start(): void;
   /** Resolves when the job is stored. Data must be JSON and small: ids, not contents. */
   send<Data extends object>(kind: JobKind<Data>, data: Data, options?: SendOptions): Promise<void>;
+  /** True while the tables of the job runner are missing or cannot be used, although the database can be reached. */
+  readonly failing: boolean;
   /** Jobs that run are aborted and given back; no new one begins. */
   close(): Promise<void>;
 }
@@ -78,6 +81,10 @@ const POLL_SECONDS = 5;
 /** Finished jobs say nothing that the folders' own tables do not. */
 const KEPT_SECONDS = 3600;
 const START_AGAIN_MS = 2_000;
+/** How long an error of the running job runner counts. It looks at its tables every two seconds. */
+const ERROR_COUNTS_MS = 15_000;
+/** SQLSTATE classes of missing schemas and tables, and of missing privileges. */
+const UNUSABLE_TABLES = /^(?:3F|42)/;
 /** How long closing waits for handlers after it has aborted them. */
 const CLOSE_MS = 5_000;
 
@@ -99,6 +106,9 @@ class BossJobs implements Jobs {
   #workers = new Map<string, string>();
   #boss: Promise<PgBoss> | undefined;
   #started: PgBoss | undefined;
+  #startFails = false;
+  /** Monotonic time of the last error about the tables. */
+  #errorAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: JobsOptions) {
     this.#options = options;
@@ -122,6 +132,11 @@ class BossJobs implements Jobs {
       throw new Error(`${kind.name} repeats: no transaction needs it`);
     if (tx === undefined) await this.#sendOwn(boss, kind, data, afterSeconds);
     else await this.#sendIn(tx, boss, kind, data, afterSeconds);
+  }
+
+  get failing(): boolean {
+    const { database, clock } = this.#options;
+    return database.up && (this.#startFails || clock.monotonic() - this.#errorAt < ERROR_COUNTS_MS);
   }
 
   async close(): Promise<void> {
@@ -155,6 +170,7 @@ class BossJobs implements Jobs {
     if (this.#closing.signal.aborted) return Promise.reject(new Error('the job runner is closed'));
     this.#boss ??= this.#startBoss().catch((error: unknown) => {
       this.#boss = undefined;
+      this.#startFails = true;
       if (!this.#closing.signal.aborted) {
         this.#options.log.warn('the job runner cannot start yet', { error });
         this.#timers.push(this.#options.clock.timer(START_AGAIN_MS, () => void this.#open().catch(() => {})));
@@ -165,9 +181,10 @@ class BossJobs implements Jobs {
   }
 
   async #startBoss(): Promise<PgBoss> {
-    const { database, log } = this.#options;
+    const { database, clock, log } = this.#options;
     const boss = await openBoss(database);
     boss.on('error', (error) => {
+      if (UNUSABLE_TABLES.test(errorCode(error) ?? '')) this.#errorAt = clock.monotonic();
       if (database.up && !this.#closing.signal.aborted) log.warn('the job runner reported an error', { error });
     });
     await boss.start();
@@ -179,6 +196,7 @@ class BossJobs implements Jobs {
       await boss.stop({ graceful: false }).catch(() => {});
       throw error;
     }
+    this.#startFails = false;
     return boss;
   }
 

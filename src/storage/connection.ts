@@ -21,6 +21,9 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000;
 /** Settings that change what times and texts mean. A database or a role may have other defaults. */
 const SESSION_OPTIONS = '-c TimeZone=UTC -c DateStyle=ISO -c standard_conforming_strings=on';
 
+/** Startup parameters that every connection sends and that poolers may not know. */
+export const SESSION_PARAMETERS = ['statement_timeout', 'idle_in_transaction_session_timeout', 'options'] as const;
+
 /** `pg` settings for a target: int8 as bigint, dates as text, UTC, every wait bounded. */
 export function clientConfig(target: Target): pg.ClientConfig {
   const common: pg.ClientConfig = {

@@ -1,7 +1,7 @@
 /** Whether a PostgreSQL server can be used: it answers, is new enough, and has UTF-8, UTC and ISO dates. Nothing is written before this. */
 import type pg from 'pg';
 import { type Clock, sleep } from '../base/clock.ts';
-import { describeTarget, type Target, withClient } from './connection.ts';
+import { describeTarget, SESSION_PARAMETERS, type Target, withClient } from './connection.ts';
 import { keepAlive } from './keep-alive.ts';
 import { isConnectionLost } from './unavailable.ts';
 
@@ -28,6 +28,9 @@ export async function reachServer({ target, clock, startTimeoutMs = START_TIMEOU
         return await withClient(target, checkServer);
       } catch (error) {
         const name = describeTarget(target);
+        const refused = /unsupported startup parameter[^:]*: (\w+)/.exec((error as Error).message)?.[1];
+        if (refused !== undefined)
+          throw new Error(`${name} cannot be used: ${poolerRefusal(refused)}`, { cause: error });
         if (error instanceof UnusableServer) throw new Error(`${name} cannot be used: ${error.message}`);
         if (!isConnectionLost(error) || clock.monotonic() > deadline) {
           throw new Error(`${name} cannot be used: ${(error as Error).message}`, { cause: error });
@@ -36,6 +39,14 @@ export async function reachServer({ target, clock, startTimeoutMs = START_TIMEOU
       }
     }
   });
+}
+
+/** PgBouncer closes connections that send settings which it does not know. Waiting does not help. */
+function poolerRefusal(parameter: string): string {
+  return (
+    `its connection pooler refuses the session setting ${parameter}: add ${SESSION_PARAMETERS.join(', ')} to ` +
+    'ignore_startup_parameters in pgbouncer.ini, or let DATABASE_URL name the server itself'
+  );
 }
 
 interface ServerFacts {

@@ -45,4 +45,24 @@ test('while background jobs cannot run, a request is served and entered, in a mo
   await until(async () => (await readRows(target)).length === 1, 'the row is entered');
   const [row] = await readRows(target);
   assert.equal(row?.input, 10n);
+  assert.match((await readiness(gateway)).problems![0]!, /background jobs/);
 });
+
+test('/ready is degraded after the tables of the job runner were lost', async (t) => {
+  const target = await emptyDatabase(t, migrations, true);
+  const database = await openDatabase({ target, clock: systemClock, log: silentLog });
+  t.after(() => database.close());
+  const gateway = await startGateway(t, { target });
+  const hasRun = async () =>
+    (await database.query("select 1 from gatehouse_jobs.job where state = 'completed'")).length;
+  await until(async () => (await hasRun()) > 0, 'the job runner has started');
+  assert.equal((await readiness(gateway)).status, 'ok');
+  await database.query('drop schema gatehouse_jobs cascade');
+  await until(async () => (await readiness(gateway)).status === 'degraded', 'the loss is noticed');
+});
+
+async function readiness({ url }: { url: string }): Promise<{ status: string; problems?: string[] }> {
+  const response = await fetch(`${url}/ready`);
+  assert.equal(response.status, 200);
+  return (await response.json()) as { status: string; problems?: string[] };
+}

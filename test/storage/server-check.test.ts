@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { systemClock as clock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
@@ -122,3 +124,33 @@ test('a database in another encoding is refused in words, and nothing is migrate
     await client.query(`drop database ${name} with (force)`);
   }
 });
+
+/** A pooler that answers every startup message with an error, as PgBouncer does for unknown parameters. */
+async function refusingPooler(t: TestContext, message: string) {
+  const fields = Buffer.from(`SFATAL\0C08P01\0M${message}\0\0`);
+  const head = Buffer.from([0x45, 0, 0, 0, fields.length + 4]);
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(Buffer.concat([head, fields])));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  return { target: { connectionString: `postgres://me@127.0.0.1:${port}/x` }, connections: () => connections };
+}
+
+for (const message of [
+  'unsupported startup parameter: idle_in_transaction_session_timeout',
+  'unsupported startup parameter in options: DateStyle',
+]) {
+  test(`a pooler that answers "${message}" is refused at once, with the setting that it needs`, async (t) => {
+    const pooler = await refusingPooler(t, message);
+    const words =
+      /refuses the session setting \w+: add .*idle_in_transaction_session_timeout.* to ignore_startup_parameters/;
+    await assert.rejects(reachServer({ target: pooler.target, clock }), words);
+    assert.equal(pooler.connections(), 1);
+  });
+}
