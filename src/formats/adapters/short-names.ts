@@ -5,21 +5,11 @@
  */
 
 import { createHash } from 'node:crypto';
-import type {
-  Conversation,
-  FormatId,
-  Message,
-  Part,
-  Tool,
-  ToolChoice,
-  Turn,
-  TurnEvent,
-} from '../conversation/conversation.ts';
+import type { Conversation, Message, Part, Tool, ToolChoice, Turn, TurnEvent } from '../conversation/conversation.ts';
 import { fieldsOf, listOf, textOf } from '../conversation/fields.ts';
-import type { TurnDecoder } from '../conversation/format.ts';
+import type { SpokenFormat, TurnDecoder } from '../conversation/format.ts';
 import type { TurnAdapter } from './adapter.ts';
 
-const LONGEST: { readonly [form in FormatId]?: number } = { chat: 64, responses: 64, gemini: 64, converse: 64 };
 const HASH_LENGTH = 8;
 
 /** The original tool names, by shortened name. */
@@ -33,7 +23,7 @@ interface ShortNamed {
 
 /** Restores the names in the answer. */
 export const shortNames: TurnAdapter = (conversation, { spoken }) => {
-  const { conversation: shortened, own } = withShortNames(conversation, spoken.id);
+  const { conversation: shortened, own } = withShortNames(conversation, spoken.longestToolName);
   if (own === undefined) return { conversation };
   const restoring = {
     decoder: (inner: TurnDecoder) => namingDecoder(inner, own),
@@ -42,8 +32,7 @@ export const shortNames: TurnAdapter = (conversation, { spoken }) => {
   return { conversation: shortened, restoring };
 };
 
-function withShortNames(conversation: Conversation, form: FormatId): ShortNamed {
-  const longest = LONGEST[form];
+function withShortNames(conversation: Conversation, longest: number | undefined): ShortNamed {
   if (longest === undefined) return { conversation, own: undefined };
   const own = new Map<string, string>();
   const short = (name: string): string => {
@@ -66,8 +55,7 @@ function withShortNames(conversation: Conversation, form: FormatId): ShortNamed 
 /**
  * Whether a tool name is too long for this format. @param tools as listed by clients of the chat or responses format
  */
-export function hasLongNames(tools: unknown, form: FormatId): boolean {
-  const longest = LONGEST[form];
+export function hasLongNames(tools: unknown, { longestToolName: longest }: SpokenFormat): boolean {
   if (longest === undefined || !Array.isArray(tools)) return false;
   return tools.some((tool) => {
     const { name, type, ...members } = fieldsOf(tool);

@@ -52,6 +52,7 @@ export const chat: ServedFormat & SpokenFormat = {
   decodeReply: (value, dialect) => decodeReply(value, dialect.chat),
   decoder: (dialect) => new ChatDecoder(dialect.chat),
   decodeFailure,
+  longestToolName: 64,
   nativeTools: (dialect) => (dialect.chat?.customTools ? ['custom'] : []),
   showsHiddenReasoning: (dialect) => dialect.chat?.reasoning !== 'object',
   searchesWeb: ({ dialect }) => dialect.chat?.webSearch === true,

@@ -288,6 +288,8 @@ export interface SpokenFormat extends AnswerReader {
   showsHiddenReasoning?(dialect: Dialect): boolean;
   /** Tokens of a prompt besides those of its text. Absent: the usual ones. */
   readonly promptOverhead?: PromptOverhead;
+  /** The longest tool name that upstreams accept; longer ones are shortened (formats/adapters). Absent: no limit. */
+  readonly longestToolName?: number;
   /** Types of client tools that a relayed request may contain. Absent: all. */
   relayedTools?(dialect: Dialect): readonly string[] | 'all';
   /**

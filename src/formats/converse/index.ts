@@ -21,6 +21,7 @@ export const converse: SpokenFormat = {
   decodeReply: (value) => decodeReply(value),
   decoder: () => new ConverseDecoder(),
   decodeFailure,
+  longestToolName: 64,
   wantsBytes: () => true,
   // Mostly used for the same models.
   promptOverhead: CLAUDE_OVERHEAD,

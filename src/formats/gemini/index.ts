@@ -22,6 +22,7 @@ export const gemini: SpokenFormat = {
   decodeReply: (value, _dialect, seed) => decodeReply(value, seed),
   decoder: (_dialect, seed) => new GeminiDecoder(seed),
   decodeFailure,
+  longestToolName: 64,
   wantsBytes: (_kind, url) => wantsBytes(url),
   searchesWeb: ({ model }, withFunctions) => !withFunctions || familyOf(model).third,
   tokenCount,

@@ -50,6 +50,7 @@ export const responses: ServedFormat & SpokenFormat = {
   decodeReply,
   decoder: (dialect) => new ResponsesDecoder(dialect.responses?.origin),
   decodeFailure,
+  longestToolName: 64,
   nativeTools,
   relayedTools: nativeTools,
 };

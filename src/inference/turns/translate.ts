@@ -87,7 +87,7 @@ export class Translation {
     const hides = this.#hides && spoken.showsHiddenReasoning?.(target.dialect) === true;
     const callIds = new CallIds(() => idsIn(this.format.callIds(this.document.structure), turn?.callIds));
     const relays = spoken.id === this.format.id && media.size === 0 && turn === undefined && !outputByTool && !hides;
-    if (relays && !this.#needsFunctions(spoken, target) && !hasLongNames(this.document.structure['tools'], spoken.id)) {
+    if (relays && !this.#needsFunctions(spoken, target) && !hasLongNames(this.document.structure['tools'], spoken)) {
       return new RelayPassage(this.format, spoken, this.document, target, callIds, unread);
     }
     const losses = new Losses();
