@@ -63,7 +63,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         return server.exchanges === 0;
       },
       get begun() {
-        return parts.running.begun;
+        return parts.inFlight.begun;
       },
     },
     async listen() {
@@ -89,7 +89,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     async close() {
       readiness.ready = false;
       discovery.close();
-      const drained = clock.timer(config.limits.drainMs, () => parts.running.interrupt());
+      const drained = clock.timer(config.limits.drainMs, () => parts.inFlight.interrupt());
       await server.drain(config.limits.drainMs + LAST_WORDS_MS);
       drained.cancel();
       await closeParts(parts);

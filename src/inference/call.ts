@@ -12,13 +12,13 @@ import { settleTokens, tokensOf } from './admission/rate-limits.ts';
 import { RequestReservation } from './admission/reservation.ts';
 import { AnswerStream } from './answer/answer-stream.ts';
 import { answerError, asGatewayError, faultOf, shuttingDown, unservedStamp } from './answer/error-response.ts';
-import { type Ended, tellEnded } from './answer/listener.ts';
+import { type Ended, notifyEnded } from './answer/listener.ts';
 import { routingMetadata } from './answer/metadata.ts';
 import { headersOf } from './answer/response-headers.ts';
 import type { RequestContext } from './context.ts';
 import type { InferenceParts } from './parts.ts';
+import type { Interruptible } from './requests-in-flight.ts';
 import type { Route } from './routing/index.ts';
-import type { Interruptible } from './running.ts';
 import type { Attempt, Task } from './task.ts';
 import type { Dispatched } from './turns/dispatch.ts';
 import { type AttemptLog, type TurnOwner, UpstreamTurn } from './turns/upstream-turn.ts';
@@ -42,10 +42,10 @@ export class Call implements TurnOwner, Interruptible {
   /** The last complete turn, while the next one has not been dispatched. */
   #last: Dispatched | undefined;
   /** The attempt of the last complete turn, while the next one has shown nothing. */
-  #shown: Attempt | undefined;
+  #lastAttempt: Attempt | undefined;
   #over = false;
   /** The attempt has output that is not written yet. */
-  #advances = false;
+  #writeScheduled = false;
   /** Monotonic. */
   #startedAt: number | undefined;
   #firstOutputAt: number | null = null;
@@ -64,7 +64,7 @@ export class Call implements TurnOwner, Interruptible {
   /** Resolves once the client has its answer or has disconnected, and the row is settled. Rejects if sending threw. */
   async run(): Promise<void> {
     const { sink, request } = this.#context;
-    sink.onClose(() => this.#abandoned());
+    sink.onClose(() => this.#disconnected());
     if (request.facts.stream) {
       sink.onDrain(() => this.#current?.attempt.resume());
       this.#stream.keepAlive();
@@ -78,13 +78,13 @@ export class Call implements TurnOwner, Interruptible {
       if (this.#generation === undefined) {
         this.#over = true;
         if (!this.#stream.opened) throw error;
-        this.#tellInBand(asGatewayError(error));
+        this.#sendErrorEvent(asGatewayError(error));
         return;
       }
       this.turnFailed(asGatewayError(error), null);
     }
-    const untold = await this.#finished.promise;
-    if (untold !== undefined) throw untold;
+    const fault = await this.#finished.promise;
+    if (fault !== undefined) throw fault;
   }
 
   #newTurn(route: Route, generation: OpenGeneration | undefined): UpstreamTurn {
@@ -103,23 +103,23 @@ export class Call implements TurnOwner, Interruptible {
   // Callbacks of the current turn.
 
   turnAdvanced(attempt: Attempt): void {
-    this.#shown = undefined;
+    this.#lastAttempt = undefined;
     if (this.#firstOutputAt === null) {
       this.#firstOutputAt = this.#turn.firstOutputAt ?? this.#parts.clock.monotonic();
       this.#startedAt ??= this.#current!.startedAt;
-      this.#context.debug?.happened('first_token_received');
+      this.#context.debug?.record('first_token_received');
       // The first text goes out at once, since clients feel the time to first token. Later text is sent once per turn.
-      this.#show(attempt);
+      this.#writeOutput(attempt);
       return;
     }
-    if (this.#advances) return;
-    this.#advances = true;
-    this.#parts.endOfTurn(() => this.#show(attempt));
+    if (this.#writeScheduled) return;
+    this.#writeScheduled = true;
+    this.#parts.endOfTurn(() => this.#writeOutput(attempt));
   }
 
   /** Writes the output of this turn of the event loop, unless the end of the answer has already included it. */
-  #show(attempt: Attempt): void {
-    this.#advances = false;
+  #writeOutput(attempt: Attempt): void {
+    this.#writeScheduled = false;
     if (this.#over) return;
     try {
       if (attempt === this.#turn.current?.attempt) this.#generation!.seen(attempt.outputBytes);
@@ -162,7 +162,7 @@ export class Call implements TurnOwner, Interruptible {
       }
       if (attempt.visible) this.turnAdvanced(attempt);
       this.#last = dispatched;
-      this.#shown = attempt;
+      this.#lastAttempt = attempt;
       this.#turn = this.#newTurn(startingWith(dispatched, this.#route), this.#generation);
       await this.#turn.begin();
     } catch (thrown) {
@@ -183,13 +183,13 @@ export class Call implements TurnOwner, Interruptible {
     const closing = this.#closing(metered);
     const whole = this.#stream.opened ? undefined : attempt.whole;
     const endedAt = this.#parts.clock.now();
-    let shown = '';
+    let output = '';
     let answer: WholeBody;
     try {
       // A debug stream shows events in order with their times, also for an answer that arrived in one piece.
       if (context.debug && !whole) {
-        if (attempt.visible && this.#firstOutputAt === null) context.debug.happened('first_token_received', endedAt);
-        shown = attempt.take();
+        if (attempt.visible && this.#firstOutputAt === null) context.debug.record('first_token_received', endedAt);
+        output = attempt.take();
       }
       answer = whole ? whole.write(dispatched.stamp, closing) : attempt.take() + attempt.writer!.end(closing);
     } catch (cause) {
@@ -200,7 +200,7 @@ export class Call implements TurnOwner, Interruptible {
       if (whole) {
         for (const listener of context.listeners ?? []) listener.wrote?.(answer);
         context.sink.reply(200, headersOf(context), answer, attempt.encoding);
-      } else this.#stream.complete(shown, answer as string, dispatched.stamp, attempt.encoding, endedAt);
+      } else this.#stream.complete(output, answer as string, dispatched.stamp, attempt.encoding, endedAt);
     });
   }
 
@@ -219,7 +219,7 @@ export class Call implements TurnOwner, Interruptible {
 
   turnFailed(error: GatewayError, metered: Metered | null): void {
     // The client has seen an earlier turn of this answer.
-    if (this.#shown?.visible) this.#breakOff(this.#shown, error, metered);
+    if (this.#lastAttempt?.visible) this.#breakOff(this.#lastAttempt, error, metered);
     else this.#giveUp(error, metered);
   }
 
@@ -239,12 +239,12 @@ export class Call implements TurnOwner, Interruptible {
     const status = this.#stream.opened ? 200 : error.status;
     const metered = sumOfTurns(this.#earlier, last);
     this.#settle({ status, error, cancelled: false, metered }, undefined, () => {
-      if (this.#stream.opened) this.#tellInBand(error);
+      if (this.#stream.opened) this.#sendErrorEvent(error);
       else answerError(this.#context, error, this.#metadata());
     });
   }
 
-  #tellInBand(error: GatewayError): void {
+  #sendErrorEvent(error: GatewayError): void {
     const { sink, request } = this.#context;
     if (sink.closed) return;
     const stamp = this.#current?.stamp ?? unservedStamp(request);
@@ -254,7 +254,7 @@ export class Call implements TurnOwner, Interruptible {
   }
 
   /** The client disconnected: aborts the upstream at once and charges for what it wrote. */
-  #abandoned(): void {
+  #disconnected(): void {
     if (this.#over) return;
     const last = this.#turn.stop();
     const current = this.#current;
@@ -262,7 +262,7 @@ export class Call implements TurnOwner, Interruptible {
       this.#close();
       return;
     }
-    this.#turn.givenUp();
+    this.#turn.abandon();
     const status = this.#stream.opened ? 200 : null;
     const metered = sumOfTurns(this.#earlier, last);
     this.#settle({ status, error: null, cancelled: true, metered }, current.attempt, () => {});
@@ -276,13 +276,13 @@ export class Call implements TurnOwner, Interruptible {
     const current = this.#current;
     if (this.#generation === undefined || current === undefined) {
       this.#close();
-      if (this.#stream.opened) this.#tellInBand(error);
+      if (this.#stream.opened) this.#sendErrorEvent(error);
       else answerError(this.#context, error, undefined);
       this.#release();
       return;
     }
-    this.#turn.givenUp();
-    const seen = current.attempt.visible ? current.attempt : this.#shown;
+    this.#turn.abandon();
+    const seen = current.attempt.visible ? current.attempt : this.#lastAttempt;
     if (seen?.visible) this.#breakOff(seen, error, last);
     else this.#giveUp(error, last);
   }
@@ -294,8 +294,8 @@ export class Call implements TurnOwner, Interruptible {
     this.#stream.quiet();
   }
 
-  /** @param tell sends the end to the client once the row is in the journal; the client may be gone by then */
-  #settle(outcome: Outcome, attempt: Attempt | undefined, tell: () => void): void {
+  /** @param send sends the end to the client once the row is in the journal; the client may have disconnected by then */
+  #settle(outcome: Outcome, attempt: Attempt | undefined, send: () => void): void {
     this.#close();
     const current = this.#current;
     current?.ended(true);
@@ -308,20 +308,20 @@ export class Call implements TurnOwner, Interruptible {
       latencyMs: this.#firstOutputAt === null ? null : this.#firstOutputAt - startedAt,
       generationMs: this.#parts.clock.monotonic() - startedAt,
     });
-    this.#ended = { row, said: attempt?.transcript, error: outcome.error };
+    this.#ended = { row, transcript: attempt?.transcript, error: outcome.error };
     settleTokens(this.#context, row);
     if (this.#context.request.facts.thread !== undefined && current && !outcome.error && !outcome.cancelled) {
       this.#parts.threads.keep(row, current.credential.id);
     }
     this.#context.sink.entered?.(row);
-    this.#generation!.settle(row, () => this.#release(faultOf(tell)));
+    this.#generation!.settle(row, () => this.#release(faultOf(send)));
   }
 
   /** The request is over: resolves `run` and notifies the listeners. */
-  #release(untold?: unknown): void {
-    this.#finished.resolve(untold);
+  #release(fault?: unknown): void {
+    this.#finished.resolve(fault);
     const { listeners } = this.#context;
-    if (listeners && this.#ended) tellEnded(listeners, this.#ended, this.#parts.log);
+    if (listeners && this.#ended) notifyEnded(listeners, this.#ended, this.#parts.log);
   }
 
   #closing(metered: Metered): Closing {

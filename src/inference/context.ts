@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Hit } from '../guardrails/index.ts';
 import type { RateLimitHold } from '../rate-limits/index.ts';
-import { type DebugTrail, debugTrail } from './answer/debug.ts';
+import { type DebugEvents, debugEvents } from './answer/debug-events.ts';
 import type { AnswerListener } from './answer/listener.ts';
 import type { Sink } from './answer/sink.ts';
 import type { ContentBounds } from './answer/transcript.ts';
@@ -40,8 +40,8 @@ export class Admission<R extends AcceptedRequest = AcceptedRequest> {
 
 export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends Admission<R> {
   readonly sink: Sink;
-  /** The debug trail of a stream whose client asked for it. */
-  readonly debug: DebugTrail | undefined;
+  /** Debug events, for a stream whose client asked for them. */
+  readonly debug: DebugEvents | undefined;
   /** Set if the content is logged; holds the size limits. */
   logged: ContentBounds | undefined;
   /** Listeners of the answer; undefined for most requests. */
@@ -54,7 +54,7 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   constructor(request: R, sink: Sink, clock: Clock) {
     super(request);
     this.sink = sink;
-    this.debug = debugTrail(request, clock);
+    this.debug = debugEvents(request, clock);
   }
 
   addListener(listener: AnswerListener): void {

@@ -15,9 +15,9 @@ import type { Spend } from '../spend/index.ts';
 import type { Transcripts } from '../transcripts/index.ts';
 import type { Concurrency } from './admission/concurrency.ts';
 import type { RateLimiting } from './admission/rate-limits.ts';
+import type { RequestsInFlight } from './requests-in-flight.ts';
 import type { Credentials, Health, RoutingPolicy, Sessions } from './routing/index.ts';
 import type { Threads } from './routing/threads.ts';
-import type { Running } from './running.ts';
 import type { TokenCounter } from './tokens/counter.ts';
 import type { RememberedThinking } from './turns/thinking-memory.ts';
 
@@ -48,7 +48,7 @@ export interface InferenceParts {
   transcripts?: Transcripts;
   health: Health;
   concurrency: Concurrency;
-  running: Running;
+  inFlight: RequestsInFlight;
   credentials: Credentials;
   sessions: Sessions;
   threads: Threads;

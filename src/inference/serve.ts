@@ -61,12 +61,12 @@ function taskOf(context: RequestContext, parts: InferenceParts): Task {
     : new SingleTask(context as RequestContext<SingleRequest>, parts);
 }
 
-async function answerWith(call: Call | Replay, { running }: InferenceParts): Promise<void> {
-  const slot = running.add(call);
+async function answerWith(call: Call | Replay, { inFlight }: InferenceParts): Promise<void> {
+  const slot = inFlight.add(call);
   try {
     await call.run();
   } finally {
-    running.delete(call, slot);
+    inFlight.delete(call, slot);
   }
 }
 

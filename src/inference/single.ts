@@ -39,7 +39,7 @@ export class SingleTask implements Task {
   readonly apiType: ApiType;
   readonly renew: Task['renew'];
   readonly answersWhole = true;
-  readonly silentStatus: number;
+  readonly timeoutStatus: number;
   readonly promptBytes: number;
   readonly #request: SingleRequest;
   readonly #parts: InferenceParts;
@@ -50,7 +50,7 @@ export class SingleTask implements Task {
   constructor({ request }: Admission<SingleRequest>, parts: InferenceParts) {
     this.apiType = API_TYPES[request.format.id];
     this.renew = request.format.renew;
-    this.silentStatus = WHOLE_FORMS.has(request.format.id) ? 524 : 504;
+    this.timeoutStatus = WHOLE_FORMS.has(request.format.id) ? 524 : 504;
     this.promptBytes = request.format.longest?.(request.document) ?? request.document.bytes.length;
     this.#request = request;
     this.#parts = parts;
@@ -84,7 +84,7 @@ export class SingleTask implements Task {
 
   tokens({ contextLength }: Endpoint): TokenBound {
     const { promptTokens, outputTokens = 0 } = this.#request.format.most(this.#decode(), { contextLength });
-    return { most: Math.ceil(promptTokens) + Math.ceil(outputTokens), within: () => undefined };
+    return { tokens: Math.ceil(promptTokens) + Math.ceil(outputTokens), within: () => undefined };
   }
 
   estimate(endpoint: Endpoint): Estimate {

@@ -25,7 +25,7 @@ export interface Task {
   /** True for operations whose answers arrive in one piece, without a first token. */
   readonly answersWhole?: boolean;
   /** Error status when every upstream timed out; default 504. */
-  readonly silentStatus?: number;
+  readonly timeoutStatus?: number;
   /** Size of the part that has to fit into an endpoint's context. */
   readonly promptBytes: number;
   /** Whether the endpoint offers the operation for its model; others are not candidates. */
@@ -80,7 +80,7 @@ export interface CostBound {
 
 /** The most tokens that one attempt can use, input and output. */
 export interface TokenBound {
-  most: number;
+  tokens: number;
   /** The output cap that `left` tokens allow, with its token bound; undefined if no smaller cap may be set. */
   within(left: number): { capOutputTokens: number; tokens: number } | undefined;
 }

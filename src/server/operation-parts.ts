@@ -91,7 +91,8 @@ function inferenceParts(
   observability: Observability,
   namespace: Namespace,
 ): InferenceParts {
-  const { spend, statistics, byokCredentials, cache, transcripts, limiter, running, transport, egress, tokens } = parts;
+  const { spend, statistics, byokCredentials, cache, transcripts, limiter, inFlight, transport, egress, tokens } =
+    parts;
   const { random, endOfTurn } = parts;
   const health = new Health(clock);
   return {
@@ -100,7 +101,7 @@ function inferenceParts(
       statistics,
       byokCredentials,
       transcripts,
-      running,
+      inFlight,
       transport,
       egress,
       tokens,

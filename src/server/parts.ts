@@ -11,7 +11,7 @@ import { createStatistics } from '../catalog/index.ts';
 import { createEgress } from '../egress/index.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
-import { Identities, Running, regionOf, TokenCounter, userHashSecret } from '../inference/index.ts';
+import { Identities, RequestsInFlight, regionOf, TokenCounter, userHashSecret } from '../inference/index.ts';
 import { createJobs } from '../jobs/index.ts';
 import type { Exposed } from '../observability/index.ts';
 import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
@@ -125,7 +125,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     transport: createTransport({ clock, log, ...outgoingOf(config) }),
     identities: new Identities(await userHashSecret(database)),
     statistics: createStatistics({ database, clock, log }),
-    running: new Running(log),
+    inFlight: new RequestsInFlight(log),
     tokens: new TokenCounter(clock),
   };
 }

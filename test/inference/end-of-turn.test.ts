@@ -197,7 +197,7 @@ test('a client that leaves before its intent is written causes no upstream call,
 test('a shutdown before the intent is written is reported once, and nothing is dispatched', async (t) => {
   const { parts, calls, ask, endTurn, servesAnother, rows } = await setting(t);
   const asked = await ask();
-  parts.running.interrupt();
+  parts.inFlight.interrupt();
   assert.equal(asked.sink.status, 503);
   await endTurn();
   await asked.done;
@@ -308,7 +308,7 @@ test('a shutdown between the settled row and the answer changes neither', async 
   const asked = await ask();
   await endTurn();
   answerWhole(calls[0]!);
-  parts.running.interrupt();
+  parts.inFlight.interrupt();
   assert.equal(asked.sink.status, 0);
   await endTurn();
   await asked.done;
@@ -324,7 +324,7 @@ test('a shutdown during a stream is reported after its row, and no unwritten int
   await endTurn();
   beginStream(calls[0]!);
   const late = await ask();
-  parts.running.interrupt();
+  parts.inFlight.interrupt();
   assert.ok(calls[0]!.aborted);
   assert.ok(!asked.sink.ended, 'nothing ends before its row');
   await endTurn();
@@ -380,7 +380,7 @@ test('a cached answer is sent after its row: a client that leaves earlier has no
   const early = await ask();
   early.sink.leave();
   const stopped = await ask();
-  parts.running.interrupt();
+  parts.inFlight.interrupt();
   assert.equal(stopped.sink.status, 503);
   await endTurn();
   await Promise.all([early.done, stopped.done]);
@@ -391,7 +391,7 @@ test('a cached answer is sent after its row: a client that leaves earlier has no
   await endTurn();
   assert.equal(given.sink.status, 0, 'no answer before its row');
   late.sink.leave();
-  parts.running.interrupt();
+  parts.inFlight.interrupt();
   await endTurn();
   await Promise.all([given.done, late.done]);
   assert.deepEqual([given.sink.status, late.sink.status, calls.length], [200, 0, 0]);

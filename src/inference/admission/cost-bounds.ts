@@ -180,7 +180,7 @@ export function tokenBound(limits: TokenLimits, choices: number, cap: number | u
   const inner = limits.inner.reduce((sum, { input, output }) => sum + input + output, 0);
   const prompt = limits.promptTokens + Math.ceil(inner);
   return {
-    most: prompt + Math.min(limits.maxOutputTokens, cap ?? Number.POSITIVE_INFINITY) * choices,
+    tokens: prompt + Math.min(limits.maxOutputTokens, cap ?? Number.POSITIVE_INFINITY) * choices,
     within(left) {
       const tokens = Math.floor((left - prompt) / choices);
       if (limits.fixed || tokens < MIN_AFFORDABLE_TOKENS) return undefined;

@@ -100,7 +100,7 @@ interface TokensToHold {
 export function holdTokens(hold: RateLimitHold, wish: TokensToHold): undefined | Promise<number | undefined> {
   // A token has at least one byte.
   const known = wish.task.tokens(wish.endpoint, wish.cap);
-  const refusal = hold.raiseTo(wish.earlier + known.most);
+  const refusal = hold.raiseTo(wish.earlier + known.tokens);
   return refusal && holdFewer(hold, wish, known, refusal);
 }
 
@@ -116,7 +116,7 @@ async function holdFewer(
   const counted = await task.countPrompt?.(endpoint);
   if (counted !== undefined) {
     known = task.tokens(endpoint, cap, counted);
-    refusal = await hold.raiseTo(earlier + known.most);
+    refusal = await hold.raiseTo(earlier + known.tokens);
     if (!refusal) return undefined;
   }
   // Tokens that this request already holds are still available to it.

@@ -38,7 +38,7 @@ export class AnswerStream {
     this.#keepAlive = undefined;
   }
 
-  /** @param stamp for the debug trail; returns false when the client reads too slowly */
+  /** @param stamp for debug events; returns false when the client reads too slowly */
   write(text: string, stamp: Stamp, encoding: TextEncoding): boolean {
     if (text === '') return true;
     const { sink, debug, listeners } = this.#context;
@@ -49,11 +49,11 @@ export class AnswerStream {
     return sink.write(debug === undefined ? text : debug.take(stamp) + text, encoding);
   }
 
-  /** Ends a whole answer: the visible text, the debug mark for the upstream's end, then the remaining text. */
-  complete(shown: string, rest: string, stamp: Stamp, encoding: TextEncoding, endedAt: number): void {
-    this.write(shown, stamp, encoding);
-    this.#context.debug?.happened('upstream_body_ended', endedAt);
-    this.end(rest, stamp, encoding);
+  /** Ends a whole answer: its output, the debug event for the upstream's end, then the closing text. */
+  complete(output: string, closing: string, stamp: Stamp, encoding: TextEncoding, endedAt: number): void {
+    this.write(output, stamp, encoding);
+    this.#context.debug?.record('upstream_body_ended', endedAt);
+    this.end(closing, stamp, encoding);
   }
 
   end(text: string, stamp: Stamp, encoding: TextEncoding): void {

@@ -45,10 +45,10 @@ export function unservedStamp({ id, facts, startedAt }: AcceptedRequest): Stamp 
   return { id, model: facts.model ?? '', provider: '', created: Math.floor(startedAt / 1000), usage: 'none' };
 }
 
-/** Calls `tell`, which sends the end of an answer. Returns what it throws, which is a bug of the gateway. */
-export function faultOf(tell: () => void): unknown {
+/** Calls `send`, which sends the end of an answer. Returns what it throws, which is a bug of the gateway. */
+export function faultOf(send: () => void): unknown {
   try {
-    tell();
+    send();
     return undefined;
   } catch (cause) {
     return cause;

@@ -9,7 +9,7 @@ import type { Transcript } from './transcript.ts';
 export interface Ended {
   row: Generation;
   /** The content of the answer, if it is logged. */
-  said: Transcript | undefined;
+  transcript: Transcript | undefined;
   error: GatewayError | null;
 }
 
@@ -21,7 +21,7 @@ export interface AnswerListener {
 }
 
 /** A listener that throws must not affect the request. */
-export function tellEnded(listeners: readonly AnswerListener[], ended: Ended, log: Log): void {
+export function notifyEnded(listeners: readonly AnswerListener[], ended: Ended, log: Log): void {
   for (const listener of listeners) {
     try {
       listener.ended(ended);

@@ -36,7 +36,7 @@ class ContentListener implements AnswerListener {
     return true;
   }
 
-  ended({ row, said, error }: Ended): void {
+  ended({ row, transcript, error }: Ended): void {
     this.#transcripts.memory.release(this.#taken);
     this.#taken = 0;
     const { document, format } = this.#request;
@@ -49,10 +49,10 @@ class ContentListener implements AnswerListener {
       organizationId: row.organizationId,
       input: inputOf(format.loggedContent(document), this.#maxBytes),
       output: stringifyJson({
-        completion: said?.completion || null,
-        reasoning: said?.reasoning || null,
-        ...(said && said.calls.length > 0 && { tool_calls: said.calls }),
-        ...(said?.truncated && { truncated: true }),
+        completion: transcript?.completion || null,
+        reasoning: transcript?.reasoning || null,
+        ...(transcript && transcript.calls.length > 0 && { tool_calls: transcript.calls }),
+        ...(transcript?.truncated && { truncated: true }),
       }),
       error: error === null ? null : stringifyJson(errorOf(error.message, error.status, error.details.metadata ?? {})),
     });
@@ -68,8 +68,8 @@ function errorOf(message: string, status: number, metadata: Readonly<Record<stri
     provider_name: textOrNull(metadata['provider_name']),
     raw: rawText(metadata['raw']),
     previous_errors: earlier.map((entry) => {
-      const { code, message: said, provider_name: provider, raw } = entry as Record<string, unknown>;
-      return { code, message: said, provider_name: textOrNull(provider), raw: rawText(raw) };
+      const { code, message: text, provider_name: provider, raw } = entry as Record<string, unknown>;
+      return { code, message: text, provider_name: textOrNull(provider), raw: rawText(raw) };
     }),
   };
 }

@@ -9,13 +9,13 @@ import type { OpenGeneration } from '../../spend/index.ts';
 import { acceptedOf, cachedRowOf } from '../accounting/record.ts';
 import { settleTokens } from '../admission/rate-limits.ts';
 import { answerError, faultOf, shuttingDown } from '../answer/error-response.ts';
-import { type Ended, tellEnded } from '../answer/listener.ts';
+import { type Ended, notifyEnded } from '../answer/listener.ts';
 import { headersOf } from '../answer/response-headers.ts';
 import { transcriptOf } from '../answer/transcript.ts';
 import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import { type AcceptedRequest, isConversationFormat } from '../request.ts';
-import type { Interruptible } from '../running.ts';
+import type { Interruptible } from '../requests-in-flight.ts';
 import type { Task } from '../task.ts';
 
 /** Text renewed and written at once, at least; a piece always ends at the end of an event. */
@@ -31,7 +31,7 @@ export class Replay implements Interruptible {
   readonly #renewal: Renewal;
   readonly #startedAt: number;
   #generation: OpenGeneration | undefined;
-  #ended: Omit<Ended, 'said'> | undefined;
+  #ended: Omit<Ended, 'transcript'> | undefined;
   /** The cached stream, and the offset of what has not been written yet. */
   #text = '';
   #at = 0;
@@ -56,7 +56,7 @@ export class Replay implements Interruptible {
    */
   async run(): Promise<void> {
     const { sink } = this.#context;
-    sink.onClose(() => this.#abandoned());
+    sink.onClose(() => this.#disconnected());
     this.#generation = await this.#begin();
     if (this.#generation === undefined) return;
     const headers = headersOf(this.#context);
@@ -70,8 +70,8 @@ export class Replay implements Interruptible {
       const body = this.#task.renew!(text, this.#renewal);
       this.#settle(null, false, () => sink.reply(200, headers, body));
     }
-    const untold = await this.#finished.promise;
-    if (untold !== undefined) throw untold;
+    const fault = await this.#finished.promise;
+    if (fault !== undefined) throw fault;
   }
 
   /** Every accepted request has a row, even one that costs nothing. Undefined when the client has disconnected. */
@@ -102,7 +102,7 @@ export class Replay implements Interruptible {
     }
   }
 
-  #abandoned(): void {
+  #disconnected(): void {
     if (this.#over) return;
     if (this.#generation === undefined) this.#over = true;
     else this.#settle(null, true, () => {});
@@ -134,27 +134,27 @@ export class Replay implements Interruptible {
     sink.end();
   }
 
-  #finish(untold?: unknown): void {
-    this.#finished.resolve(untold);
+  #finish(fault?: unknown): void {
+    this.#finished.resolve(fault);
     const { listeners, logged } = this.#context;
     if (listeners === undefined || this.#ended === undefined) return;
     // The transcript is read from the cached body, and only where content is logged.
     const text = () => this.#answer.body.toString('utf8');
     const { format, facts } = this.#request;
-    const said =
+    const transcript =
       logged && isConversationFormat(format) ? transcriptOf(format, text(), facts.stream, logged) : undefined;
-    tellEnded(listeners, { ...this.#ended, said }, this.#parts.log);
+    notifyEnded(listeners, { ...this.#ended, transcript }, this.#parts.log);
   }
 
-  /** @param tell sends the end to the client; runs once the row is in the journal */
-  #settle(error: GatewayError | null, cancelled: boolean, tell: () => void): void {
+  /** @param send sends the end to the client; runs once the row is in the journal */
+  #settle(error: GatewayError | null, cancelled: boolean, send: () => void): void {
     this.#over = true;
     const generationMs = this.#parts.clock.monotonic() - this.#startedAt;
     const row = cachedRowOf(this.#context, this.#task.apiType, this.#answer, { error, cancelled, generationMs });
     this.#ended = { row, error };
     settleTokens(this.#context, row);
     this.#context.sink.entered?.(row);
-    this.#generation!.settle(row, () => this.#finish(faultOf(tell)));
+    this.#generation!.settle(row, () => this.#finish(faultOf(send)));
   }
 }
 

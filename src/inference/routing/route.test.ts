@@ -332,7 +332,7 @@ test('a session goes to one endpoint in every process, stays where it was answer
   assert.equal(providersIn(world, {}, { session })[0], first);
   world.clock.advance(31_000);
   assert.equal(providersIn(world, {}, { session })[0], third);
-  world.sessions.letGo(session, `${third}:a/m`);
+  world.sessions.release(session, `${third}:a/m`);
   assert.equal(providersIn(world, {}, { session })[0], first);
 });
 

@@ -47,7 +47,7 @@ export class Sessions {
   }
 
   /** The endpoint failed a request of the session. */
-  letGo({ hash }: SessionKey, endpointId: string): void {
+  release({ hash }: SessionKey, endpointId: string): void {
     if (this.#entries.get(hash)?.endpointId === endpointId) this.#entries.delete(hash);
   }
 

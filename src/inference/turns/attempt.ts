@@ -15,7 +15,7 @@ import type { Transcript } from '../answer/transcript.ts';
 import type { Attempt, AttemptOwner, Send } from '../task.ts';
 import { announcedMode, bodyShape } from './body-shape.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
-import { isRefusal, strayError, turnFailure, unseenFailure } from './empty-answer.ts';
+import { emptyFailure, isRefusal, strayError, turnFailure } from './empty-answer.ts';
 import type { Passage, WholeReply } from './passage.ts';
 import { parsedEvent, readableFailure, readableFinish, readableText } from './relay-bytes.ts';
 import { refusalOf } from './reply-headers.ts';
@@ -336,15 +336,15 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
       this.#complete();
       return;
     }
-    const failed = this.visible ? undefined : this.#unseenFailure();
+    const failed = this.visible ? undefined : this.#emptyFailure();
     if (failed !== undefined) this.#fail(failed);
     else if (!this.visible && this.#fallsBack()) this.#fail(REFUSED);
     else if (this.#writes(() => this.answer.finish())) this.#complete();
   }
 
-  #unseenFailure(): UpstreamFailure | undefined {
+  #emptyFailure(): UpstreamFailure | undefined {
     if (this.answer.gathers) return turnFailure(this.answer.gatheredTurn());
-    return unseenFailure(this.finish, (this.usage?.output ?? 0) > 0);
+    return emptyFailure(this.finish, (this.usage?.output ?? 0) > 0);
   }
 
   /** Whether another model takes over from a refusal of which the client has seen nothing. */

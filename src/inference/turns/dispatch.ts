@@ -29,9 +29,9 @@ export interface Dispatched {
   readonly startedAt: number;
   start(): void;
   /** Keeps the call's bound reserved whatever the outcome: another attempt starts in parallel. */
-  keep(): void;
-  /** A later attempt was dropped in favour of this one: if the process dies, this one is charged. */
-  again(): void;
+  keepBound(): void;
+  /** Journals the intent again after a later attempt was dropped: if the process dies, this one is charged. */
+  rejournal(): void;
   /**
    * The call is over and frees its slot at the provider. `mayHaveCost` keeps its bound reserved until the request is
    * settled; a refused connection or an error status costs nothing. Idempotent.
@@ -41,7 +41,7 @@ export interface Dispatched {
    * Starts the cooldown of the endpoint after a failure, or of the credential (`ofCredential`) so that another is
    * tried.
    */
-  rest(failure: UpstreamFailure, ofCredential: boolean): void;
+  coolDown(failure: UpstreamFailure, ofCredential: boolean): void;
   /** The endpoint answers: ends its cooldown and its credential's. */
   recovered(): void;
 }
@@ -70,7 +70,7 @@ export class Dispatcher {
   /** Aborts preparation; created when an attempt needs it. */
   #stop: AbortController | undefined;
   /** A candidate whose credential failed although its provider has others: tried next. */
-  #again: Candidate | undefined;
+  #retry: Candidate | undefined;
 
   constructor(
     context: RequestContext,
@@ -112,8 +112,8 @@ export class Dispatcher {
   /** The next candidate that can be tried; undefined when none is left. */
   async next(owner: AttemptOwner, generation: OpenGeneration | undefined): Promise<Dispatched | undefined> {
     for (;;) {
-      const candidate = this.#again ?? this.#candidates[this.#position++];
-      this.#again = undefined;
+      const candidate = this.#retry ?? this.#candidates[this.#position++];
+      this.#retry = undefined;
       if (candidate === undefined) return undefined;
       if (this.#dropped.has(candidate.rank)) continue;
       const { endpoint } = candidate;
@@ -145,8 +145,8 @@ export class Dispatcher {
   async #prepare(candidate: Candidate, owner: AttemptOwner, open: OpenGeneration | undefined): Promise<Dispatched> {
     const { endpoint } = candidate;
     const { facts, caller } = this.#request;
-    const holding = this.#reservation.hold(candidate);
-    const capOutputTokens = holding === undefined ? undefined : await holding;
+    const reserving = this.#reservation.hold(candidate);
+    const capOutputTokens = reserving === undefined ? undefined : await reserving;
     if (!this.#stillWanted()) throw new Abandoned();
     const preparing = this.#task.prepare?.(endpoint, () => this.#signal);
     if (preparing !== undefined) await this.#unlessCancelled(preparing);
@@ -184,7 +184,14 @@ export class Dispatcher {
       generation.attempt(intent);
     }
     const credential = this.#parts.credentials.choose(candidate, this.#warmSession(endpoint));
-    return new Ready(this, this.#parts, this.#context, { candidate, attempt, stamp, generation, credential, intent });
+    return new DispatchedCall(this, this.#parts, this.#context, {
+      candidate,
+      attempt,
+      stamp,
+      generation,
+      credential,
+      intent,
+    });
   }
 
   readonly #stillWanted = (): boolean => !this.#cancelled && !this.#context.sink.closed;
@@ -220,12 +227,12 @@ export class Dispatcher {
     this.#reservation.keep();
   }
 
-  tryAgain(candidate: Candidate): void {
-    this.#again = candidate;
+  retry(candidate: Candidate): void {
+    this.#retry = candidate;
   }
 }
 
-interface ReadySetup {
+interface DispatchedCallSetup {
   candidate: Candidate;
   attempt: Attempt;
   stamp: Stamp;
@@ -234,7 +241,7 @@ interface ReadySetup {
   intent: SpendAttempt;
 }
 
-class Ready implements Dispatched {
+class DispatchedCall implements Dispatched {
   readonly candidate: Candidate;
   readonly attempt: Attempt;
   readonly stamp: Stamp;
@@ -247,7 +254,7 @@ class Ready implements Dispatched {
   startedAt = 0;
   #inside = true;
 
-  constructor(dispatcher: Dispatcher, parts: InferenceParts, context: RequestContext, setup: ReadySetup) {
+  constructor(dispatcher: Dispatcher, parts: InferenceParts, context: RequestContext, setup: DispatchedCallSetup) {
     this.candidate = setup.candidate;
     this.attempt = setup.attempt;
     this.stamp = setup.stamp;
@@ -273,21 +280,21 @@ class Ready implements Dispatched {
     };
     const { debug, request } = this.#context;
     this.attempt.start((call, receiver) => {
-      const heard = debug === undefined ? receiver : debug.watch(call.body, receiver);
+      const observed = debug === undefined ? receiver : debug.watch(call.body, receiver);
       const delivery = { ...target, ...call };
       // With several choices, nothing shows whether another one is still to begin.
-      if (!call.stream || request.facts.choices > 1) return deliver(delivery, heard, this.#parts);
-      const grace = new Grace(heard, this.attempt, this.#parts.clock, target.provider.timeouts.stall);
+      if (!call.stream || request.facts.choices > 1) return deliver(delivery, observed, this.#parts);
+      const grace = new Grace(observed, this.attempt, this.#parts.clock, target.provider.timeouts.stall);
       grace.call = deliver(delivery, grace, this.#parts);
       return grace.call;
     });
   }
 
-  keep(): void {
+  keepBound(): void {
     this.#dispatcher.keepBound();
   }
 
-  again(): void {
+  rejournal(): void {
     this.generation.attempt({ ...this.#intent, earlier: this.#dispatcher.earlier });
   }
 
@@ -298,7 +305,7 @@ class Ready implements Dispatched {
     if (mayHaveCost) this.#dispatcher.keepBound();
   }
 
-  rest(failure: UpstreamFailure, ofCredential: boolean): void {
+  coolDown(failure: UpstreamFailure, ofCredential: boolean): void {
     const { endpoint } = this.candidate;
     const { health, credentials } = this.#parts;
     if (failure.kind === 'auth') {
@@ -312,7 +319,7 @@ class Ready implements Dispatched {
     credentials.coolDown(this.credential, endpoint, failure);
     // A BYOK credential has no alternatives: the next candidate is another BYOK credential, or the gateway's own.
     if (this.candidate.byok === undefined && credentials.cooldownMs(endpoint) === 0)
-      this.#dispatcher.tryAgain(this.candidate);
+      this.#dispatcher.retry(this.candidate);
   }
 
   recovered(): void {

@@ -9,7 +9,7 @@ import { isVisible } from './visible-output.ts';
  * The failure for a 200 without visible content: it ended in an error, or nothing was output and nothing billed. A
  * refusal counts as content. Undefined for an answer whose output is merely hidden.
  */
-export function unseenFailure(finish: Finish | undefined, billed: boolean): UpstreamFailure | undefined {
+export function emptyFailure(finish: Finish | undefined, billed: boolean): UpstreamFailure | undefined {
   if (finish?.unified === 'error' || isUnknownEnd(finish)) {
     const word = finish.native === null ? '' : `: ${finish.native.slice(0, LONGEST_WORD)}`;
     const message = `the upstream ended its answer without content${word}`;
@@ -31,7 +31,7 @@ function isUnknownEnd(finish: Finish | undefined): finish is Finish {
 export function turnFailure({ choices, usage }: Turn): UpstreamFailure | undefined {
   const silent = choices.every(({ parts, finish }) => finish.unified !== 'length' && !parts.some(isVisible));
   if (!silent || choices.some(({ finish }) => isRefusal(finish))) return undefined;
-  return unseenFailure(choices[0]?.finish, (usage?.output ?? 0) > 0);
+  return emptyFailure(choices[0]?.finish, (usage?.output ?? 0) > 0);
 }
 
 export function isRefusal(finish: Finish | undefined): boolean {

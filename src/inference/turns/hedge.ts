@@ -14,13 +14,13 @@ interface HedgeOptions {
   /** Silence after which a second attempt starts; null: never. */
   hedgeAfterMs: number | null;
   /** The next candidate, ready to start; undefined when none is left. */
-  another(): Promise<Dispatched | undefined>;
+  nextCandidate(): Promise<Dispatched | undefined>;
   /** The cost of an attempt so far. */
   meter(dispatched: Dispatched): Metered;
   /** Called after a loser was aborted. */
   lost(dispatched: Dispatched): void;
   /** The first attempt failed during the search for a second, and there is none; `reason` is what the search threw. */
-  stranded(reason?: unknown): void;
+  exhausted(reason?: unknown): void;
 }
 
 export class Hedge {
@@ -28,8 +28,8 @@ export class Hedge {
   #first: Dispatched | undefined;
   #second: Dispatched | undefined;
   #timer: Timer | undefined;
-  #seeking = false;
-  #stranded = false;
+  #searching = false;
+  #firstFailed = false;
   #stopped = false;
   /** The costs of the losers. */
   readonly losses: Metered[] = [];
@@ -65,7 +65,7 @@ export class Hedge {
     this.#first = winner;
     this.#second = undefined;
     if (loser === undefined) return;
-    if (!overtaken) winner!.again();
+    if (!overtaken) winner!.rejournal();
     this.#abort(loser);
   }
 
@@ -78,8 +78,8 @@ export class Hedge {
       this.#second = undefined;
       return true;
     }
-    this.#stranded = this.#seeking;
-    return this.#seeking;
+    this.#firstFailed = this.#searching;
+    return this.#searching;
   }
 
   /** Aborts the second attempt and the search for one; `losses` has the costs of all but the current attempt. */
@@ -95,21 +95,21 @@ export class Hedge {
     this.#timer = undefined;
     const silent = this.#first!;
     if (this.#stopped || silent.attempt.over || silent.attempt.visible) return;
-    this.#seeking = true;
-    silent.keep();
+    this.#searching = true;
+    silent.keepBound();
     let second: Dispatched | undefined;
     let reason: unknown;
     try {
-      second = await this.#options.another();
+      second = await this.#options.nextCandidate();
     } catch (error) {
       reason = error;
     }
-    this.#seeking = false;
+    this.#searching = false;
     if (this.#stopped) {
       second?.ended(false);
-    } else if (this.#stranded) {
-      this.#stranded = false;
-      if (second === undefined) this.#options.stranded(reason);
+    } else if (this.#firstFailed) {
+      this.#firstFailed = false;
+      if (second === undefined) this.#options.exhausted(reason);
       else this.start(second);
     } else if (second !== undefined) {
       this.#join(silent, second);
@@ -118,7 +118,7 @@ export class Hedge {
 
   #join(silent: Dispatched, second: Dispatched): void {
     if (silent.attempt.over || silent.attempt.visible) {
-      silent.again();
+      silent.rejournal();
       second.ended(false);
       return;
     }

@@ -87,9 +87,9 @@ export class TurnLoop {
     this.#answer ??= this.#begun.get(answer)!;
     this.#begun.clear();
     const steps = runs.flatMap((run) => ('step' in run ? run.step : []));
-    answer.show(runs.flatMap(shownBy));
-    const goesOn = steps.length > 0 && turn.clientCalls === 0 && steps.length === runs.length;
-    if (!goesOn) {
+    answer.show(runs.flatMap(visibleParts));
+    const continues = steps.length > 0 && turn.clientCalls === 0 && steps.length === runs.length;
+    if (!continues) {
       answer.close();
       return false;
     }
@@ -110,7 +110,7 @@ export class TurnLoop {
   }
 }
 
-function shownBy(run: ToolRun) {
+function visibleParts(run: ToolRun) {
   return 'step' in run ? run.step.shown : [run.call satisfies ToolCallPart];
 }
 

@@ -69,7 +69,7 @@ export class UpstreamTurn implements AttemptOwner {
     this.#hedge = new Hedge({
       clock: parts.clock,
       hedgeAfterMs: context.request.facts.stream && route.candidates.length > 1 ? parts.hedgeAfterMs() : null,
-      another: () => this.#dispatcher.next(this, this.generation),
+      nextCandidate: () => this.#dispatcher.next(this, this.generation),
       meter: (dispatched) => costOf(dispatched, task, false),
       lost: (loser) => {
         log.responses.push(responseOf(loser, loser.attempt.status, parts));
@@ -77,7 +77,7 @@ export class UpstreamTurn implements AttemptOwner {
         observe(loser, 'none', parts.clock.monotonic(), parts);
         parts.attempted?.(loser.candidate.endpoint, 'given_up');
       },
-      stranded: (reason) => this.#stranded(reason),
+      exhausted: (reason) => this.#hedgeExhausted(reason),
     });
   }
 
@@ -103,7 +103,7 @@ export class UpstreamTurn implements AttemptOwner {
     const { log, task } = this.#setup;
     const dispatched = await this.#dispatcher.next(this, this.generation);
     if (dispatched === undefined) {
-      const error = this.#dispatcher.refusal ?? clientError(log.failed, task.silentStatus);
+      const error = this.#dispatcher.refusal ?? clientError(log.failed, task.timeoutStatus);
       if (this.generation === undefined) throw error;
       this.#fail(error);
       return;
@@ -134,7 +134,7 @@ export class UpstreamTurn implements AttemptOwner {
   }
 
   /** The client or the gateway ends the answer: enters the current attempt in statistics and log. */
-  givenUp(): void {
+  abandon(): void {
     const { log, parts } = this.#setup;
     const current = this.current;
     if (current === undefined || this.#hasAnswered) return;
@@ -189,17 +189,17 @@ export class UpstreamTurn implements AttemptOwner {
     const verdict = verdictOf(failure);
     observe(dispatched, verdict.outcome, attempt.visible ? this.firstOutputAt : null, parts);
     parts.attempted?.(endpoint, failure.kind);
-    if (route.session && verdict.outcome !== 'none') parts.sessions.letGo(route.session, endpoint.id);
-    if (verdict.cooldown) dispatched.rest(failure, verdict.credential);
+    if (route.session && verdict.outcome !== 'none') parts.sessions.release(route.session, endpoint.id);
+    if (verdict.cooldown) dispatched.coolDown(failure, verdict.credential);
     parts.log.warn('attempt failed', failureFields(context.request.id, endpoint, failure));
     if (attempt.visible) {
-      owner.turnBroke(attempt, clientError([log.failed.at(-1)!], task.silentStatus));
+      owner.turnBroke(attempt, clientError([log.failed.at(-1)!], task.timeoutStatus));
       return;
     }
     const continues = this.#hedge.failed(attempt);
     if (verdict.next === 'model') this.#dispatcher.dropModel(rank);
     if (continues) return;
-    if (verdict.next === 'answer') this.#fail(clientError(log.failed, task.silentStatus));
+    if (verdict.next === 'answer') this.#fail(clientError(log.failed, task.timeoutStatus));
     else this.#tryNext();
   }
 
@@ -219,7 +219,7 @@ export class UpstreamTurn implements AttemptOwner {
     });
   }
 
-  #stranded(reason: unknown): void {
+  #hedgeExhausted(reason: unknown): void {
     if (this.#over) return;
     if (reason !== undefined) this.#fail(asGatewayError(reason));
     else this.#tryNext();

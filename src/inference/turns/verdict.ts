@@ -83,9 +83,9 @@ const PRIVATE: ReadonlySet<FailureKind> = new Set(['auth', 'permission', 'quota'
 /**
  * The error for a request whose every attempt failed: the last failure, with the earlier ones in its metadata. The
  * `Retry-After` is the smallest one of all attempts.
- * @param silentStatus status for an upstream that timed out
+ * @param timeoutStatus status for an upstream that timed out
  */
-export function clientError(attempts: readonly FailedAttempt[], silentStatus = VERDICTS.timeout.status): GatewayError {
+export function clientError(attempts: readonly FailedAttempt[], timeoutStatus = VERDICTS.timeout.status): GatewayError {
   const last = attempts.at(-1);
   if (last === undefined) return new GatewayError('provider_unavailable', 'no endpoint is available', { status: 503 });
   const { failure } = last;
@@ -93,7 +93,7 @@ export function clientError(attempts: readonly FailedAttempt[], silentStatus = V
   const hidden = PRIVATE.has(failure.kind);
   const waits = attempts.flatMap((attempt) => attempt.failure.retryAfterSeconds ?? []);
   return new GatewayError(verdict.type, describe(last), {
-    status: statusFor(failure, verdict, silentStatus),
+    status: statusFor(failure, verdict, timeoutStatus),
     ...(waits.length > 0 && verdict.status !== 400 && { retryAfterSeconds: Math.min(...waits) }),
     ...(attempts.every((attempt) => attempt.failure.kind === 'rate_limit') && {
       availability: capacityExhausted(attempts, waits),
@@ -107,7 +107,7 @@ export function clientError(attempts: readonly FailedAttempt[], silentStatus = V
       ...(attempts.length > 1 && {
         previous_errors: attempts.slice(0, -1).map((attempt) => ({
           provider_name: attempt.providerName,
-          code: statusFor(attempt.failure, VERDICTS[attempt.failure.kind], silentStatus),
+          code: statusFor(attempt.failure, VERDICTS[attempt.failure.kind], timeoutStatus),
           message: describe(attempt),
         })),
       }),
@@ -136,8 +136,8 @@ function describe({ failure, providerName, isByok }: FailedAttempt): string {
 }
 
 /** A 422 for the request and a 400 for an unknown model keep the upstream's status; other failures get the table's. */
-function statusFor({ kind, status, details }: UpstreamFailure, verdict: Verdict, silentStatus: number): number {
-  if (kind === 'timeout') return silentStatus;
+function statusFor({ kind, status, details }: UpstreamFailure, verdict: Verdict, timeoutStatus: number): number {
+  if (kind === 'timeout') return timeoutStatus;
   // The format's SDKs expect 404 for a missing thread.
   if (details?.['error_code'] === 'thread_not_found') return 404;
   if (kind === 'invalid_request' && status === 422) return 422;

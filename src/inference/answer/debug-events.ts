@@ -17,13 +17,13 @@ const MAX_SHOWN_BYTES = 1024 * 1024;
 type DebugMoment = 'adapter_request' | 'upstream_headers_received' | 'first_token_received' | 'upstream_body_ended';
 
 /** Undefined if the client did not ask for it, does not stream, or uses a format without such an event. */
-export function debugTrail({ facts, format, startedAt }: AcceptedRequest, clock: Clock): DebugTrail | undefined {
+export function debugEvents({ facts, format, startedAt }: AcceptedRequest, clock: Clock): DebugEvents | undefined {
   if (facts.echoUpstreamBody !== true || !facts.stream) return undefined;
   if (!('debugEvent' in format) || format.debugEvent === undefined) return undefined;
-  return new DebugTrail((stamp, debug) => format.debugEvent!(stamp, debug), startedAt, clock);
+  return new DebugEvents((stamp, debug) => format.debugEvent!(stamp, debug), startedAt, clock);
 }
 
-export class DebugTrail {
+export class DebugEvents {
   readonly #encode: (stamp: Stamp, debug: string) => string;
   readonly #startedAt: number;
   readonly #clock: Clock;
@@ -41,7 +41,7 @@ export class DebugTrail {
     return new WatchedReceiver(receiver, this);
   }
 
-  happened(event: DebugMoment, at = this.#clock.now()): void {
+  record(event: DebugMoment, at = this.#clock.now()): void {
     this.#waiting.push(`{"timings":${this.#timing(event, at)}}`);
   }
 
@@ -60,15 +60,15 @@ export class DebugTrail {
 
 class WatchedReceiver implements UpstreamReceiver {
   readonly #receiver: UpstreamReceiver;
-  readonly #trail: DebugTrail;
+  readonly #events: DebugEvents;
 
-  constructor(receiver: UpstreamReceiver, trail: DebugTrail) {
+  constructor(receiver: UpstreamReceiver, events: DebugEvents) {
     this.#receiver = receiver;
-    this.#trail = trail;
+    this.#events = events;
   }
 
   head(status: number, headers: Record<string, string>): void {
-    this.#trail.happened('upstream_headers_received');
+    this.#events.record('upstream_headers_received');
     this.#receiver.head(status, headers);
   }
 

@@ -7,7 +7,7 @@ export interface Interruptible {
   interrupt(): void;
 }
 
-export class Running {
+export class RequestsInFlight {
   readonly #log: Log;
   readonly #requests = new SlotList<Interruptible>();
   /** Number of requests begun so far. */
