@@ -45,5 +45,5 @@ export interface ByokCredentials {
    */
   closes(caller: ByokCaller, provider: { id: string; kindId: string }, modelId: string): boolean;
   /** The credentials that `of` would return if this machine could decrypt them. */
-  unopened(caller: ByokCaller, provider: { id: string; kindId: string }, modelId: string): readonly ByokCredential[];
+  undecrypted(caller: ByokCaller, provider: { id: string; kindId: string }, modelId: string): readonly ByokCredential[];
 }

@@ -53,7 +53,7 @@ export async function startByokCache(parts: FollowParts): Promise<ByokCache> {
 interface Concerning {
   keys: readonly CachedCredential[];
   /** Those that cannot be decrypted. */
-  unopened: readonly CachedCredential[];
+  undecrypted: readonly CachedCredential[];
   /** Those that restrict the gateway's own credentials, including those that cannot be decrypted. */
   closing: readonly CachedCredential[];
   /** True if some of `keys` are limited to certain models. */
@@ -121,10 +121,14 @@ class CredentialCache implements ByokCache {
     return closing.some((key) => key.isByokOnly || key.serves(names));
   }
 
-  unopened(caller: ByokCaller, provider: { id: string; kindId: string }, modelId: string): readonly ByokCredential[] {
+  undecrypted(
+    caller: ByokCaller,
+    provider: { id: string; kindId: string },
+    modelId: string,
+  ): readonly ByokCredential[] {
     if (this.problem === undefined) return NONE;
     const names = this.#namesOf(modelId);
-    return this.#concerning(caller, provider).unopened.filter((key) => key.serves(names));
+    return this.#concerning(caller, provider).undecrypted.filter((key) => key.serves(names));
   }
 
   close(): void {
@@ -150,7 +154,7 @@ class CredentialCache implements ByokCache {
       const keys = Object.freeze(all.filter(({ isOpen }) => isOpen));
       concerning = {
         keys,
-        unopened: all.filter(({ isOpen }) => !isOpen),
+        undecrypted: all.filter(({ isOpen }) => !isOpen),
         closing: all.filter(({ isByokOnly, isRequired }) => isByokOnly || isRequired),
         chosen: keys.some(({ models }) => models !== null),
       };
@@ -195,13 +199,13 @@ class CredentialCache implements ByokCache {
   }
 
   /** Logs each credential once, however often it is read. */
-  #report(unopened: readonly CachedCredential[]): void {
-    const { length } = unopened;
+  #report(undecrypted: readonly CachedCredential[]): void {
+    const { length } = undecrypted;
     const reason = this.#failure?.message ?? 'their records were altered';
     this.problem =
       length === 0 ? undefined : `${length} provider credentials (BYOK) cannot be decrypted here: ${reason}`;
-    const fresh = unopened.filter(({ id }) => !this.#logged.has(id)).map(({ id }) => id);
-    this.#logged = new Set(unopened.map(({ id }) => id));
+    const fresh = undecrypted.filter(({ id }) => !this.#logged.has(id)).map(({ id }) => id);
+    this.#logged = new Set(undecrypted.map(({ id }) => id));
     if (fresh.length > 0)
       this.#parts.log.error('provider credentials (BYOK) cannot be decrypted and are not used', { ids: fresh, reason });
   }

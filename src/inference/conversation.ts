@@ -23,7 +23,7 @@ import {
   affordableTokens,
   boundNano,
   boundOf,
-  holdsMore,
+  continuesThread,
   type PromptSize,
   tokenBound,
   tokenLimitsOf,
@@ -97,7 +97,7 @@ export class ConversationTask implements Task {
     const { document, facts, format } = this.#request;
     const encoding = encodingOf(upstreamId);
     // Token counts of documents and audio cannot be derived from text.
-    if (encoding === undefined || facts.media.documents > 0 || holdsMore(facts)) return undefined;
+    if (encoding === undefined || facts.media.documents > 0 || continuesThread(facts)) return undefined;
     if (this.#counted?.encoding === encoding) return this.#counted.tokens;
     const tokens = await this.#parts.tokens?.count(
       encoding,
@@ -282,16 +282,16 @@ export class ConversationTask implements Task {
     const { sink, listeners, debug, logged } = this.#context;
     const unread = unscreened && sink.takesBytes === true && !listeners && !debug && !logged;
     let refused: Uncarried | undefined;
-    const forms = formatsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
+    const ids = formatsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
     for (const byTool of needsOutputTool(endpoint, this.#request.facts.needs) ? [true] : [false, true]) {
       // A tool replaces `response_format` only if no format of the endpoint can carry that.
       if (byTool && refused !== undefined && refused.feature !== 'response_format') break;
-      for (const form of forms) {
-        const spoken = spokenFormat(form);
+      for (const id of ids) {
+        const spoken = spokenFormat(id);
         try {
           const asBytes = unread && kind.framing?.(spoken.id) === undefined;
-          const toward = { media: this.#media, outputByTool: byTool, turn: this.#loop?.turn, unread: asBytes };
-          return { spoken, passage: this.#translation.toward(spoken, target, toward) };
+          const options = { media: this.#media, outputByTool: byTool, turn: this.#loop?.turn, unread: asBytes };
+          return { spoken, passage: this.#translation.passage(spoken, target, options) };
         } catch (error) {
           if (!(error instanceof Uncarried)) throw error;
           refused ??= error;

@@ -5,7 +5,7 @@ import type { JsonDocument } from '../base/json.ts';
 import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
 import type { DirectFormat } from '../formats/direct/index.ts';
 import type { DataRegion } from '../spend/index.ts';
-import type { CacheWish } from './cache/wish.ts';
+import type { CacheOptions } from './cache/options.ts';
 
 /** A format that clients can use: of a conversation, or of an operation with a single public format. */
 export type AnyFormat = ServedFormat | DirectFormat<unknown, unknown>;
@@ -39,7 +39,7 @@ export interface RequestAbout {
   /** `X-Svc-Metadata: enabled`. */
   readonly metadata: boolean;
   /** `X-Svc-Cache: true`; absent: the response cache is neither read nor filled. */
-  readonly cache?: CacheWish | undefined;
+  readonly cache?: CacheOptions | undefined;
   /** `X-Svc-Prompt-Caching`; absent: the workspace or the account decides. */
   readonly promptCaching?: PromptCachingMode | undefined;
   /** Client headers, lower case; a provider's `forwards` picks from them. */

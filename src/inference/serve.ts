@@ -117,6 +117,6 @@ function byokOf(caller: Caller, { byokCredentials }: InferenceParts): CallerByok
   return {
     of: (endpoint) => byokCredentials.of(caller, idsOf(endpoint), endpoint.modelId),
     closes: (endpoint) => byokCredentials.closes(caller, idsOf(endpoint), endpoint.modelId),
-    unopened: (endpoint) => byokCredentials.unopened(caller, idsOf(endpoint), endpoint.modelId),
+    undecrypted: (endpoint) => byokCredentials.undecrypted(caller, idsOf(endpoint), endpoint.modelId),
   };
 }

@@ -25,8 +25,8 @@ const API_TYPES: Record<DirectFormatId, ApiType> = {
   completion: 'completions',
 };
 /** The operations that report an upstream timeout as 524. */
-const WHOLE_FORMS: ReadonlySet<DirectFormatId> = new Set(['rerank', 'image']);
-type Adapters = { readonly [Form in DirectFormatId]?: unknown };
+const TIMEOUT_524: ReadonlySet<DirectFormatId> = new Set(['rerank', 'image']);
+type Adapters = { readonly [Id in DirectFormatId]?: unknown };
 /** The output modality that a model needs for the operation. */
 const OUTPUT: Record<DirectFormatId, string> = {
   embedding: 'embeddings',
@@ -50,7 +50,7 @@ export class SingleTask implements Task {
   constructor({ request }: Admission<SingleRequest>, parts: InferenceParts) {
     this.apiType = API_TYPES[request.format.id];
     this.renew = request.format.renew;
-    this.timeoutStatus = WHOLE_FORMS.has(request.format.id) ? 524 : 504;
+    this.timeoutStatus = TIMEOUT_524.has(request.format.id) ? 524 : 504;
     this.promptBytes = request.format.longest?.(request.document) ?? request.document.bytes.length;
     this.#request = request;
     this.#parts = parts;
@@ -71,14 +71,14 @@ export class SingleTask implements Task {
       );
     }
     const most = this.#request.format.most(this.#decode(), { contextLength });
-    const dearest = ceilingOf(pricing);
+    const ceiling = ceilingOf(pricing);
     const price =
-      BigInt(Math.ceil(most.promptTokens)) * dearest.prompt +
-      BigInt(Math.ceil(most.outputTokens ?? 0)) * dearest.completion +
-      BigInt(most.requests ?? 1) * dearest.request +
-      BigInt(most.inputImages ?? 0) * dearest.image +
-      BigInt(most.outputImages ?? 0) * dearest.outputImage +
-      BigInt(most.outputMegapixels ?? 0) * dearest.outputMegapixel;
+      BigInt(Math.ceil(most.promptTokens)) * ceiling.prompt +
+      BigInt(Math.ceil(most.outputTokens ?? 0)) * ceiling.completion +
+      BigInt(most.requests ?? 1) * ceiling.request +
+      BigInt(most.inputImages ?? 0) * ceiling.image +
+      BigInt(most.outputImages ?? 0) * ceiling.outputImage +
+      BigInt(most.outputMegapixels ?? 0) * ceiling.outputMegapixel;
     return { nano: nanoFromPrice(price), within: () => undefined };
   }
 
@@ -93,9 +93,9 @@ export class SingleTask implements Task {
   }
 
   prepare(_endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
-    const { format: form, document } = this.#request;
-    if (form.remote === undefined || this.#fetched) return undefined;
-    const remote = form.remote(document);
+    const { format, document } = this.#request;
+    if (format.remote === undefined || this.#fetched) return undefined;
+    const remote = format.remote(document);
     return remote.size === 0 ? undefined : this.#obtain(remote, signal());
   }
 
@@ -111,7 +111,7 @@ export class SingleTask implements Task {
   }
 
   attempt(endpoint: Endpoint, { stamp, owner, user }: AttemptAbout): Attempt {
-    const { format: form, facts } = this.#request;
+    const { format, facts } = this.#request;
     const request = this.#decode();
     const adapter = this.#adapter(endpoint)!;
     const plan = adapter.start(request, {
@@ -124,14 +124,14 @@ export class SingleTask implements Task {
       baseUrl: endpoint.provider.baseUrl,
     });
     return new SingleAttempt<unknown>({
-      format: form.id,
+      format: format.id,
       plan,
       decodeFailure: endpoint.provider.kind.decodeFailure ?? ((status, body) => adapter.decodeFailure(status, body)),
-      encodeReply: (answer, closing) => form.encodeReply(answer, request, stamp, closing),
-      ...(form.events && {
+      encodeReply: (answer, closing) => format.encodeReply(answer, request, stamp, closing),
+      ...(format.events && {
         events: {
-          end: (answer, closing) => form.events!.end(answer, request, stamp, closing),
-          failure: (error) => form.events!.failure(error),
+          end: (answer, closing) => format.events!.end(answer, request, stamp, closing),
+          failure: (error) => format.events!.failure(error),
         },
       }),
       stream: facts.stream,
@@ -139,7 +139,7 @@ export class SingleTask implements Task {
       clock: this.#parts.clock,
       egress: this.#parts.egress,
       limits: this.#parts.limits,
-      framing: endpoint.provider.kind.framing?.(form.id),
+      framing: endpoint.provider.kind.framing?.(format.id),
       totalMs: endpoint.provider.timeouts.total,
     });
   }

@@ -30,8 +30,8 @@ test('the bound of a request equals its highest possible bill, to the nano-dolla
     fc.property(price, price, price, fc.integer({ min: 1, max: 500 }), (prompt, completion, request, output) => {
       const pricing = { prompt, completion, request } as Pricing;
       const bound = boundOf(endpointWith(pricing), asked({ maxOutputTokens: output }), { bytes: 2_000 });
-      const dearest = priceOf({ ...NO_USAGE, input: 1_000, output }, pricing).totalNano;
-      assert.equal(boundNano(bound, bound.maxOutputTokens), dearest);
+      const ceiling = priceOf({ ...NO_USAGE, input: 1_000, output }, pricing).totalNano;
+      assert.equal(boundNano(bound, bound.maxOutputTokens), ceiling);
     }),
   );
 });

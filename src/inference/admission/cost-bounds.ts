@@ -102,7 +102,7 @@ export function tokenLimitsOf(endpoint: Endpoint, facts: RequestFacts, prompt: P
       { path: 'max_tokens' },
     );
   }
-  const promptTokens = mostPromptTokens(endpoint, facts, prompt);
+  const promptTokens = maxPromptTokens(endpoint, facts, prompt);
   const maxOutputTokens = Math.min(wanted ?? Number.POSITIVE_INFINITY, own ?? Number.POSITIVE_INFINITY);
   const contextTokens = endpoint.contextLength ?? UNKNOWN_CONTEXT_TOKENS;
   const inner = innerTokens(facts.inner, { endpoint, contextTokens, promptTokens, maxOutputTokens });
@@ -130,13 +130,13 @@ export function boundOf(
   }
   const { images } = facts.media;
   const { promptTokens, maxOutputTokens, fixed, inner } = tokenLimitsOf(endpoint, facts, prompt);
-  const dearest = ceilingOf(pricing);
-  const innerCalls = inner.length === 0 ? 0n : innerPrice(inner, dearest, pricingOf);
-  const fees = dearest.request + BigInt(images) * dearest.image;
+  const ceiling = ceilingOf(pricing);
+  const innerCalls = inner.length === 0 ? 0n : innerPrice(inner, ceiling, pricingOf);
+  const fees = ceiling.request + BigInt(images) * ceiling.image;
   return {
     free: innerCalls === 0n && costsNothing(pricing),
-    promptPrice: BigInt(promptTokens) * dearest.prompt + fees + innerCalls,
-    outputPrice: dearest.completion,
+    promptPrice: BigInt(promptTokens) * ceiling.prompt + fees + innerCalls,
+    outputPrice: ceiling.completion,
     maxOutputTokens,
     fixed,
     choices: facts.choices,
@@ -144,18 +144,18 @@ export function boundOf(
 }
 
 /** A token has at least one byte, media have rates of their own, and a model reads no more than its context. */
-function mostPromptTokens(endpoint: Endpoint, facts: RequestFacts, prompt: PromptSize): number {
+function maxPromptTokens(endpoint: Endpoint, facts: RequestFacts, prompt: PromptSize): number {
   const { contextLength } = endpoint;
   const { media } = facts;
   const written =
     'bytes' in prompt ? prompt.bytes + promptOverhead(endpoint, facts) : prompt.tokens + countedOverhead(facts);
   const counted = written + media.images * IMAGE_TOKENS;
-  if (media.documents > 0 || holdsMore(facts)) return Math.max(contextLength ?? UNKNOWN_CONTEXT_TOKENS, counted);
+  if (media.documents > 0 || continuesThread(facts)) return Math.max(contextLength ?? UNKNOWN_CONTEXT_TOKENS, counted);
   return contextLength === null ? counted : Math.min(counted, contextLength);
 }
 
-/** True if the upstream reads more than the request contains. */
-export function holdsMore({ thread }: RequestFacts): boolean {
+/** True if the upstream also reads stored messages of the thread, which the request does not contain. */
+export function continuesThread({ thread }: RequestFacts): boolean {
   return thread?.previousId !== undefined;
 }
 

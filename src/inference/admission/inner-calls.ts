@@ -14,7 +14,7 @@ const ADVICE_TOKENS = 4_096;
 const MOST_ROUNDS = 10;
 
 /** The answering call and its limits. */
-interface Around {
+interface OuterCall {
   endpoint: Endpoint;
   contextTokens: number;
   promptTokens: number;
@@ -30,9 +30,9 @@ export interface InnerTokens {
 }
 
 /** Empty without inner calls, the usual case. */
-export function innerTokens(inner: InnerCalls | undefined, around: Around): InnerTokens[] {
+export function innerTokens(inner: InnerCalls | undefined, outer: OuterCall): InnerTokens[] {
   if (inner === undefined) return [];
-  return [...compactions(inner, around), ...advisors(inner, around)];
+  return [...compactions(inner, outer), ...advisors(inner, outer)];
 }
 
 /** @param pricingOf price of an advisor's model; if unknown, the answering model's price is used */
@@ -47,8 +47,8 @@ export function innerPrice(tokens: readonly InnerTokens[], own: Ceiling, pricing
 }
 
 /** The trigger is checked before each round: once, unless the upstream's own tools let the conversation grow. */
-function compactions({ compactsFrom, serverTools }: InnerCalls, around: Around): InnerTokens[] {
-  const { promptTokens, maxOutputTokens, contextTokens, endpoint } = around;
+function compactions({ compactsFrom, serverTools }: InnerCalls, outer: OuterCall): InnerTokens[] {
+  const { promptTokens, maxOutputTokens, contextTokens, endpoint } = outer;
   if (compactsFrom === undefined || (!serverTools && promptTokens < compactsFrom)) return [];
   const summary = Math.min(endpoint.maxCompletionTokens ?? contextTokens, Math.max(maxOutputTokens, SUMMARY_TOKENS));
   const rounds = serverTools ? MOST_ROUNDS : 1;
@@ -56,7 +56,7 @@ function compactions({ compactsFrom, serverTools }: InnerCalls, around: Around):
 }
 
 /** Each advice is one call of the advisor and one more of the answering model; both read everything written so far. */
-function advisors({ advisors: all }: InnerCalls, { promptTokens, maxOutputTokens }: Around): InnerTokens[] {
+function advisors({ advisors: all }: InnerCalls, { promptTokens, maxOutputTokens }: OuterCall): InnerTokens[] {
   const uses = all.reduce((sum, each) => sum + each.uses, 0);
   const advice = Math.max(0, ...all.map((each) => each.maxOutputTokens ?? ADVICE_TOKENS));
   // The n-th call reads n pieces of advice, so on average half of them.

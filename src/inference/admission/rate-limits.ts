@@ -97,11 +97,11 @@ interface TokensToHold {
  * Reserves the tokens that an attempt could use, on top of those of earlier attempts. Resolves with a smaller output
  * cap if a nearly exhausted limit requires one. Returns no promise if no limit is near. Rejects with GatewayError 429.
  */
-export function holdTokens(hold: RateLimitHold, wish: TokensToHold): undefined | Promise<number | undefined> {
+export function holdTokens(hold: RateLimitHold, wanted: TokensToHold): undefined | Promise<number | undefined> {
   // A token has at least one byte.
-  const known = wish.task.tokens(wish.endpoint, wish.cap);
-  const refusal = hold.raiseTo(wish.earlier + known.tokens);
-  return refusal && holdFewer(hold, wish, known, refusal);
+  const known = wanted.task.tokens(wanted.endpoint, wanted.cap);
+  const refusal = hold.raiseTo(wanted.earlier + known.tokens);
+  return refusal && holdFewer(hold, wanted, known, refusal);
 }
 
 async function holdFewer(

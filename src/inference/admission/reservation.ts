@@ -116,7 +116,7 @@ export class RequestReservation {
   async #affordable(candidate: Candidate, bound: CostBound, refusal: Refusal): Promise<number | undefined> {
     let { budget, leftNano }: Refusal = refusal;
     for (let tries = 0; tries < this.#budgets.length; tries++) {
-      const affordable = bound.within(atLeastNothing(leftNano - chargeIn(budget, this.#earlier)));
+      const affordable = bound.within(atLeastZero(leftNano - chargeIn(budget, this.#earlier)));
       if (affordable === undefined) break;
       const answer = await this.#ask(chargeOf(candidate, affordable));
       if (answer === undefined) return affordable.capOutputTokens;
@@ -146,8 +146,8 @@ export class RequestReservation {
     }
     const { held } = this.#reservation;
     const missing = {
-      creditNano: atLeastNothing(this.#earlier.creditNano + charge.creditNano - held.creditNano),
-      byokNano: atLeastNothing(this.#earlier.byokNano + charge.byokNano - held.byokNano),
+      creditNano: atLeastZero(this.#earlier.creditNano + charge.creditNano - held.creditNano),
+      byokNano: atLeastZero(this.#earlier.byokNano + charge.byokNano - held.byokNano),
     };
     if (missing.creditNano + missing.byokNano === 0n) return undefined;
     const answer = this.#reservation.extend(missing);
@@ -173,6 +173,6 @@ function chargeOf({ byok }: Candidate, bound: { nano: Nano } | undefined): Charg
   return byok === undefined ? { creditNano: bound.nano, byokNano: 0n } : { creditNano: 0n, byokNano: bound.nano };
 }
 
-function atLeastNothing(nano: bigint): bigint {
+function atLeastZero(nano: bigint): bigint {
   return nano > 0n ? nano : 0n;
 }

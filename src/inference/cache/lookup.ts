@@ -61,12 +61,12 @@ export async function findCached(
 }
 
 /** Request headers that change what an upstream answers. */
-const TELLING_HEADERS = ['anthropic-version', 'anthropic-beta', 'x-anthropic-beta'] as const;
+const ANSWER_HEADERS = ['anthropic-version', 'anthropic-beta', 'x-anthropic-beta'] as const;
 
 /** Requests match when the same key sent the same bytes to the same operation, for the same model and region. */
 function keyOf({ caller, about, facts, document, format }: AcceptedRequest, { requested }: Route): Buffer {
-  const told = TELLING_HEADERS.map((name) => about.headers[name] ?? null);
-  const scope = [1, caller.keyId, requested, format.id, facts.stream, about.region, told];
+  const headers = ANSWER_HEADERS.map((name) => about.headers[name] ?? null);
+  const scope = [1, caller.keyId, requested, format.id, facts.stream, about.region, headers];
   const { answerFilters } = policyOf(caller).compiled;
   if (answerFilters !== undefined) scope.push([answerFilters.fingerprint]);
   return createHash('sha256')

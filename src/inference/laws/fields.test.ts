@@ -44,7 +44,7 @@ function sent(served: ServedFormat, body: Body, format: FormatId): Sent | 'refus
   const document = readDocument(Buffer.from(JSON.stringify(body)));
   try {
     served.check(document.value);
-    const passage = new Translation(served, document).toward(spokenFormat(format), targetFor(format));
+    const passage = new Translation(served, document).passage(spokenFormat(format), targetFor(format));
     return { body: String(passage.body), losses: passage.losses.dropped.length };
   } catch (error) {
     if (error instanceof Uncarried) return 'refused';

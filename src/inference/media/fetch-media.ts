@@ -81,9 +81,9 @@ export class MediaFetcher {
     this.#leftBytes -= reply.body.length;
     const mediaType = mediaTypeOf(reply, kind);
     if (mediaType === undefined) {
-      const told = /^[\w.+-]+\/[\w.+-]+/.exec(reply.headers['content-type'] ?? '')?.[0];
+      const contentType = /^[\w.+-]+\/[\w.+-]+/.exec(reply.headers['content-type'] ?? '')?.[0];
       const what = { image: 'an image', file: 'a document', audio: 'audio', video: 'a video' }[kind];
-      const problem = `points to content that is not ${what}${told === undefined ? '' : ` (${told})`}`;
+      const problem = `points to content that is not ${what}${contentType === undefined ? '' : ` (${contentType})`}`;
       throw this.#refuse(url, kind, 'unsupported_image_format', problem);
     }
     return { mediaType, bytes: reply.body };

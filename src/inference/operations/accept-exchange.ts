@@ -6,10 +6,10 @@ import { wireHeader } from '../../base/namespace.ts';
 import type { Exchange } from '../../http/operation.ts';
 import { accept } from '../accept.ts';
 import { regionOf } from '../admission/region.ts';
-import { cacheWishOf } from '../cache/wish.ts';
+import { cacheOptionsOf } from '../cache/options.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest, AnyFormat, RequestAbout } from '../request.ts';
-import { promptCachingWish } from '../turns/prompt-caching.ts';
+import { requestedPromptCaching } from '../turns/prompt-caching.ts';
 
 /** @param document by default the exchange's body */
 export function acceptExchange<Format extends AnyFormat>(
@@ -31,8 +31,8 @@ function aboutOf({ headers, host, requestId }: Exchange<Caller>, parts: Inferenc
     title: wireHeader(headers, 'title') ?? first(headers['x-title']) ?? null,
     sessionId: sessionIdOf(first(headers['x-session-id'])),
     metadata: metadata !== undefined && metadata.toLowerCase() === 'enabled',
-    cache: cacheWishOf(headers),
-    promptCaching: promptCachingWish(headers),
+    cache: cacheOptionsOf(headers),
+    promptCaching: requestedPromptCaching(headers),
     headers,
   };
 }

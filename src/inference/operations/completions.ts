@@ -52,7 +52,7 @@ export function companionOperations(parts: InferenceParts, limits: CompanionLimi
       errors: INFERENCE_ERRORS,
       handle(exchange) {
         const sink = new HttpSink(exchange);
-        if (goesNative(exchange.document!, exchange.caller!, parts)) {
+        if (isServedNatively(exchange.document!, exchange.caller!, parts)) {
           return serve(acceptExchange(exchange, completion, parts), sink, parts);
         }
         const { body, shape } = chatRequestOf(exchange.document!.exact);
@@ -98,7 +98,7 @@ export function companionOperations(parts: InferenceParts, limits: CompanionLimi
 }
 
 /** Whether the request is sent unchanged. An unknown model is refused by routing. */
-function goesNative(document: JsonDocument, caller: Caller, parts: InferenceParts): boolean {
+function isServedNatively(document: JsonDocument, caller: Caller, parts: InferenceParts): boolean {
   // Filtered answers must be conversations, so what a conversation cannot express is refused.
   if (policyOf(caller).compiled.answerFilters !== undefined) return false;
   const body = document.value;

@@ -32,7 +32,7 @@ const IMAGE_TOKENS = 1_600;
 const MESSAGE_TOKENS = 4;
 /** The tokens that open the answer. */
 const ANSWER_TOKENS = 3;
-const LARGEST_REPLY = 64 * 1024;
+const MAX_REPLY_BYTES = 64 * 1024;
 
 interface TokenCount {
   input_tokens: number;
@@ -60,7 +60,7 @@ export async function countTokens(
     const counting = countingOf(endpoint);
     const body = counting && bodyFor(counting, endpoint, document);
     if (body === undefined) continue;
-    const counted = await askProvider(exchange, request, { candidate, ...counting!, body }, parts);
+    const counted = await countByProvider(exchange, request, { candidate, ...counting!, body }, parts);
     if (typeof counted === 'number') return { input_tokens: counted };
     const { failure } = counted;
     // Some clouds do not count tokens for every model; that is not a fault of the request.
@@ -70,11 +70,11 @@ export async function countTokens(
       throw clientError([failedAt(candidate, failure)]);
     }
   }
-  return countHere(document, candidates[0]?.endpoint, parts);
+  return countLocally(document, candidates[0]?.endpoint, parts);
 }
 
 /** Counts with the model's own tokenizer, if it has one: exact for texts, an estimate for tools and images. */
-async function countHere(
+async function countLocally(
   { value }: JsonDocument,
   endpoint: Endpoint | undefined,
   { tokens }: InferenceParts,
@@ -84,13 +84,13 @@ async function countHere(
   const { texts, images, plain } = textsOf([system, turns]);
   const counted = encoding && (await tokens?.count(encoding, texts.join('\n')));
   if (counted === undefined) return { input_tokens: estimate({ value }), estimated: true };
-  const given = Array.isArray(tools) ? tools : [];
-  const described = given.length === 0 ? 0 : await tokens?.count(encoding!, requestText({ tools: given }));
+  const declared = Array.isArray(tools) ? tools : [];
+  const described = declared.length === 0 ? 0 : await tokens?.count(encoding!, requestText({ tools: declared }));
   const count = (Array.isArray(turns) ? turns.length : 0) + (system === undefined ? 0 : 1);
   // In the prompt the texts are separate, so the line breaks that join them here do not count.
-  const borders = count * MESSAGE_TOKENS + ANSWER_TOKENS - Math.max(texts.length - 1, 0);
-  const input_tokens = Math.max(counted + (described ?? 0) + images * IMAGE_TOKENS + borders, 0);
-  return plain && given.length === 0 ? { input_tokens } : { input_tokens, estimated: true };
+  const separators = count * MESSAGE_TOKENS + ANSWER_TOKENS - Math.max(texts.length - 1, 0);
+  const input_tokens = Math.max(counted + (described ?? 0) + images * IMAGE_TOKENS + separators, 0);
+  return plain && declared.length === 0 ? { input_tokens } : { input_tokens, estimated: true };
 }
 
 /** `plain`: the content is text only. */
@@ -112,7 +112,10 @@ function textsOf(content: unknown): { texts: string[]; images: number; plain: bo
 }
 
 /** How the endpoint's provider counts for this model; undefined if it does not. */
-function countingOf({ provider: { kind }, upstreamId }: Endpoint): Pick<Asking, 'spoken' | 'counting'> | undefined {
+function countingOf({
+  provider: { kind },
+  upstreamId,
+}: Endpoint): Pick<CountingCall, 'spoken' | 'counting'> | undefined {
   const { countsTokens, speaks } = kind;
   if (countsTokens === undefined) return undefined;
   if (countsTokens !== true) {
@@ -128,7 +131,7 @@ function countingOf({ provider: { kind }, upstreamId }: Endpoint): Pick<Asking, 
  * the URL of a medium in it: media are not fetched only to be counted.
  */
 function bodyFor(
-  { spoken, counting }: Pick<Asking, 'spoken' | 'counting'>,
+  { spoken, counting }: Pick<CountingCall, 'spoken' | 'counting'>,
   { provider: { kind }, upstreamId, maxCompletionTokens }: Endpoint,
   { exact }: JsonDocument,
 ): string | undefined {
@@ -152,17 +155,17 @@ function bodyFor(
   }
 }
 
-interface Asking {
+interface CountingCall {
   candidate: Candidate;
   spoken: SpokenFormat;
   counting: Counting;
   body: string;
 }
 
-function askProvider(
+function countByProvider(
   exchange: Pick<Exchange<Caller>, 'onClose'>,
   { about }: ConversationRequest,
-  { candidate, spoken, counting, body }: Asking,
+  { candidate, spoken, counting, body }: CountingCall,
   parts: InferenceParts,
 ): Promise<number | { failure: UpstreamFailure }> {
   const { upstreamId } = candidate.endpoint;
@@ -223,7 +226,7 @@ class CountReceiver implements UpstreamReceiver {
   }
 
   data(chunk: Buffer): void {
-    if (this.#size < LARGEST_REPLY) this.#chunks.push(chunk);
+    if (this.#size < MAX_REPLY_BYTES) this.#chunks.push(chunk);
     this.#size += chunk.length;
   }
 

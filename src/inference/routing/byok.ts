@@ -17,7 +17,7 @@ export interface CallerByok {
   /** True if the gateway's own credentials must not be used. */
   closes(endpoint: Endpoint): boolean;
   /** The credentials that this machine cannot decrypt. */
-  unopened(endpoint: Endpoint): readonly ByokCredential[];
+  undecrypted(endpoint: Endpoint): readonly ByokCredential[];
 }
 
 /** An endpoint that passed the rules, with the credentials for it: BYOK, the gateway's own, or both. */

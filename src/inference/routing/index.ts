@@ -4,7 +4,7 @@
  *     route        the models of the request -> their endpoints
  *       rules        drops endpoints excluded by allow/deny lists, privacy, price or missing capabilities
  *       byok         puts BYOK credentials first; some exclude the gateway's own credentials
- *       order        ranks the others by health, tier, preferences and metric, or by weighted lot
+ *       order        ranks the others by health, tier, preferences and metric, or by weighted chance
  *       sessions     keeps a session at its endpoint
  *       refusal      explains which rule excluded which endpoint when none is left
  *     health, credentials   cooldowns after failures

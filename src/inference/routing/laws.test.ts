@@ -6,7 +6,7 @@ import { NO_FIGURES } from '../../catalog/index.ts';
 import type { RequestFacts } from '../../formats/conversation/format.ts';
 import type { ProviderPreferences, SortMetric } from '../../formats/conversation/preferences.ts';
 import { askedWith, catalogFrom, providersIn, type RoutedProvider, routingWorld } from '../../testing/laws/routing.ts';
-import { inOrder, type Live, lot, type Wanted } from './order.ts';
+import { inOrder, type Live, type Wanted, weightedKey } from './order.ts';
 import { type PreparedEndpoint, prepare } from './prepared.ts';
 import { type RoutingPolicy, rulesFor } from './rules.ts';
 
@@ -197,7 +197,7 @@ test('free endpoints are tried before all others, whatever the lot', () => {
       fc.double({ min: Number.MIN_VALUE, max: 1 - Number.EPSILON, noNaN: true }),
       fc.double({ min: Number.MIN_VALUE, max: 1 - Number.EPSILON, noNaN: true }),
       fc.double({ min: 1e-9, max: 1, noNaN: true }),
-      (free, paid, price) => assert.ok(lot(0, free) < lot(price, paid)),
+      (free, paid, price) => assert.ok(weightedKey(0, free) < weightedKey(price, paid)),
     ),
   );
 });

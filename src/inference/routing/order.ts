@@ -7,7 +7,7 @@
 import type { EndpointFigures } from '../../catalog/index.ts';
 import { type Cutoffs, PERCENTILES, type SortMetric } from '../../formats/conversation/preferences.ts';
 import { isUnhealthy } from './health.ts';
-import { type PreparedEndpoint, placeIn } from './prepared.ts';
+import { type PreparedEndpoint, positionIn } from './prepared.ts';
 
 export interface Wanted {
   /** Names that come first, in this order; empty for no order. */
@@ -46,18 +46,18 @@ export function inOrder<T extends PreparedEndpoint>(
   live: Live,
 ): readonly T[] {
   if (candidates.length < 2) return candidates;
-  const dearest = dearestOf(candidates);
+  const highest = highestPrice(candidates);
   const ranked = candidates.map((candidate): Ranked<T> => {
     const figures = live.figures(candidate.endpoint.id);
     const keys = [
       live.cooldownMs(candidate),
-      wanted.order.length === 0 ? 0 : placeIn(candidate.slugs, wanted.order),
+      wanted.order.length === 0 ? 0 : positionIn(candidate.slugs, wanted.order),
       isUnhealthy(figures) ? 1 : 0,
       live.tier(candidate),
-      isTight(candidate, wanted.promptTokens) ? 1 : 0,
-      preferencePlace(figures, wanted),
+      mayNotFit(candidate, wanted.promptTokens) ? 1 : 0,
+      preferenceRank(figures, wanted),
     ];
-    addMetric(keys, candidate, figures, wanted, live, dearest);
+    addMetric(keys, candidate, figures, wanted, live, highest);
     return { candidate, keys };
   });
   return ranked.sort(compare).map(({ candidate }) => candidate);
@@ -74,7 +74,7 @@ function compare(a: Ranked<unknown>, b: Ranked<unknown>): number {
 }
 
 /** The prompt may not fit into the context. */
-function isTight({ endpoint: { contextLength } }: PreparedEndpoint, promptTokens: number): boolean {
+function mayNotFit({ endpoint: { contextLength } }: PreparedEndpoint, promptTokens: number): boolean {
   return contextLength !== null && promptTokens > contextLength;
 }
 
@@ -85,55 +85,56 @@ function addMetric(
   figures: EndpointFigures,
   wanted: Wanted,
   live: Live,
-  dearest: number,
+  highest: number,
 ): void {
   const sort = wanted.order.length === 0 ? wanted.sort : undefined;
   if (sort === 'price') keys.push(price);
   else if (sort === 'latency') keys.push(figures.latencyMs?.p50 ?? Number.POSITIVE_INFINITY);
   else if (sort === 'throughput') keys.push(-(figures.throughput?.p50 ?? Number.NEGATIVE_INFINITY));
-  else if (sort === 'exacto') keys.push(-soundness(figures), -(figures.uptime30m ?? 100), price);
+  else if (sort === 'exacto') keys.push(-validCallRate(figures), -(figures.uptime30m ?? 100), price);
   else {
-    if (wanted.tools) keys.push(-soundness(figures));
-    keys.push(lot(Number.isFinite(price) ? price : dearest, live.fraction(endpoint.id)));
+    if (wanted.tools) keys.push(-validCallRate(figures));
+    keys.push(weightedKey(Number.isFinite(price) ? price : highest, live.fraction(endpoint.id)));
   }
 }
 
 /**
- * A weighted lot; the lowest comes first. With lots of -ln(u) / w, where w is the inverse square of the price, each lot
- * is the lowest with probability w / sum of all w, and likewise among the rest. Free endpoints come before all others.
+ * The sort key of a weighted random order; the lowest comes first. With keys of -ln(u) / w, where w is the inverse square
+ * of the price, each key is the lowest with probability w / sum of all w, and likewise among the remaining ones. Free
+ * endpoints come before all others.
  */
-export function lot(price: number, fraction: number): number {
+export function weightedKey(price: number, fraction: number): number {
   return price === 0 ? fraction - 2 : -Math.log(fraction) * price * price;
 }
 
 /** The highest known price, which stands in for unknown prices; 1 when no price is known. */
-function dearestOf(candidates: readonly PreparedEndpoint[]): number {
-  let dearest = 0;
-  for (const { price } of candidates) if (Number.isFinite(price) && price > dearest) dearest = price;
-  return dearest === 0 ? 1 : dearest;
+function highestPrice(candidates: readonly PreparedEndpoint[]): number {
+  let highest = 0;
+  for (const { price } of candidates) if (Number.isFinite(price) && price > highest) highest = price;
+  return highest === 0 ? 1 : highest;
 }
 
 /** Every endpoint starts with this many assumed calls, nearly all valid, so that few calls cannot decide the order. */
 const CREDITED_CALLS = 20;
 const CREDITED_INVALID = 0.2;
 /** Endpoints whose rates of valid calls fall into the same step tie. */
-const SOUNDNESS_STEPS = 50;
+const VALID_RATE_STEPS = 50;
 
 /** The rate of tool calls that a client could run, in steps of 2 % from 0 to 49. */
-function soundness({ toolCalls1d, invalidToolCalls1d }: EndpointFigures): number {
+function validCallRate({ toolCalls1d, invalidToolCalls1d }: EndpointFigures): number {
   const share = 1 - (invalidToolCalls1d + CREDITED_INVALID) / (toolCalls1d + CREDITED_CALLS);
-  return Math.floor(share * SOUNDNESS_STEPS);
+  return Math.floor(share * VALID_RATE_STEPS);
 }
 
 /** 0: known to meet the preference, 1: unknown, 2: known to miss it. */
-function preferencePlace(figures: EndpointFigures, { minThroughput, maxLatency }: Wanted): number {
+function preferenceRank(figures: EndpointFigures, { minThroughput, maxLatency }: Wanted): number {
   if (minThroughput === undefined && maxLatency === undefined) return 0;
-  const latency = cutoffsPlace(maxLatency, figures.latencyMs, (is, cutoff) => is <= cutoff * 1000);
-  const throughput = cutoffsPlace(minThroughput, figures.throughput, (is, cutoff) => is >= cutoff);
+  const latency = cutoffsRank(maxLatency, figures.latencyMs, (is, cutoff) => is <= cutoff * 1000);
+  const throughput = cutoffsRank(minThroughput, figures.throughput, (is, cutoff) => is >= cutoff);
   return Math.max(latency, throughput);
 }
 
-function cutoffsPlace(
+function cutoffsRank(
   cutoffs: Cutoffs | null | undefined,
   known: EndpointFigures['latencyMs'],
   holds: (is: number, cutoff: number) => boolean,

@@ -61,11 +61,12 @@ function usd(price: Price): number {
 
 /** Whether one of `names` matches the endpoint. A provider's name matches all its endpoints. */
 export function isNamed({ slugs }: PreparedEndpoint, names: readonly string[]): boolean {
-  return placeIn(slugs, names) < names.length;
+  return positionIn(slugs, names) < names.length;
 }
 
 /** The position of the first name that matches; the list's length if none does. */
-export function placeIn(slugs: ReadonlySet<string>, names: readonly string[]): number {
-  for (let place = 0; place < names.length; place++) if (slugs.has(names[place]!.toLowerCase())) return place;
+export function positionIn(slugs: ReadonlySet<string>, names: readonly string[]): number {
+  for (let position = 0; position < names.length; position++)
+    if (slugs.has(names[position]!.toLowerCase())) return position;
   return names.length;
 }

@@ -7,9 +7,9 @@ import { CONTEXT_RULE, type Rule } from './rules.ts';
 /** The most endpoints that an error lists. */
 const MOST_LISTED = 20;
 
-/** @param near the model that the client probably meant */
-export function unknownModel(name: string, requested: readonly string[], near: string | undefined): GatewayError {
-  const hint = near === undefined ? '; GET /models lists them' : `; did you mean ${near}?`;
+/** @param nearest the model that the client probably meant */
+export function unknownModel(name: string, requested: readonly string[], nearest: string | undefined): GatewayError {
+  const hint = nearest === undefined ? '; GET /models lists them' : `; did you mean ${nearest}?`;
   return new GatewayError('invalid_request', `${JSON.stringify(name.slice(0, 200))} is not a known model${hint}`, {
     path: 'model',
     availability: { code: 'model_not_found', retryable: false, requested_models: requested },
@@ -23,14 +23,14 @@ const ROUTER = new RegExp(
 const ONLINE = /:online$/;
 
 /** The error for a model name that asks for an unsupported feature. @param knows whether the catalog has a model */
-export function unbuiltModel(name: string, knows: (name: string) => boolean): GatewayError | undefined {
-  const shown = JSON.stringify(name.slice(0, 200));
+export function unsupportedModel(name: string, knows: (name: string) => boolean): GatewayError | undefined {
+  const quoted = JSON.stringify(name.slice(0, 200));
   if (ROUTER.test(name)) {
-    const problem = `${shown} is a router model, which this gateway does not support: name a model`;
+    const problem = `${quoted} is a router model, which this gateway does not support: name a model`;
     return new GatewayError('invalid_request', problem, { path: 'model' });
   }
   if (!ONLINE.test(name) || !knows(name.replace(ONLINE, ''))) return undefined;
-  const problem = `${shown} asks for web search by the suffix :online, which this gateway does not support: remove it`;
+  const problem = `${quoted} asks for web search by the suffix :online, which this gateway does not support: remove it`;
   return new GatewayError('invalid_request', problem, { path: 'model' });
 }
 
@@ -57,7 +57,7 @@ export function noEndpoints(requested: readonly string[]): GatewayError {
 }
 
 /** Another machine of the installation may be able to decrypt the credential, so a retry can succeed. */
-export function unopenedKey(requested: readonly string[]): GatewayError {
+export function undecryptedKey(requested: readonly string[]): GatewayError {
   const name = JSON.stringify(requested[0]?.slice(0, 200));
   return new GatewayError(
     'server',
@@ -127,7 +127,7 @@ function excludedBy(endpoints: readonly PreparedEndpoint[], rules: readonly Rule
  * every rule that excluded each endpoint.
  * @param endpoints those that have the operation, each excluded by some rule
  */
-export function nothingLeft(
+export function allExcluded(
   requested: readonly string[],
   endpoints: readonly PreparedEndpoint[],
   rules: readonly Rule[],
@@ -139,10 +139,10 @@ export function nothingLeft(
     return !endpoints.some((endpoint) => applied.every((rule) => rule.keeps(endpoint)));
   });
   const excluding = rules.filter((rule) => endpoints.some((endpoint) => !rule.keeps(endpoint)));
-  const told = excluding.filter((rule) => rule.kind === kind);
-  const { path } = told.find((rule) => rule.path !== undefined) ?? {};
-  const names = unique(told.map(({ name }) => name));
-  const reason = kind === 'list' ? byLists(told) : `: ${names.join(', ')}`;
+  const decisive = excluding.filter((rule) => rule.kind === kind);
+  const { path } = decisive.find((rule) => rule.path !== undefined) ?? {};
+  const names = unique(decisive.map(({ name }) => name));
+  const reason = kind === 'list' ? byLists(decisive) : `: ${names.join(', ')}`;
   return new GatewayError(
     kind === 'list' ? 'permission_denied' : 'not_found',
     `${TEXTS[kind ?? 'constraint']}${reason}`,
@@ -162,8 +162,8 @@ export function nothingLeft(
 }
 
 /** Names the lists without a path, which come from guardrails. */
-function byLists(told: readonly Rule[]): string {
-  const names = unique(told.filter(({ path }) => path === undefined).map(({ name }) => name));
+function byLists(decisive: readonly Rule[]): string {
+  const names = unique(decisive.filter(({ path }) => path === undefined).map(({ name }) => name));
   return names.length === 0 ? '' : ` (${names.join(', ')} of the guardrails of this key)`;
 }
 

@@ -17,11 +17,11 @@ import {
 import type { Credentials } from './credentials.ts';
 import { cooldownOf, type Health } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
-import { type PreparedEndpoint, placeIn, prepare } from './prepared.ts';
-import { noEndpoints, nothingLeft, unbuiltModel, unknownModel, unopenedKey, wrongOperation } from './refusal.ts';
+import { type PreparedEndpoint, positionIn, prepare } from './prepared.ts';
+import { allExcluded, noEndpoints, undecryptedKey, unknownModel, unsupportedModel, wrongOperation } from './refusal.ts';
 import { type RoutingPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
 import { fractionOf, type SessionKey, type Sessions } from './sessions.ts';
-import { tierPlace, type WantedTiers, wantedTiers } from './tiers.ts';
+import { tierRank, type WantedTiers, wantedTiers } from './tiers.ts';
 
 export interface Candidate {
   endpoint: Endpoint;
@@ -88,8 +88,8 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
   const models = names.map((name) => {
     const model = parts.catalog.find(name);
     if (model === undefined) {
-      const unbuilt = unbuiltModel(name, (base) => parts.catalog.find(base) !== undefined);
-      throw unbuilt ?? unknownModel(name, names, nearModel(name, request, parts));
+      const unsupported = unsupportedModel(name, (base) => parts.catalog.find(base) !== undefined);
+      throw unsupported ?? unknownModel(name, names, nearModel(name, request, parts));
     }
     return model;
   });
@@ -98,7 +98,7 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
   const onlyByok = byok && byokOnly(byok);
   const kept = models.map((model, rank) => admitted(model, rank, { rules, byok, onlyByok }, request));
   if (kept.every(({ length }) => length === 0)) {
-    if (byok && models.some((model) => lacksKey(model, rules, byok, request))) throw unopenedKey(names);
+    if (byok && models.some((model) => lacksKey(model, rules, byok, request))) throw undecryptedKey(names);
     throw refusal(names, models, onlyByok === undefined ? rules : [...rules, onlyByok], request);
   }
   const session = kept.some(({ length }) => length > 1) ? request.session(names[0]!) : undefined;
@@ -150,14 +150,14 @@ function lacksKey(model: Model, rules: readonly Rule[], byok: CallerByok, reques
     (prepared) =>
       request.servedBy(prepared.endpoint) &&
       isOffered(prepared, tiers, request.facts) &&
-      fittingKeys(prepared, byok.unopened(prepared.endpoint), rules).length > 0,
+      fittingKeys(prepared, byok.undecrypted(prepared.endpoint), rules).length > 0,
   );
 }
 
 /** An endpoint of a service tier is offered only to requests for that tier, also by its slug (`acme/priority`). */
 function isOffered({ endpoint, slugs }: PreparedEndpoint, tiers: WantedTiers, { provider }: RequestFacts): boolean {
   const tier = endpoint.tier?.name;
-  if (tier === undefined || tierPlace(tier, tiers) !== undefined) return true;
+  if (tier === undefined || tierRank(tier, tiers) !== undefined) return true;
   const slug = `${endpoint.provider.id}/${tier}`;
   return (
     slugs.has(slug) && [...(provider.order ?? []), ...(provider.only ?? [])].some((name) => name.toLowerCase() === slug)
@@ -187,7 +187,7 @@ function ordered(
   const live: Live = {
     figures: (id) => parts.statistics.of(id),
     cooldownMs: ({ endpoint }) => cooldownOf(endpoint, parts),
-    tier: ({ endpoint }) => tierPlace(endpoint.tier?.name, tiers) ?? tiers.chain.length,
+    tier: ({ endpoint }) => tierRank(endpoint.tier?.name, tiers) ?? tiers.chain.length,
     fraction: (id) => (session?.named === true ? fractionOf(session, id) : 1 - parts.random() || Number.MIN_VALUE),
   };
   const groups = partition === 'none' ? [kept.flat()] : kept;
@@ -226,8 +226,8 @@ function first(
   parts: RoutingParts,
 ): readonly Choice[] {
   let result = choices;
-  const home = session && !provider.order?.length ? parts.sessions.endpointOf(session) : undefined;
-  const at = home === undefined ? -1 : choices.findIndex(({ endpoint }) => endpoint.id === home);
+  const sticky = session && !provider.order?.length ? parts.sessions.endpointOf(session) : undefined;
+  const at = sticky === undefined ? -1 : choices.findIndex(({ endpoint }) => endpoint.id === sticky);
   if (at > 0 && cooldownOf(choices[at]!.endpoint, parts) === 0) {
     result = [choices[at]!, ...choices.slice(0, at), ...choices.slice(at + 1)];
   }
@@ -240,8 +240,8 @@ function first(
 function firstOfOrder(choices: readonly Choice[], order: readonly string[]): Choice | undefined {
   let best: Choice | undefined;
   for (const choice of choices) {
-    const place = placeIn(choice.slugs, order);
-    if (place < order.length && (best === undefined || place < placeIn(best.slugs, order))) best = choice;
+    const position = positionIn(choice.slugs, order);
+    if (position < order.length && (best === undefined || position < positionIn(best.slugs, order))) best = choice;
   }
   return best;
 }
@@ -280,5 +280,5 @@ function refusal(
 ): GatewayError {
   if (models.every(({ endpoints }) => endpoints.length === 0)) return noEndpoints(names);
   const served = models.flatMap((model) => prepare(model).filter(({ endpoint }) => request.servedBy(endpoint)));
-  return served.length === 0 ? wrongOperation(names) : nothingLeft(names, served, rules);
+  return served.length === 0 ? wrongOperation(names) : allExcluded(names, served, rules);
 }

@@ -33,10 +33,10 @@ export function wantedTiers(serviceTier: string | undefined, variant: RoutingVar
 }
 
 /** The rank of the endpoint's tier, 0 the best; undefined for a tier that the request does not ask for. */
-export function tierPlace(tier: string | undefined, { chain, also }: WantedTiers): number | undefined {
+export function tierRank(tier: string | undefined, { chain, also }: WantedTiers): number | undefined {
   if (tier === undefined || also.includes(tier)) return chain.length;
-  const place = chain.indexOf(tier);
-  return place < 0 ? undefined : place;
+  const rank = chain.indexOf(tier);
+  return rank < 0 ? undefined : rank;
 }
 
 /** Whether the value names a tier with its own price, so an endpoint of another tier must not pass it on. */

@@ -9,7 +9,7 @@ import { fieldsOf } from '../../formats/conversation/fields.ts';
 import type { AcceptedRequest } from '../request.ts';
 
 /** `X-Svc-Prompt-Caching`; undefined when absent. Throws GatewayError 400 for an unknown mode. */
-export function promptCachingWish(headers: IncomingHttpHeaders): PromptCachingMode | undefined {
+export function requestedPromptCaching(headers: IncomingHttpHeaders): PromptCachingMode | undefined {
   const value = wireHeader(headers, 'prompt-caching')?.trim().toLowerCase();
   if (value === undefined || value === '') return undefined;
   const mode = PROMPT_CACHING_MODES.find((known) => known === value);

@@ -77,6 +77,6 @@ export class ByteRelayStream implements RelayStream {
 }
 
 function errorInBytes({ type, message, status, details }: GatewayError): GatewayError {
-  const { cause, ...told } = details;
-  return new GatewayError(type, byteText(message), { ...byteTextsIn(told), status, cause });
+  const { cause, ...others } = details;
+  return new GatewayError(type, byteText(message), { ...byteTextsIn(others), status, cause });
 }

@@ -68,8 +68,8 @@ export class RelayPassage implements Passage {
     const { relay } = this.#format;
     const write: WholeReply['write'] = asBytes
       ? (stamp, closing) => {
-          const said = { text, value, turn, stamp: stampInBytes(stamp), closing: closingInBytes(closing) };
-          return joinedByteText(relay.reply(said));
+          const reply = { text, value, turn, stamp: stampInBytes(stamp), closing: closingInBytes(closing) };
+          return joinedByteText(relay.reply(reply));
         }
       : (stamp, closing) => relay.reply({ text, value, turn, stamp, closing });
     return { turn, write };

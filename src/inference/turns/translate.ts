@@ -44,7 +44,7 @@ export interface LoopTurn {
   callIds: ReadonlySet<string>;
 }
 
-interface Toward {
+interface PassageOptions {
   /** Fetched for this endpoint; if there are any, the request is translated even into its own format. */
   media?: Fetched | undefined;
   /** Sends `response_format` as a tool (`formats/adapters/output-tool.ts`). */
@@ -80,8 +80,8 @@ export class Translation {
   }
 
   /** @throws Uncarried when the spoken format cannot carry the request */
-  toward(spoken: SpokenFormat, target: EncodeTarget, toward: Toward = {}): Passage {
-    const { media = NONE, outputByTool = false, turn, unread = false } = toward;
+  passage(spoken: SpokenFormat, target: EncodeTarget, options: PassageOptions = {}): Passage {
+    const { media = NONE, outputByTool = false, turn, unread = false } = options;
     if (spoken.id !== this.format.id) this.#refuseOwnFeatures();
     this.#checkThread(spoken, target, turn !== undefined);
     const hides = this.#hides && spoken.showsHiddenReasoning?.(target.dialect) === true;
@@ -131,7 +131,7 @@ export class Translation {
   /** A thread is stored by its service. On any other endpoint the request would lack the earlier messages. */
   #checkThread(spoken: SpokenFormat, { dialect }: EncodeTarget, loops: boolean): void {
     const { id, threadMember } = this.format;
-    if (threadMember === undefined || !isGiven(this.document.structure[threadMember])) return;
+    if (threadMember === undefined || !isPresent(this.document.structure[threadMember])) return;
     if (spoken.id !== id || spoken.keepsThreads?.(dialect) !== true) {
       throw new Uncarried('thread', 'the endpoint does not support message threads');
     }
@@ -140,7 +140,7 @@ export class Translation {
 
   #refuseOwnFeatures(): void {
     const { ownFeatures = [], id } = this.format;
-    const feature = ownFeatures.find((name) => isGiven(this.document.structure[name]));
+    const feature = ownFeatures.find((name) => isPresent(this.document.structure[name]));
     if (feature !== undefined) throw new Uncarried(feature, `only the ${id} format supports it`);
   }
 }
@@ -152,7 +152,7 @@ function idsIn(history: readonly string[], more: ReadonlySet<string> | undefined
 }
 
 /** Neither null nor an empty list. */
-function isGiven(value: unknown): boolean {
+function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
 

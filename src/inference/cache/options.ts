@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { wireHeader } from '../../base/namespace.ts';
 
-export interface CacheWish {
+export interface CacheOptions {
   /** How long a new answer is kept. */
   ttlSeconds: number;
   /** Ignore the cached answer and replace it with a new one. */
@@ -13,7 +13,7 @@ const DEFAULT_TTL_SECONDS = 300;
 const LONGEST_TTL_SECONDS = 86_400;
 
 /** Undefined for a request that does not ask for the cache, as most do not. */
-export function cacheWishOf(headers: IncomingHttpHeaders): CacheWish | undefined {
+export function cacheOptionsOf(headers: IncomingHttpHeaders): CacheOptions | undefined {
   const wanted = wireHeader(headers, 'cache');
   if (wanted === undefined || !isTrue(wanted)) return undefined;
   return {
