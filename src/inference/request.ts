@@ -26,7 +26,7 @@ export interface AcceptedRequest<Format extends AnyFormat = AnyFormat> {
 export type ConversationRequest = AcceptedRequest<ServedFormat>;
 
 /** A request of an operation with a single public format. */
-export type SingleRequest = AcceptedRequest<DirectFormat<unknown, unknown>>;
+export type DirectRequest = AcceptedRequest<DirectFormat<unknown, unknown>>;
 
 /** What the request's sender says besides its body. Of these, a provider receives only the headers that it `forwards`. */
 export interface RequestAbout {

@@ -23,9 +23,9 @@ import { Call } from './call.ts';
 import { type Admission, RequestContext } from './context.ts';
 import { ConversationTask } from './conversation.ts';
 import type { InferenceParts } from './parts.ts';
-import { type AcceptedRequest, type ConversationRequest, isConversation, type SingleRequest } from './request.ts';
+import { type AcceptedRequest, type ConversationRequest, isConversation, type DirectRequest } from './request.ts';
 import { type CallerByok, type Route, route, sessionKey } from './routing/index.ts';
-import { SingleTask } from './single.ts';
+import { DirectTask } from './direct.ts';
 import type { Task } from './task.ts';
 import { Abandoned } from './turns/dispatch.ts';
 
@@ -58,7 +58,7 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
 function taskOf(context: RequestContext, parts: InferenceParts): Task {
   return isConversation(context.request)
     ? new ConversationTask(context as RequestContext<ConversationRequest>, parts)
-    : new SingleTask(context as RequestContext<SingleRequest>, parts);
+    : new DirectTask(context as RequestContext<DirectRequest>, parts);
 }
 
 async function answerWith(call: Call | Replay, { inFlight }: InferenceParts): Promise<void> {

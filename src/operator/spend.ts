@@ -52,12 +52,12 @@ async function show(parts: CommandParts, { database }: OpenedDatabase, json: boo
   return 0;
 }
 
-function reply({ id, state, host, place, seenAt, openRequests, journalHere, holds }: SpendProcess) {
+function reply({ id, state, host, journalDir, seenAt, openRequests, journalHere, holds }: SpendProcess) {
   return {
     id,
     state,
     host,
-    place,
+    place: journalDir,
     seen_at: seenAt === null ? null : new Date(seenAt).toISOString(),
     open_requests: openRequests,
     journal_here: journalHere,

@@ -14,7 +14,7 @@ interface Kind<T, J> {
   /** For a stored null, and for a row without an answer. */
   readonly empty: T;
   /** The value on the wire; by default the value itself. */
-  shown?(value: T): unknown;
+  toWire?(value: T): unknown;
 }
 
 /** Members of the wire format and their schemas. */
@@ -28,7 +28,7 @@ export interface Member<T, C> {
   readonly empty: T;
   /** The members of GET /generation that show the value. */
   readonly wire: Wire;
-  shown(value: T): unknown;
+  toWire(value: T): unknown;
 }
 
 /** A row as JSON of a journal, which may be of an earlier version, or as PostgreSQL returns it. */
@@ -43,7 +43,7 @@ export function column<N extends string, T, J>(name: N, kind: Kind<T, J>, wire: 
       stored === null || stored === undefined ? kind.empty : kind.decode(stored),
     empty: kind.empty,
     wire,
-    shown: (value) => (kind.shown ? kind.shown(value) : value),
+    toWire: (value) => (kind.toWire ? kind.toWire(value) : value),
   };
 }
 
@@ -71,7 +71,7 @@ export function optionalList<T>(): Kind<readonly T[] | undefined, readonly T[] |
     encode: (list) => list,
     decode: (stored) => stored as T[],
     empty: undefined,
-    shown: (list) => list ?? [],
+    toWire: (list) => list ?? [],
   };
 }
 
@@ -81,7 +81,7 @@ export const time: Kind<number, string> = {
   encode: isoTime,
   decode: (stored) => new Date(stored as string | Date).getTime(),
   empty: 0,
-  shown: isoTime,
+  toWire: isoTime,
 };
 
 const LARGEST_MONEY = 2n ** 53n;
@@ -97,7 +97,7 @@ export const money: Kind<bigint, string> = {
   encode: encodeMoney,
   decode: (stored) => BigInt(stored as string | number | bigint),
   empty: 0n,
-  shown: usdFromNano,
+  toWire: usdFromNano,
 };
 
 export const optionalMoney: Kind<bigint | null, string | undefined> = {
@@ -105,5 +105,5 @@ export const optionalMoney: Kind<bigint | null, string | undefined> = {
   encode: (nano) => (nano === null ? undefined : encodeMoney(nano)),
   decode: money.decode,
   empty: null,
-  shown: (nano) => (nano === null ? null : usdFromNano(nano)),
+  toWire: (nano) => (nano === null ? null : usdFromNano(nano)),
 };

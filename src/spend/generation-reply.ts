@@ -31,7 +31,7 @@ function promptTokens({ usage }: Generation): number | null {
 
 const SHOWN = Object.entries(MEMBERS).flatMap(([name, member]: [string, Member<unknown, object>]) =>
   Object.entries(member.wire).map(([wire, schema]) => {
-    const of = (row: Generation) => member.shown(row[name as keyof Generation]);
+    const of = (row: Generation) => member.toWire(row[name as keyof Generation]);
     return [wire, { schema, of }] as const;
   }),
 );

@@ -76,7 +76,7 @@ export class GroupCommit {
     this.#records.clear();
     const offset = this.#journal.lastStart;
     // Answers first: their clients have waited longer.
-    for (const row of rows) this.#tell(row, segment, offset + row.start);
+    for (const row of rows) this.#notify(row, segment, offset + row.start);
     for (const intent of intents) {
       if (segment !== undefined && refusal === undefined) intent.resolve(intent.begin(segment));
       else intent.reject(refusal);
@@ -119,7 +119,7 @@ export class GroupCommit {
     return { segment, refusal };
   }
 
-  #tell(row: WaitingRow, segment: Segment | undefined, offset: number): void {
+  #notify(row: WaitingRow, segment: Segment | undefined, offset: number): void {
     try {
       row.written(segment, offset);
     } catch (cause) {

@@ -5,12 +5,12 @@
 import type { Clock } from '../base/clock.ts';
 import { LeaseQueue, type WaitingRequest } from '../base/lease-queue.ts';
 import type { Refusal } from './budget.ts';
-import type { LeaseAnswer, LeaseWish } from './store.ts';
-import { type BudgetWindow, hopeless, type Part } from './window.ts';
+import type { LeaseAnswer, LeaseRequest } from './store.ts';
+import { type BudgetWindow, type Part, refusalOfExcess } from './window.ts';
 
 /** Asks the database. Every call may reject. */
 export interface LeaseStore {
-  ask(wishes: readonly LeaseWish[]): Promise<LeaseAnswer[]>;
+  ask(requests: readonly LeaseRequest[]): Promise<LeaseAnswer[]>;
   /** Asks all other processes to return what they do not need of these windows. */
   recall(windowIds: readonly string[]): Promise<void>;
   /** Announces to other processes that something was returned. */
@@ -29,8 +29,8 @@ export const LEASE_LIMITS: LeaseLimits = { patienceMs: 2_000, waitMs: 30_000, ma
 
 const ASK_AGAIN_MS = 100;
 const RECALL_AGAIN_MS = 400;
-const BARREN_MS = 5_000;
-const BARREN_PATIENCE_MS = 250;
+const EXHAUSTED_MS = 5_000;
+const EXHAUSTED_PATIENCE_MS = 250;
 
 /** A window and the requested parts of it, in order. */
 type Wanted = readonly [window: BudgetWindow, parts: readonly Part[]];
@@ -52,7 +52,7 @@ export class LeaseWaitQueue {
       maxWaiting: limits.maxWaiting,
       retryMs: ASK_AGAIN_MS,
       covers: ({ window, nano }) => window.covers(nano),
-      refusalOf: hopeless,
+      refusalOf: refusalOfExcess,
       turn: () => this.#turn(),
     });
   }
@@ -61,11 +61,11 @@ export class LeaseWaitQueue {
    * Resolves with the result of `take` once all of `parts` fit, or with the refusal. Rejects with GatewayError 429 if
    * too many wait. Requests that already hold something go first: the sooner they end, the sooner they return it.
    */
-  wait<T>(parts: readonly Part[], take: () => T, place: 'first' | 'last'): Promise<T | Refusal> {
+  wait<T>(parts: readonly Part[], take: () => T, position: 'first' | 'last'): Promise<T | Refusal> {
     // Keep windows with waiting requests.
     for (const { window } of parts) window.holders += 1;
     const needed = parts.filter(({ nano }) => nano > 0n);
-    return this.#queue.wait(needed, take, place).finally(() => {
+    return this.#queue.wait(needed, take, position).finally(() => {
       for (const { window } of parts) window.holders -= 1;
     });
   }
@@ -104,15 +104,15 @@ export class LeaseWaitQueue {
   }
 
   async #ask(due: readonly Wanted[]): Promise<void> {
-    const wishes = due.map((wanted) => this.#wish(wanted));
+    const requests = due.map((wanted) => this.#requestFor(wanted));
     let answers: LeaseAnswer[];
     try {
-      answers = await this.#store.ask(wishes);
+      answers = await this.#store.ask(requests);
     } catch (error) {
       this.#onUncertain();
       throw error;
     } finally {
-      for (const [index, [window]] of due.entries()) window.leaving -= wishes[index]!.backNano;
+      for (const [index, [window]] of due.entries()) window.leaving -= requests[index]!.backNano;
     }
     const now = this.#clock.monotonic();
     for (const [index, [window]] of due.entries()) {
@@ -120,7 +120,7 @@ export class LeaseWaitQueue {
       window.granted(answer.grantedNano, now);
       window.used = answer.usedNano;
       window.othersLeased = answer.leasedNano - (window.lease - window.forced);
-      window.known = wishes[index]!.includeByok === window.budget.includeByok;
+      window.known = requests[index]!.includeByok === window.budget.includeByok;
       // Leases granted under a higher limit stay until they are returned. While the sum is over the limit, idle leases
       // must not be spent. The limit may also have been lowered again in the meantime.
       window.stale = !window.known || answer.usedNano + answer.leasedNano > window.budget.limitNano;
@@ -128,8 +128,8 @@ export class LeaseWaitQueue {
     }
   }
 
-  #wish([window, parts]: Wanted): LeaseWish {
-    const wish: LeaseWish = {
+  #requestFor([window, parts]: Wanted): LeaseRequest {
+    const request: LeaseRequest = {
       windowId: window.id,
       limitNano: window.budget.limitNano,
       includeByok: window.budget.includeByok,
@@ -139,26 +139,26 @@ export class LeaseWaitQueue {
       spareNano: 0n,
       spentBy: window.budget.spentBy,
     };
-    if (window.stale) wish.backNano = window.takeIdle();
+    if (window.stale) request.backNano = window.takeIdle();
     for (const { nano } of parts) {
       // A part that the lease covers waits for another window.
-      if (wish.needNano > 0n) wish.wantNano += nano;
-      else if (nano > window.idle) wish.needNano = nano - window.idle;
+      if (request.needNano > 0n) request.wantNano += nano;
+      else if (nano > window.idle) request.needNano = nano - window.idle;
     }
     const now = this.#clock.monotonic();
-    if (window.contestedUntil <= now) wish.spareNano = window.spareNano(now, wish.needNano);
-    return wish;
+    if (window.contestedUntil <= now) request.spareNano = window.spareNano(now, request.needNano);
+    return request;
   }
 
   #gaveUp({ parts, since }: WaitingRequest<Part>, now: number): Refusal | undefined {
     const part = parts.find(({ window }) => window.blocked && now >= this.#deadline(window, since, now));
     if (part === undefined) return undefined;
-    part.window.barrenUntil = now + BARREN_MS;
+    part.window.exhaustedUntil = now + EXHAUSTED_MS;
     return part.window.refusal(part.nano);
   }
 
   #deadline(window: BudgetWindow, since: number, now: number): number {
-    const patienceMs = window.barrenUntil > now ? BARREN_PATIENCE_MS : this.#limits.patienceMs;
+    const patienceMs = window.exhaustedUntil > now ? EXHAUSTED_PATIENCE_MS : this.#limits.patienceMs;
     return Math.min(since + this.#limits.waitMs, Math.max(since, window.progressAt) + patienceMs);
   }
 }

@@ -9,8 +9,8 @@ import { type Budget, type Charge, chargeIn, type Refusal } from './budget.ts';
 import { LEASE_LIMITS, type LeaseLimits, type LeaseStore, LeaseWaitQueue } from './lease-wait-queue.ts';
 import type { Taken } from './record.ts';
 import { HeldReservation } from './reservation.ts';
-import type { LeaseWish } from './store.ts';
-import { BudgetWindow, hopeless, type Part } from './window.ts';
+import type { LeaseRequest } from './store.ts';
+import { BudgetWindow, type Part, refusalOfExcess } from './window.ts';
 
 const CONTESTED_MS = 1_000;
 const UNUSED_MS = 300_000;
@@ -25,7 +25,7 @@ export class Leases {
   readonly #byBudget = new WeakMap<Budget, BudgetWindow>();
   readonly #queue: LeaseWaitQueue;
   #returning = new Set<BudgetWindow>();
-  #giving = false;
+  #isReturning = false;
 
   constructor(store: LeaseStore, clock: Clock, limits: LeaseLimits = LEASE_LIMITS) {
     this.#store = store;
@@ -49,7 +49,7 @@ export class Leases {
       if (nano > 0n && (window.blocked || !window.covers(nano))) covered = false;
     }
     if (covered) return this.#hold(parts, bound);
-    const refusal = hopeless(parts);
+    const refusal = refusalOfExcess(parts);
     if (refusal !== undefined) return refusal;
     return this.#queue.wait(parts, () => this.#hold(parts, bound), 'last');
   }
@@ -73,7 +73,7 @@ export class Leases {
       return true;
     };
     if (extra.every(({ window, nano }) => nano === 0n || (!window.blocked && window.covers(nano)))) return grow();
-    return hopeless(extra) ?? this.#queue.wait(extra, grow, 'first');
+    return refusalOfExcess(extra) ?? this.#queue.wait(extra, grow, 'first');
   }
 
   /** @internal Replaces the held parts by the actual cost; a cost of zero releases them. */
@@ -90,7 +90,7 @@ export class Leases {
       if (nano === 0n) continue;
       window.progressAt = now;
       if (window.blocked) this.#queue.signal();
-      if (window.contestedUntil > now) this.#giveBack(window);
+      if (window.contestedUntil > now) this.#scheduleReturn(window);
     }
     return taken;
   }
@@ -112,7 +112,7 @@ export class Leases {
     const window = this.windows.get(id);
     if (window === undefined) return;
     window.contestedUntil = this.#clock.monotonic() + CONTESTED_MS;
-    this.#giveBack(window);
+    this.#scheduleReturn(window);
   }
 
   /** Another process returned a part of this window. */
@@ -131,23 +131,23 @@ export class Leases {
     for (const window of this.windows.values()) {
       if (window.empty) this.windows.delete(window.id);
       else if (window.idle > 0n && !window.blocked && (window.end <= time || window.lastUseAt + UNUSED_MS < now)) {
-        this.#giveBack(window);
+        this.#scheduleReturn(window);
       }
     }
   }
 
   /**
    * Adopts the leases that the database records for this process; no lease may be in transit meanwhile.
-   * @returns wishes that return leases of windows that this process no longer tracks
+   * @returns requests that return leases of windows that this process no longer tracks
    */
-  reconcile(held: ReadonlyMap<string, Nano>): LeaseWish[] {
+  reconcile(held: ReadonlyMap<string, Nano>): LeaseRequest[] {
     for (const window of this.windows.values()) {
       window.lease = (held.get(window.id) ?? 0n) + window.forced - window.leaving;
     }
     this.uncertain = false;
     this.#queue.signal();
     const forgotten = [...held].filter(([id, nano]) => nano > 0n && !this.windows.has(id));
-    return forgotten.map(([id, nano]) => returning(id, nano));
+    return forgotten.map(([id, nano]) => returnRequest(id, nano));
   }
 
   #window(budget: Budget, timeMs: number): BudgetWindow {
@@ -166,40 +166,40 @@ export class Leases {
     return window;
   }
 
-  #giveBack(window: BudgetWindow): void {
+  #scheduleReturn(window: BudgetWindow): void {
     if (window.idle <= 0n) return;
     this.#returning.add(window);
-    if (!this.#giving) void this.#give();
+    if (!this.#isReturning) void this.#returnAll();
   }
 
-  async #give(): Promise<void> {
-    this.#giving = true;
+  async #returnAll(): Promise<void> {
+    this.#isReturning = true;
     while (this.#returning.size > 0) {
       // Everything settled in this turn is returned together, after local waiters were served.
       await Promise.resolve();
       this.#queue.serve();
       const windows = [...this.#returning].filter((window) => window.idle > 0n);
       this.#returning.clear();
-      if (windows.length > 0) await this.#giveNow(windows);
+      if (windows.length > 0) await this.#returnNow(windows);
     }
-    this.#giving = false;
+    this.#isReturning = false;
   }
 
-  async #giveNow(windows: readonly BudgetWindow[]): Promise<void> {
-    const wishes = windows.map((window) => returning(window.id, window.takeIdle()));
+  async #returnNow(windows: readonly BudgetWindow[]): Promise<void> {
+    const requests = windows.map((window) => returnRequest(window.id, window.takeIdle()));
     try {
-      await this.#store.ask(wishes);
+      await this.#store.ask(requests);
     } catch {
       // Leases that were not returned reappear when they are read from the database.
       this.uncertain = true;
     }
-    for (const [index, window] of windows.entries()) window.leaving -= wishes[index]!.backNano;
+    for (const [index, window] of windows.entries()) window.leaving -= requests[index]!.backNano;
     // Without this announcement the other processes still ask again periodically.
     await this.#store.announceReturn(windows.map((window) => window.id)).catch(() => {});
   }
 }
 
-/** A wish that only returns. */
-function returning(windowId: string, backNano: Nano): LeaseWish {
+/** A request that only returns. */
+function returnRequest(windowId: string, backNano: Nano): LeaseRequest {
   return { windowId, limitNano: 0n, includeByok: false, backNano, needNano: 0n, wantNano: 0n, spareNano: 0n };
 }

@@ -216,11 +216,11 @@ class Spending implements Spend {
         await this.#changes.announce(tx, topic, ...ids.map((id) => `${this.#processId} ${id}`));
       });
     return {
-      ask: (wishes) =>
+      ask: (requests) =>
         this.ledger.inOrder(() => {
           // A closed process has returned its leases. It must not take new ones, because nothing would return them.
           if (this.#closed) throw closing();
-          return this.#database.transaction((tx) => askLeases(tx, this.#processId, wishes));
+          return this.#database.transaction((tx) => askLeases(tx, this.#processId, requests));
         }),
       recall: (ids) => announce(RECALL, ids),
       announceReturn: (ids) => announce(RETURN, ids),
@@ -228,18 +228,18 @@ class Spending implements Spend {
   }
 
   #subscribe(): void {
-    const heard = (handle: (windowId: string) => void) => (id: string | null) => {
+    const fromOthers = (handle: (windowId: string) => void) => (id: string | null) => {
       // After a lost connection waiting requests recall once more.
       if (id === null || id.startsWith(this.#processId)) return;
       handle(id.slice(id.indexOf(' ') + 1));
     };
     this.#changes.subscribe(
       RECALL,
-      heard((id) => this.#leases.recalled(id)),
+      fromOthers((id) => this.#leases.recalled(id)),
     );
     this.#changes.subscribe(
       RETURN,
-      heard((id) => this.#leases.returned(id)),
+      fromOthers((id) => this.#leases.returned(id)),
     );
   }
 

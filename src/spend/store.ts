@@ -166,7 +166,7 @@ async function changeWindows(tx: Queryable, windows: ReadonlyMap<string, WindowC
 }
 
 /** A process's request for a part of one window. */
-export interface LeaseWish {
+export interface LeaseRequest {
   windowId: string;
   limitNano: Nano;
   includeByok: boolean;
@@ -202,24 +202,24 @@ interface WindowRow {
 export async function askLeases(
   tx: Queryable,
   processId: string,
-  wishes: readonly LeaseWish[],
+  requests: readonly LeaseRequest[],
 ): Promise<LeaseAnswer[]> {
   const locked = await lockWindows(
     tx,
-    wishes.map((wish) => wish.windowId),
+    requests.map((request) => request.windowId),
   );
   const changes = new Map<string, WindowChange>();
-  const backs = wishes.filter((wish) => wish.backNano > 0n);
+  const backs = requests.filter((request) => request.backNano > 0n);
   // Do not return again what an operator has already taken back.
-  await changeLeases(tx, processId, new Map(backs.map((wish) => [wish.windowId, -wish.backNano])), changes);
-  const counted = await guardrailTotals(tx, wishes);
-  const answers = wishes.map((wish) => {
-    const back = changes.get(wish.windowId)?.leased ?? 0n;
-    const row = locked.get(wish.windowId)!;
-    const { spentNano = row.spent_nano, byokNano = row.byok_nano } = counted.get(wish.windowId) ?? {};
-    const usedNano = BigInt(spentNano) + (wish.includeByok ? BigInt(byokNano) : 0n);
-    const answer = decide(wish, usedNano, BigInt(row.leased_nano) + back);
-    if (answer.grantedNano > 0n) changeOf(changes, wish.windowId).leased += answer.grantedNano;
+  await changeLeases(tx, processId, new Map(backs.map((request) => [request.windowId, -request.backNano])), changes);
+  const counted = await guardrailTotals(tx, requests);
+  const answers = requests.map((request) => {
+    const back = changes.get(request.windowId)?.leased ?? 0n;
+    const row = locked.get(request.windowId)!;
+    const { spentNano = row.spent_nano, byokNano = row.byok_nano } = counted.get(request.windowId) ?? {};
+    const usedNano = BigInt(spentNano) + (request.includeByok ? BigInt(byokNano) : 0n);
+    const answer = decide(request, usedNano, BigInt(row.leased_nano) + back);
+    if (answer.grantedNano > 0n) changeOf(changes, request.windowId).leased += answer.grantedNano;
     return answer;
   });
   await addLeases(tx, processId, answers);
@@ -227,14 +227,14 @@ export async function askLeases(
   return answers;
 }
 
-function decide(wish: LeaseWish, usedNano: Nano, leasedNano: Nano): LeaseAnswer {
-  const spare = wish.limitNano - usedNano - leasedNano - wish.needNano;
+function decide(request: LeaseRequest, usedNano: Nano, leasedNano: Nano): LeaseAnswer {
+  const spare = request.limitNano - usedNano - leasedNano - request.needNano;
   let grantedNano = 0n;
-  if (spare >= 0n && wish.needNano > 0n) {
-    const ahead = least(wish.spareNano, spare / SPARE_PARTS);
-    grantedNano = wish.needNano + (ahead > wish.wantNano ? ahead : least(wish.wantNano, spare));
+  if (spare >= 0n && request.needNano > 0n) {
+    const ahead = least(request.spareNano, spare / SPARE_PARTS);
+    grantedNano = request.needNano + (ahead > request.wantNano ? ahead : least(request.wantNano, spare));
   }
-  return { windowId: wish.windowId, grantedNano, usedNano, leasedNano: leasedNano + grantedNano };
+  return { windowId: request.windowId, grantedNano, usedNano, leasedNano: leasedNano + grantedNano };
 }
 
 /** At most 1/SPARE_PARTS of the remainder is granted ahead of requests. */

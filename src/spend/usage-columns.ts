@@ -72,7 +72,7 @@ export const USAGE_COLUMNS: Member<Usage | null, UsageColumns> = {
   },
   empty: null,
   wire: {},
-  shown: (usage) => usage,
+  toWire: (usage) => usage,
 };
 
 /** Upstreams may report any number; the column requires a non-negative integer. */

@@ -47,7 +47,7 @@ export class BudgetWindow {
   askAgainAt = 0;
   recallAgainAt = 0;
   contestedUntil = 0;
-  barrenUntil = 0;
+  exhaustedUntil = 0;
   progressAt = 0;
   lastUseAt = 0;
   /** The last grant. */
@@ -84,7 +84,7 @@ export class BudgetWindow {
   }
 
   /** True if `nano` cannot fit even if all running requests turn out to be free. Spend never decreases. */
-  hopeless(nano: Nano): boolean {
+  exceeds(nano: Nano): boolean {
     return nano > 0n && this.known && this.used + this.unflushed + nano > this.budget.limitNano;
   }
 
@@ -157,7 +157,7 @@ export interface Part {
 }
 
 /** The refusal of the first part that can never fit. */
-export function hopeless(parts: readonly Part[]): Refusal | undefined {
-  const part = parts.find(({ window, nano }) => window.hopeless(nano));
+export function refusalOfExcess(parts: readonly Part[]): Refusal | undefined {
+  const part = parts.find(({ window, nano }) => window.exceeds(nano));
   return part?.window.refusal(part.nano);
 }

@@ -36,16 +36,16 @@ export interface ThinkingMemory {
 /** Limit per answer; larger thinking is not kept. */
 const MOST_SIZE = 256 * 1024;
 
-/** Keeps the thinking of one answer. @param shown what else changes the answer on the client's side, such as hiding */
-export function keepThinking(memory: ThinkingMemory, shown: Restoring | undefined): Restoring {
+/** Keeps the thinking of one answer. @param hiding changes the answer for the client further, such as hiding reasoning */
+export function keepThinking(memory: ThinkingMemory, hiding: Restoring | undefined): Restoring {
   const tap = new ThinkingTap(memory);
   return {
     decoder(inner) {
       const observed = tap.inner(inner);
-      return tap.outer(shown === undefined ? observed : shown.decoder(observed));
+      return tap.outer(hiding === undefined ? observed : hiding.decoder(observed));
     },
     turn(turn) {
-      const seen = shown === undefined ? turn : shown.turn(turn);
+      const seen = hiding === undefined ? turn : hiding.turn(turn);
       tap.whole(turn, seen);
       return seen;
     },
@@ -66,26 +66,26 @@ class ThinkingTap {
 
   /** Observes the upstream's decoder. */
   inner(decoder: TurnDecoder): TurnDecoder {
-    return listening(decoder, (event) => this.#hear(event));
+    return observing(decoder, (event) => this.#observe(event));
   }
 
   /** Observes the events sent to the client. */
   outer(decoder: TurnDecoder): TurnDecoder {
-    return listening(decoder, (event) => {
+    return observing(decoder, (event) => {
       if (event.type === 'partStart' && event.choice === 0 && event.part.type === 'toolCall')
         this.#names.set(event.part.id, event.part.name);
       else if (event.type === 'finish' && event.choice === 0) this.#keep();
     });
   }
 
-  /** Observes a complete answer: `told` from the upstream, `shown` to the client. */
-  whole(told: Turn, shown: Turn): void {
-    told.choices[0]?.parts.forEach((part, index) => void this.#start(index, part));
-    for (const part of shown.choices[0]?.parts ?? []) if (part.type === 'toolCall') this.#names.set(part.id, part.name);
+  /** Observes a complete answer: `received` from the upstream, `sent` to the client. */
+  whole(received: Turn, sent: Turn): void {
+    received.choices[0]?.parts.forEach((part, index) => void this.#start(index, part));
+    for (const part of sent.choices[0]?.parts ?? []) if (part.type === 'toolCall') this.#names.set(part.id, part.name);
     this.#keep();
   }
 
-  #hear(event: TurnEvent): void {
+  #observe(event: TurnEvent): void {
     if (event.type === 'partStart' && event.choice === 0) this.#start(event.index, event.part);
     else if (event.type === 'partDelta' && event.choice === 0) {
       const part = this.#reasoning.get(event.index);
@@ -120,14 +120,14 @@ class ThinkingTap {
   }
 }
 
-function listening(inner: TurnDecoder, hear: (event: TurnEvent) => void): TurnDecoder {
-  const heard = (events: TurnEvent[]): TurnEvent[] => {
-    for (const event of events) hear(event);
+function observing(inner: TurnDecoder, observe: (event: TurnEvent) => void): TurnDecoder {
+  const passed = (events: TurnEvent[]): TurnEvent[] => {
+    for (const event of events) observe(event);
     return events;
   };
   return {
-    read: (name, data, value) => heard(inner.read(name, data, value)),
-    close: () => heard(inner.close()),
+    read: (name, data, value) => passed(inner.read(name, data, value)),
+    close: () => passed(inner.close()),
     toldFinish: () => inner.toldFinish(),
   };
 }

@@ -130,7 +130,7 @@ function outputTurn(turn: Turn, tool: OutputTool): Turn {
 
 interface ChoiceState {
   /** Part indexes of the upstream, mapped to those of the answer. */
-  places: Map<number, number>;
+  indexes: Map<number, number>;
   next: number;
   /** Text events held until it is known whether they are the answer. */
   held: TurnEvent[];
@@ -160,7 +160,7 @@ class OutputEvents {
   #choice(number: number): ChoiceState {
     let state = this.#choices.get(number);
     if (state === undefined) {
-      state = { places: new Map(), next: 0, held: [], answers: new Map(), calls: 0, answered: false };
+      state = { indexes: new Map(), next: 0, held: [], answers: new Map(), calls: 0, answered: false };
       this.#choices.set(number, state);
     }
     return state;
@@ -191,30 +191,30 @@ class OutputEvents {
       return;
     }
     if (part.type !== 'toolCall') {
-      this.#place(event, state, shown);
+      this.#open(event, state, shown);
     } else if (part.name !== this.#tool.name) {
       // Text before a call is meant for the client.
       this.#release(state, shown);
       state.calls += 1;
-      this.#place(event, state, shown);
+      this.#open(event, state, shown);
     } else {
       // Other text would corrupt the structured answer.
       state.held = [];
       state.answered = true;
       state.answers.set(index, { text: part.arguments });
       const text = this.#tool.wrapped ? '' : part.arguments;
-      this.#place({ type: 'partStart', choice, index, part: { type: 'text', text } }, state, shown);
+      this.#open({ type: 'partStart', choice, index, part: { type: 'text', text } }, state, shown);
     }
   }
 
-  #place(event: Extract<TurnEvent, { type: 'partStart' }>, state: ChoiceState, shown: TurnEvent[]): void {
-    const place = state.next++;
-    state.places.set(event.index, place);
-    shown.push({ ...event, index: place });
+  #open(event: Extract<TurnEvent, { type: 'partStart' }>, state: ChoiceState, shown: TurnEvent[]): void {
+    const index = state.next++;
+    state.indexes.set(event.index, index);
+    shown.push({ ...event, index });
   }
 
   #more(event: Extract<TurnEvent, { type: 'partDelta' | 'partStop' }>, state: ChoiceState, shown: TurnEvent[]): void {
-    const index = state.places.get(event.index);
+    const index = state.indexes.get(event.index);
     if (index === undefined) {
       if (!state.answered) state.held.push(event);
       return;
@@ -238,9 +238,9 @@ class OutputEvents {
 
   #release(state: ChoiceState, shown: TurnEvent[]): void {
     for (const event of state.held) {
-      if (event.type === 'partStart') this.#place(event, state, shown);
+      if (event.type === 'partStart') this.#open(event, state, shown);
       else if (event.type === 'partDelta' || event.type === 'partStop') {
-        shown.push({ ...event, index: state.places.get(event.index)! });
+        shown.push({ ...event, index: state.indexes.get(event.index)! });
       }
     }
     state.held = [];

@@ -67,7 +67,7 @@ export function inferenceOperations(
   ];
 }
 
-interface SingleOperation {
+interface DirectOperation {
   id: string;
   path: string;
   summary: string;
@@ -114,7 +114,7 @@ function single(
   parts: InferenceParts,
   limits: InferenceLimits,
   form: DirectFormat<unknown, unknown>,
-  { id, path, summary, reply, events, errors = [] }: SingleOperation,
+  { id, path, summary, reply, events, errors = [] }: DirectOperation,
 ): Operation<Caller> {
   return {
     id,

@@ -82,7 +82,7 @@ export class TokenCounter {
         this.#hasLoaded(news.loaded);
         return;
       }
-      this.#tell(news.id, news.tokens);
+      this.#resolve(news.id, news.tokens);
       if (this.#waiting.size === 0) this.#idle = this.#clock.timer(IDLE_MS, () => void this.close());
     });
     worker.on('error', () => {});
@@ -103,7 +103,7 @@ export class TokenCounter {
     }
   }
 
-  #tell(id: number, tokens: number | undefined): void {
+  #resolve(id: number, tokens: number | undefined): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     waiting?.limit.cancel();
@@ -113,6 +113,6 @@ export class TokenCounter {
   #ended(): void {
     this.#worker = undefined;
     this.#loaded.clear();
-    for (const id of [...this.#waiting.keys()]) this.#tell(id, undefined);
+    for (const id of [...this.#waiting.keys()]) this.#resolve(id, undefined);
   }
 }

@@ -1,6 +1,6 @@
 /** Deferred tools on the turn loop: the gateway runs the searches of a model that is shown its tools on demand. */
 
-import { Portable } from '../../formats/adapters/deferred-tools/index.ts';
+import { DeferredConversation } from '../../formats/adapters/deferred-tools/index.ts';
 import type { Conversation, Part, ToolCallPart } from '../../formats/conversation/conversation.ts';
 import {
   CALL_TOOL,
@@ -43,7 +43,7 @@ export const deferredTools: GatewayToolKind = {
 };
 
 class DeferredTools implements GatewayTools {
-  readonly #portable: Portable;
+  readonly #rewritten: DeferredConversation;
   readonly #trace: ServedFormat['searchTrace'];
   readonly #steps = new Map<ToolStep, SearchStep>();
   #shown = 0;
@@ -56,11 +56,11 @@ class DeferredTools implements GatewayTools {
   constructor(conversation: Conversation, { searchTrace }: ServedFormat) {
     if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools support a single choice only');
     this.#trace = searchTrace;
-    this.#portable = new Portable(conversation, conversation.deferred!, compile ?? NO_REGEX, searchTrace);
+    this.#rewritten = new DeferredConversation(conversation, conversation.deferred!, compile ?? NO_REGEX, searchTrace);
   }
 
   get conversation(): Conversation {
-    return this.#portable.conversation;
+    return this.#rewritten.conversation;
   }
 
   claims(name: string): boolean {
@@ -68,7 +68,7 @@ class DeferredTools implements GatewayTools {
   }
 
   run(call: ToolCallPart): ToolRun {
-    const run = this.#portable.run(call);
+    const run = this.#rewritten.run(call);
     if ('call' in run) return run;
     const step = { id: call.id, shown: this.#trace.show(run.step, this.#shown), result: run.step.result };
     this.#shown += 1;
@@ -79,7 +79,7 @@ class DeferredTools implements GatewayTools {
   proceed(parts: readonly Part[], steps: readonly ToolStep[]): void {
     const searches = steps.map((step) => this.#steps.get(step)!);
     this.addedBytes += Buffer.byteLength(JSON.stringify([parts, searches]));
-    this.#portable.proceed([...parts], searches);
+    this.#rewritten.proceed([...parts], searches);
   }
 }
 

@@ -62,14 +62,14 @@ export async function setBalance(
       resourceType: 'credits',
       resourceId: organizationId,
       workspaceId: null,
-      before: shown(before),
-      after: shown(after),
+      before: auditView(before),
+      after: auditView(after),
       announce: [BALANCE_TOPIC, organizationId],
     });
   });
 }
 
-function shown(balance: StoredBalance | undefined): object {
+function auditView(balance: StoredBalance | undefined): object {
   if (balance === undefined || !balance.isSet) return { balance_usd: 'as configured' };
   return { balance_usd: balance.balanceNano === null ? 'unlimited' : usdFromNano(balance.balanceNano) };
 }

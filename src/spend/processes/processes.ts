@@ -32,7 +32,7 @@ export interface SpendProcess {
   state: 'live' | 'gone' | 'replayed';
   host: string | null;
   /** Folder of its journal. */
-  place: string | null;
+  journalDir: string | null;
   /** Last heartbeat, wall time in ms; null if unknown. */
   seenAt: number | null;
   /** Requests that were open when it died; null before its journal is replayed. */
@@ -51,7 +51,7 @@ export async function listProcesses(db: Queryable, nowMs: number): Promise<Spend
       id: row.id,
       state,
       host: row.host,
-      place: row.place,
+      journalDir: row.journalDir,
       seenAt: row.seenAt === null ? null : row.seenAt.getTime(),
       openRequests: row.openRequests,
       journalHere: state === 'gone' && isHere(row),
@@ -74,8 +74,8 @@ function stateOf({ seenAt, replayedAt }: ProcessRow, nowMs: number): SpendProces
   return seenAt !== null && seenAt.getTime() > nowMs - GONE_MS ? 'live' : 'gone';
 }
 
-function isHere({ host, place }: ProcessRow): boolean {
-  return host === hostname() && place !== null && place !== '' && existsSync(place);
+function isHere({ host, journalDir }: ProcessRow): boolean {
+  return host === hostname() && journalDir !== null && journalDir !== '' && existsSync(journalDir);
 }
 
 /** Undefined for a window that has ended, because its leases no longer matter. */
@@ -145,7 +145,7 @@ export async function releaseProcess(
 }
 
 function unknownProcess(id: string): ProcessRow {
-  return { id, host: null, place: null, seenAt: null, replayedAt: null, releasedAt: null, openRequests: null };
+  return { id, host: null, journalDir: null, seenAt: null, replayedAt: null, releasedAt: null, openRequests: null };
 }
 
 /** Adds an audit entry that a released process returned and its rows were entered: a limit may be exceeded. */

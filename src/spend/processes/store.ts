@@ -100,14 +100,14 @@ export async function forgetEveryProcess(tx: Queryable): Promise<void> {
 export interface ProcessRow {
   id: string;
   host: string | null;
-  place: string | null;
+  journalDir: string | null;
   seenAt: Date | null;
   replayedAt: Date | null;
   releasedAt: Date | null;
   openRequests: number | null;
 }
 
-const COLUMNS = `id, host, place, seen_at AS "seenAt", replayed_at AS "replayedAt", released_at AS "releasedAt",
+const COLUMNS = `id, host, place AS "journalDir", seen_at AS "seenAt", replayed_at AS "replayedAt", released_at AS "releasedAt",
   open_requests AS "openRequests"`;
 
 /** Locks the row until the transaction ends. */
@@ -125,7 +125,14 @@ export async function readProcesses(db: Queryable): Promise<ProcessRow[]> {
     `select distinct process_id as id from spend_leases
      where process_id not in (select id from spend_processes) order by 1`,
   );
-  const nothing = { host: null, place: null, seenAt: null, replayedAt: null, releasedAt: null, openRequests: null };
+  const nothing = {
+    host: null,
+    journalDir: null,
+    seenAt: null,
+    replayedAt: null,
+    releasedAt: null,
+    openRequests: null,
+  };
   return rows.concat(unknown.map(({ id }) => ({ id, ...nothing })));
 }
 

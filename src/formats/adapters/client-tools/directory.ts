@@ -57,7 +57,8 @@ export class Directory {
       for (const part of parts) {
         if (part.type !== 'opaque' || part.origin !== 'responses') continue;
         const item = fieldsOf(part.value);
-        if (this.#isGone(item['type'])) for (const tool of listOf(item['tools'])) this.#add(decodeTool(fieldsOf(tool)));
+        if (this.#isExpanded(item['type']))
+          for (const tool of listOf(item['tools'])) this.#add(decodeTool(fieldsOf(tool)));
       }
     }
   }
@@ -98,7 +99,7 @@ export class Directory {
     return tool === undefined ? joined(name, namespace) : this.upstreamName(name, tool.namespace);
   }
 
-  #isGone(type: unknown): boolean {
+  #isExpanded(type: unknown): boolean {
     return (
       (type === 'additional_tools' && !this.takes('additional_tools')) ||
       (type === 'tool_search_output' && !this.takes('tool_search'))

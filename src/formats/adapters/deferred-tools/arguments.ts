@@ -5,14 +5,14 @@
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../conversation/fields.ts';
 
 const MOST_STEPS = 50_000;
-const DEEPEST = 100;
+const MAX_DEPTH = 100;
 
 /** @returns the first violation, starting with its path; undefined when the value is valid */
-export function misfit(value: unknown, schema: unknown): string | undefined {
-  return new Fit(schema).look(value, schema, '', 0);
+export function argumentsProblem(value: unknown, schema: unknown): string | undefined {
+  return new SchemaCheck(schema).problemOf(value, schema, '', 0);
 }
 
-class Fit {
+class SchemaCheck {
   readonly #root: unknown;
   #steps = 0;
 
@@ -20,17 +20,17 @@ class Fit {
     this.#root = root;
   }
 
-  look(value: unknown, schema: unknown, path: string, depth: number): string | undefined {
-    if (schema === false) return told(path, 'is not allowed');
+  problemOf(value: unknown, schema: unknown, path: string, depth: number): string | undefined {
+    if (schema === false) return problemAt(path, 'is not allowed');
     this.#steps += 1;
-    if (!isFields(schema) || this.#steps > MOST_STEPS || depth > DEEPEST) return undefined;
+    if (!isFields(schema) || this.#steps > MOST_STEPS || depth > MAX_DEPTH) return undefined;
     const reference = schema['$ref'];
     if (typeof reference === 'string') {
-      const problem = this.look(value, this.#resolve(reference), path, depth + 1);
+      const problem = this.problemOf(value, this.#resolve(reference), path, depth + 1);
       if (problem !== undefined) return problem;
     }
     return (
-      looksAtValue(value, schema, path) ??
+      valueProblem(value, schema, path) ??
       this.#alternatives(value, schema, path, depth) ??
       (isFields(value) ? this.#members(value, schema, path, depth) : undefined) ??
       (Array.isArray(value) ? this.#items(value, schema, path, depth) : undefined)
@@ -50,7 +50,7 @@ class Fit {
 
   #alternatives(value: unknown, schema: Fields, path: string, depth: number): string | undefined {
     for (const each of listOf(schema['allOf'])) {
-      const problem = this.look(value, each, path, depth + 1);
+      const problem = this.problemOf(value, each, path, depth + 1);
       if (problem !== undefined) return problem;
     }
     const some = listOf(schema['anyOf']);
@@ -62,28 +62,29 @@ class Fit {
     if (one.length > 0) {
       const problems = this.#tryAll(value, one, path, depth);
       if (problems.length === one.length) return problems[0];
-      if (one.length - problems.length > 1 && this.#steps <= MOST_STEPS) return told(path, 'fits several alternatives');
+      if (one.length - problems.length > 1 && this.#steps <= MOST_STEPS)
+        return problemAt(path, 'fits several alternatives');
     }
     return undefined;
   }
 
   #tryAll(value: unknown, schemas: readonly unknown[], path: string, depth: number): string[] {
-    return schemas.flatMap((each) => this.look(value, each, path, depth + 1) ?? []);
+    return schemas.flatMap((each) => this.problemOf(value, each, path, depth + 1) ?? []);
   }
 
   #members(value: Fields, schema: Fields, path: string, depth: number): string | undefined {
     for (const name of listOf(schema['required'])) {
-      if (typeof name === 'string' && !Object.hasOwn(value, name)) return told(join(path, name), 'is missing');
+      if (typeof name === 'string' && !Object.hasOwn(value, name)) return problemAt(join(path, name), 'is missing');
     }
     const known = fieldsOf(schema['properties']);
     const others = isFields(schema['patternProperties']) ? undefined : schema['additionalProperties'];
     for (const [name, member] of Object.entries(value)) {
       const at = join(path, name);
       const problem = Object.hasOwn(known, name)
-        ? this.look(member, known[name], at, depth + 1)
+        ? this.problemOf(member, known[name], at, depth + 1)
         : others === false
-          ? told(at, 'is not a parameter')
-          : this.look(member, others, at, depth + 1);
+          ? problemAt(at, 'is not a parameter')
+          : this.problemOf(member, others, at, depth + 1);
       if (problem !== undefined) return problem;
     }
     return undefined;
@@ -91,27 +92,27 @@ class Fit {
 
   #items(value: readonly unknown[], schema: Fields, path: string, depth: number): string | undefined {
     const { minItems: least, maxItems: most, items } = schema;
-    if (typeof least === 'number' && value.length < least) return told(path, `must have ${least} items or more`);
-    if (typeof most === 'number' && value.length > most) return told(path, `must have ${most} items or fewer`);
+    if (typeof least === 'number' && value.length < least) return problemAt(path, `must have ${least} items or more`);
+    if (typeof most === 'number' && value.length > most) return problemAt(path, `must have ${most} items or fewer`);
     const first = listOf(schema['prefixItems']);
     for (const [index, item] of value.entries()) {
-      const problem = this.look(item, index < first.length ? first[index] : items, `${path}[${index}]`, depth + 1);
+      const problem = this.problemOf(item, index < first.length ? first[index] : items, `${path}[${index}]`, depth + 1);
       if (problem !== undefined) return problem;
     }
     return undefined;
   }
 }
 
-function looksAtValue(value: unknown, schema: Fields, path: string): string | undefined {
+function valueProblem(value: unknown, schema: Fields, path: string): string | undefined {
   const types = typeof schema['type'] === 'string' ? [schema['type']] : listOf(schema['type']).map(textOf);
   if (types.length > 0 && !types.some((type) => isOfType(value, type))) {
-    return told(path, `must be of type ${types.join(' or ')}`);
+    return problemAt(path, `must be of type ${types.join(' or ')}`);
   }
   if (Array.isArray(schema['enum']) && !schema['enum'].some((each) => same(each, value))) {
-    return told(path, `must be one of ${JSON.stringify(schema['enum'].slice(0, 20))}`);
+    return problemAt(path, `must be one of ${JSON.stringify(schema['enum'].slice(0, 20))}`);
   }
   if (Object.hasOwn(schema, 'const') && !same(schema['const'], value)) {
-    return told(path, `must be ${JSON.stringify(schema['const'])}`);
+    return problemAt(path, `must be ${JSON.stringify(schema['const'])}`);
   }
   if (typeof value === 'number') return numberProblem(value, schema, path);
   return typeof value === 'string' ? lengthProblem(value, schema, path) : undefined;
@@ -119,10 +120,10 @@ function looksAtValue(value: unknown, schema: Fields, path: string): string | un
 
 function numberProblem(value: number, schema: Fields, path: string): string | undefined {
   const { minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below } = schema;
-  if (typeof minimum === 'number' && value < minimum) return told(path, `must be ${minimum} or more`);
-  if (typeof maximum === 'number' && value > maximum) return told(path, `must be ${maximum} or less`);
-  if (typeof above === 'number' && value <= above) return told(path, `must be more than ${above}`);
-  if (typeof below === 'number' && value >= below) return told(path, `must be less than ${below}`);
+  if (typeof minimum === 'number' && value < minimum) return problemAt(path, `must be ${minimum} or more`);
+  if (typeof maximum === 'number' && value > maximum) return problemAt(path, `must be ${maximum} or less`);
+  if (typeof above === 'number' && value <= above) return problemAt(path, `must be more than ${above}`);
+  if (typeof below === 'number' && value >= below) return problemAt(path, `must be less than ${below}`);
   return undefined;
 }
 
@@ -131,8 +132,8 @@ function lengthProblem(value: string, schema: Fields, path: string): string | un
   if (typeof least !== 'number' && typeof most !== 'number') return undefined;
   // Length in characters, not UTF-16 units.
   const length = [...value].length;
-  if (typeof least === 'number' && length < least) return told(path, `must have ${least} characters or more`);
-  if (typeof most === 'number' && length > most) return told(path, `must have ${most} characters or fewer`);
+  if (typeof least === 'number' && length < least) return problemAt(path, `must have ${least} characters or more`);
+  if (typeof most === 'number' && length > most) return problemAt(path, `must have ${most} characters or fewer`);
   return undefined;
 }
 
@@ -163,6 +164,6 @@ function join(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`;
 }
 
-function told(path: string, problem: string): string {
+function problemAt(path: string, problem: string): string {
   return `${path === '' ? 'arguments' : path} ${problem}`;
 }

@@ -2,7 +2,7 @@
  * Deferred tools (docs/guides/deferred-tools.md): the model sees these tools only after searching for them, with any
  * model and in every served format. Not a format: it works between the conversation and the spoken format.
  */
-export { Portable } from './portable.ts';
+export { DeferredConversation } from './deferred-conversation.ts';
 export {
   asksForDeferral,
   checkDeferral,

@@ -76,8 +76,8 @@ function indexed(tool: FunctionTool): Indexed {
 function textOf({ name, description = '', parameters }: FunctionTool): string {
   const properties = Object.entries(fieldsOf(fieldsOf(parameters)['properties'])).slice(0, MOST_PROPERTIES);
   const about = properties.map(([key, value]) => {
-    const { description: said } = fieldsOf(value) as Fields;
-    return typeof said === 'string' ? `${key} ${said}` : key;
+    const { description } = fieldsOf(value) as Fields;
+    return typeof description === 'string' ? `${key} ${description}` : key;
   });
   return [name, description, ...about].join('\n');
 }

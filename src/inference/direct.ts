@@ -14,9 +14,9 @@ import { type Metered, metered } from './accounting/meter.ts';
 import type { Admission } from './context.ts';
 import { MediaFetcher } from './media/fetch-media.ts';
 import type { InferenceParts } from './parts.ts';
-import type { SingleRequest } from './request.ts';
+import type { DirectRequest } from './request.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
-import { SingleAttempt } from './turns/single-attempt.ts';
+import { DirectAttempt } from './turns/direct-attempt.ts';
 
 const API_TYPES: Record<DirectFormatId, ApiType> = {
   embedding: 'embeddings',
@@ -35,19 +35,19 @@ const OUTPUT: Record<DirectFormatId, string> = {
   completion: 'text',
 };
 
-export class SingleTask implements Task {
+export class DirectTask implements Task {
   readonly apiType: ApiType;
   readonly renew: Task['renew'];
   readonly answersWhole = true;
   readonly timeoutStatus: number;
   readonly promptBytes: number;
-  readonly #request: SingleRequest;
+  readonly #request: DirectRequest;
   readonly #parts: InferenceParts;
   #decoded: unknown | undefined;
   /** True once `#decoded` contains the media that the request references by URL. */
   #fetched = false;
 
-  constructor({ request }: Admission<SingleRequest>, parts: InferenceParts) {
+  constructor({ request }: Admission<DirectRequest>, parts: InferenceParts) {
     this.apiType = API_TYPES[request.format.id];
     this.renew = request.format.renew;
     this.timeoutStatus = TIMEOUT_524.has(request.format.id) ? 524 : 504;
@@ -123,7 +123,7 @@ export class SingleTask implements Task {
       providerId: endpoint.provider.id,
       baseUrl: endpoint.provider.baseUrl,
     });
-    return new SingleAttempt<unknown>({
+    return new DirectAttempt<unknown>({
       format: format.id,
       plan,
       decodeFailure: endpoint.provider.kind.decodeFailure ?? ((status, body) => adapter.decodeFailure(status, body)),
@@ -149,7 +149,7 @@ export class SingleTask implements Task {
     const { usage } = attempt;
     if (complete && usage !== undefined) return this.#metered(endpoint, usage, false);
     if (usage === undefined) return this.#metered(endpoint, this.#likely(), true);
-    const share = (attempt as SingleAttempt<unknown>).openShare;
+    const share = (attempt as DirectAttempt<unknown>).openShare;
     return this.#metered(endpoint, share === 0 ? usage : addUsage(usage, scaled(this.#likely(), share))!, true);
   }
 

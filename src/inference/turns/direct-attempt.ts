@@ -27,7 +27,7 @@ import type { Attempt, AttemptOwner, Send, WholeAnswer } from '../task.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { isEventStream, refusalOf } from './reply-headers.ts';
 
-interface SingleAttemptSetup<Answer> {
+interface DirectAttemptSetup<Answer> {
   format: DirectFormatId;
   plan: CallPlan<Answer>;
   decodeFailure(status: number, body: string, headers: Readonly<Record<string, string>>): UpstreamFailure;
@@ -44,8 +44,8 @@ interface SingleAttemptSetup<Answer> {
   totalMs: number;
 }
 
-export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
-  readonly #setup: SingleAttemptSetup<Answer>;
+export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
+  readonly #setup: DirectAttemptSetup<Answer>;
   #plan: CallPlan<Answer>;
   #send: Send | undefined;
   #call: UpstreamCall | undefined;
@@ -75,7 +75,7 @@ export class SingleAttempt<Answer> implements Attempt, UpstreamReceiver {
   readonly uncountedBytes = 0;
   readonly serviceTier = undefined;
 
-  constructor(setup: SingleAttemptSetup<Answer>) {
+  constructor(setup: DirectAttemptSetup<Answer>) {
     this.#setup = setup;
     this.#plan = setup.plan;
   }

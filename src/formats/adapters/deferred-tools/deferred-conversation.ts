@@ -23,18 +23,18 @@ import {
   type SearchTrace,
 } from '../../conversation/deferred-search.ts';
 import { fieldsOf, isFields, listOf, textOf } from '../../conversation/fields.ts';
-import { misfit } from './arguments.ts';
+import { argumentsProblem } from './arguments.ts';
 import { changedCatalogue } from './protocol.ts';
 import { searchByRegex, WordIndex } from './search.ts';
 
-export class Portable {
+export class DeferredConversation {
   readonly #search: DeferredSearch;
   readonly #deferred: ReadonlyMap<string, FunctionTool>;
   readonly #index: WordIndex;
   readonly #compile: CompileRegex;
   readonly #trace: SearchTrace;
   /** Tools whose definition the model already has. */
-  readonly #shown = new Set<string>();
+  readonly #sent = new Set<string>();
   /** The conversation to send; grows with each completed step. */
   conversation: Conversation;
 
@@ -102,29 +102,29 @@ export class Portable {
     if (tool === SEARCH_TOOL) {
       return found === undefined
         ? stringifyJson({ error: 'the query is not a regular expression that can be searched for' })
-        : stringifyJson({ tools: this.#told(found) });
+        : stringifyJson({ tools: this.#definitions(found) });
     }
     const wrapped = unwrap(text);
     const called = this.#deferred.get(wrapped.tool);
     if (called === undefined) {
       return stringifyJson({ error: `no deferred tool has the name ${JSON.stringify(wrapped.tool)}` });
     }
-    return stringifyJson({ error: this.#problem(wrapped, called), tools: this.#told([called.name]) });
+    return stringifyJson({ error: this.#problem(wrapped, called), tools: this.#definitions([called.name]) });
   }
 
   #problem(wrapped: Wrapped, tool: FunctionTool): string | undefined {
     const value = parsed(wrapped.arguments);
     if (!isFields(value)) return 'the arguments are not a JSON object';
-    return tool.parameters === undefined ? undefined : misfit(value, tool.parameters);
+    return tool.parameters === undefined ? undefined : argumentsProblem(value, tool.parameters);
   }
 
   /** Definitions already in the conversation are not repeated. */
-  #told(names: readonly string[]): unknown[] {
+  #definitions(names: readonly string[]): unknown[] {
     return names.map((name) => {
       const tool = this.#deferred.get(name);
       if (tool === undefined) throw changedCatalogue(name);
-      if (this.#shown.has(name)) return { name, note: 'described above' };
-      this.#shown.add(name);
+      if (this.#sent.has(name)) return { name, note: 'described above' };
+      this.#sent.add(name);
       const { description, parameters } = tool;
       return {
         name,
@@ -190,7 +190,7 @@ export class Portable {
     const parts = message.parts.map((part) => {
       if (part.type !== 'toolResult' || !searches.has(part.callId) || part.isError === true) return part;
       const names = this.#namesIn(part);
-      return names.length === 0 ? part : { ...part, parts: [...part.parts, definitions(this.#told(names))] };
+      return names.length === 0 ? part : { ...part, parts: [...part.parts, definitions(this.#definitions(names))] };
     });
     return { ...message, parts };
   }
