@@ -1,5 +1,5 @@
 /**
- * The one door of the pipeline: makes a request out of a parsed body, whoever sent it. HTTP operations, token counting
+ * The one door of the pipeline: makes a request out of a parsed body, for any sender. HTTP operations, token counting
  * and the legacy completions use it, and so does everything that runs without a client's connection.
  */
 import type { Caller } from '../access/index.ts';

@@ -1,4 +1,4 @@
-/** What the stages of the pipeline find out about a request on its way, beside the request itself. */
+/** What the stages of the pipeline find out about a request on its way, in addition to the request itself. */
 import type { Clock } from '../base/clock.ts';
 import type { Hit } from '../guardrails/index.ts';
 import type { RateLimitHold } from '../rate-limits/index.ts';

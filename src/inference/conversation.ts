@@ -269,7 +269,7 @@ export class ConversationTask implements Task {
       model: endpoint.upstreamId,
       stream: this.#request.facts.stream,
       maxOutputTokens: endpoint.maxCompletionTokens,
-      capOutputTokens: least(capOutputTokens, this.#loop?.leftTokens),
+      capOutputTokens: min(capOutputTokens, this.#loop?.leftTokens),
       serviceTier: tierFor(endpoint, this.#request.facts.serviceTier),
       promptCaching: promptCachingFor(this.#request, endpoint, this.#parts.promptCaching()),
       origin: kind.originFor?.(endpoint.upstreamId) ?? kind.origin,
@@ -308,7 +308,7 @@ function needsOutputTool({ supportedParameters: known, partial }: Endpoint, need
   return needs.features.some((name) => isOutputFeature(name) && !known.includes(name));
 }
 
-function least(one: number | undefined, other: number | undefined): number | undefined {
+function min(one: number | undefined, other: number | undefined): number | undefined {
   return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }
 

@@ -70,15 +70,15 @@ export class DirectTask implements Task {
         `${endpoint.modelId} has no price, so its cost cannot be bounded, and this key has a budget`,
       );
     }
-    const most = this.#request.format.most(this.#decode(), { contextLength });
+    const max = this.#request.format.most(this.#decode(), { contextLength });
     const ceiling = ceilingOf(pricing);
     const price =
-      BigInt(Math.ceil(most.promptTokens)) * ceiling.prompt +
-      BigInt(Math.ceil(most.outputTokens ?? 0)) * ceiling.completion +
-      BigInt(most.requests ?? 1) * ceiling.request +
-      BigInt(most.inputImages ?? 0) * ceiling.image +
-      BigInt(most.outputImages ?? 0) * ceiling.outputImage +
-      BigInt(most.outputMegapixels ?? 0) * ceiling.outputMegapixel;
+      BigInt(Math.ceil(max.promptTokens)) * ceiling.prompt +
+      BigInt(Math.ceil(max.outputTokens ?? 0)) * ceiling.completion +
+      BigInt(max.requests ?? 1) * ceiling.request +
+      BigInt(max.inputImages ?? 0) * ceiling.image +
+      BigInt(max.outputImages ?? 0) * ceiling.outputImage +
+      BigInt(max.outputMegapixels ?? 0) * ceiling.outputMegapixel;
     return { nano: nanoFromPrice(price), within: () => undefined };
   }
 
@@ -103,10 +103,10 @@ export class DirectTask implements Task {
     const { egress, limits } = this.#parts;
     const fetcher = new MediaFetcher(egress, limits, (url) => remote.get(url) ?? '');
     const media = await fetcher.all(new Map([...remote.keys()].map((url) => [url, 'image'])), signal);
-    const given = [...media].map(
+    const sources = [...media].map(
       ([url, { mediaType, bytes }]) => [url, { mediaType, data: bytes.toString('base64') }] as const,
     );
-    this.#decoded = this.#request.format.decode(this.#request.document, new Map(given));
+    this.#decoded = this.#request.format.decode(this.#request.document, new Map(sources));
     this.#fetched = true;
   }
 

@@ -84,12 +84,12 @@ export const time: Kind<number, string> = {
   toWire: isoTime,
 };
 
-const LARGEST_MONEY = 2n ** 53n;
+const MAX_MONEY = 2n ** 53n;
 
 /** As text, because nano-dollars exceed the exact integers of JSON. */
 export function encodeMoney(nano: bigint): string {
-  if (nano > LARGEST_MONEY) return String(LARGEST_MONEY);
-  return nano < -LARGEST_MONEY ? String(-LARGEST_MONEY) : String(nano);
+  if (nano > MAX_MONEY) return String(MAX_MONEY);
+  return nano < -MAX_MONEY ? String(-MAX_MONEY) : String(nano);
 }
 
 export const money: Kind<bigint, string> = {

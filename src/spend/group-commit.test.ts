@@ -65,8 +65,8 @@ const same = (segment: Segment) => segment;
 
 test('the records of one turn are journalled in one write before any request continues', async (t) => {
   const { commits, writes, text, endTurn } = setting(t);
-  const told: string[] = [];
-  const note = (name: string, json: string) => told.push(`${name} ${text().includes(json)}`);
+  const events: string[] = [];
+  const note = (name: string, json: string) => events.push(`${name} ${text().includes(json)}`);
   const intents = ['["a"]', '["b"]'].map((json) => commits.intent(json, yes, same).then(() => note('begun', json)));
   const places: number[] = [];
   for (const json of ['["c"]', '["d"]']) {
@@ -75,11 +75,11 @@ test('the records of one turn are journalled in one write before any request con
       places.push(text().indexOf(json) - offset);
     });
   }
-  assert.deepEqual([writes.length, told], [0, []]);
+  assert.deepEqual([writes.length, events], [0, []]);
   endTurn();
   await Promise.all(intents);
   assert.equal(writes.length, 1);
-  assert.deepEqual(told, ['settled true', 'settled true', 'begun true', 'begun true']);
+  assert.deepEqual(events, ['settled true', 'settled true', 'begun true', 'begun true']);
   assert.deepEqual(places, [10, 10], 'each row gets its offset');
   assert.deepEqual(
     text()
@@ -134,15 +134,15 @@ test('if even the ballast does not suffice, the failure is reported to the waiti
 test('an answer that cannot be sent does not delay others, and is logged', async (t) => {
   const logged: string[] = [];
   const { commits, endTurn } = setting(t, { ...silentLog, error: (message) => logged.push(message) });
-  const told: string[] = [];
+  const events: string[] = [];
   commits.settled('["a"]', '', () => {
     throw new Error('a bug');
   });
-  commits.settled('["b"]', '', () => told.push('b'));
+  commits.settled('["b"]', '', () => events.push('b'));
   const begun = commits.intent('["c"]', yes, same);
   endTurn();
   assert.ok(await begun);
-  assert.deepEqual([told, logged], [['b'], ['callback of a settled record failed']]);
+  assert.deepEqual([events, logged], [['b'], ['callback of a settled record failed']]);
 });
 
 test('records added while a turn ends go into the next write', async (t) => {

@@ -231,8 +231,8 @@ function decide(request: LeaseRequest, usedNano: Nano, leasedNano: Nano): LeaseA
   const spare = request.limitNano - usedNano - leasedNano - request.needNano;
   let grantedNano = 0n;
   if (spare >= 0n && request.needNano > 0n) {
-    const ahead = least(request.spareNano, spare / SPARE_PARTS);
-    grantedNano = request.needNano + (ahead > request.wantNano ? ahead : least(request.wantNano, spare));
+    const ahead = min(request.spareNano, spare / SPARE_PARTS);
+    grantedNano = request.needNano + (ahead > request.wantNano ? ahead : min(request.wantNano, spare));
   }
   return { windowId: request.windowId, grantedNano, usedNano, leasedNano: leasedNano + grantedNano };
 }
@@ -240,7 +240,7 @@ function decide(request: LeaseRequest, usedNano: Nano, leasedNano: Nano): LeaseA
 /** At most 1/SPARE_PARTS of the remainder is granted ahead of requests. */
 const SPARE_PARTS = 8n;
 
-function least(one: Nano, other: Nano): Nano {
+function min(one: Nano, other: Nano): Nano {
   return one < other ? one : other;
 }
 

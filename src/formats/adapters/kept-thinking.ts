@@ -34,7 +34,7 @@ export interface ThinkingMemory {
 }
 
 /** Limit per answer; larger thinking is not kept. */
-const MOST_SIZE = 256 * 1024;
+const MAX_SIZE = 256 * 1024;
 
 /** Keeps the thinking of one answer. @param hiding changes the answer for the client further, such as hiding reasoning */
 export function keepThinking(memory: ThinkingMemory, hiding: Restoring | undefined): Restoring {
@@ -116,7 +116,7 @@ class ThinkingTap {
     for (const { text, signature = '', encrypted = '' } of reasoning)
       size += text.length + signature.length + encrypted.length;
     for (const { value } of signatures.values()) size += value.length;
-    if (size <= MOST_SIZE) this.#memory.keep({ reasoning, signatures, names: this.#names, size });
+    if (size <= MAX_SIZE) this.#memory.keep({ reasoning, signatures, names: this.#names, size });
   }
 }
 

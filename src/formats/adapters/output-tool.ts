@@ -47,10 +47,10 @@ function withOutputTool(conversation: Conversation): OutputTool | undefined {
   if (toolChoice?.mode === 'required' || toolChoice?.mode === 'tool')
     return { conversation: plain, name: '', wrapped: false };
   if (toolChoice?.mode === 'opaque') return undefined;
-  const given = output.type === 'schema' ? output.schema : undefined;
-  const wrapped = isFields(given) && given['type'] !== 'object';
+  const schema = output.type === 'schema' ? output.schema : undefined;
+  const wrapped = isFields(schema) && schema['type'] !== 'object';
   // Wrapping would invalidate references within the schema.
-  if (wrapped && JSON.stringify(given).includes('"$ref"')) return undefined;
+  if (wrapped && JSON.stringify(schema).includes('"$ref"')) return undefined;
   const name = freeName(output.type === 'schema' ? output.name : undefined, tools.map(nameOf));
   const tool: FunctionTool = {
     type: 'function',
@@ -58,7 +58,7 @@ function withOutputTool(conversation: Conversation): OutputTool | undefined {
     description:
       (output.type === 'schema' ? output.description : undefined) ??
       'Gives the answer to the user, who sees nothing but the arguments of this call.',
-    parameters: wrapped ? wrapperOf(given) : (given ?? ANY_OBJECT),
+    parameters: wrapped ? wrapperOf(schema) : (schema ?? ANY_OBJECT),
     ...(output.type === 'schema' && output.strict === true && { strict: true }),
   };
   const others = toolChoice?.mode !== 'none' && tools.length > 0;

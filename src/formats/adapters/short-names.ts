@@ -32,13 +32,13 @@ export const shortNames: TurnAdapter = (conversation, { spoken }) => {
   return { conversation: shortened, restoring };
 };
 
-function withShortNames(conversation: Conversation, longest: number | undefined): ShortNamed {
-  if (longest === undefined) return { conversation, own: undefined };
+function withShortNames(conversation: Conversation, maxLength: number | undefined): ShortNamed {
+  if (maxLength === undefined) return { conversation, own: undefined };
   const own = new Map<string, string>();
   const short = (name: string): string => {
-    if (name.length <= longest) return name;
+    if (name.length <= maxLength) return name;
     const hash = createHash('sha256').update(name, 'utf8').digest('hex').slice(0, HASH_LENGTH);
-    const shortened = `${name.slice(0, longest - HASH_LENGTH - 1)}_${hash}`;
+    const shortened = `${name.slice(0, maxLength - HASH_LENGTH - 1)}_${hash}`;
     own.set(shortened, name);
     return shortened;
   };
@@ -55,11 +55,11 @@ function withShortNames(conversation: Conversation, longest: number | undefined)
 /**
  * Whether a tool name is too long for this format. @param tools as listed by clients of the chat or responses format
  */
-export function hasLongNames(tools: unknown, { longestToolName: longest }: SpokenFormat): boolean {
-  if (longest === undefined || !Array.isArray(tools)) return false;
+export function hasLongNames(tools: unknown, { longestToolName: maxLength }: SpokenFormat): boolean {
+  if (maxLength === undefined || !Array.isArray(tools)) return false;
   return tools.some((tool) => {
     const { name, type, ...members } = fieldsOf(tool);
-    return textOf(name ?? fieldsOf(members[textOf(type)])['name']).length > longest;
+    return textOf(name ?? fieldsOf(members[textOf(type)])['name']).length > maxLength;
   });
 }
 

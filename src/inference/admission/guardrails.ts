@@ -37,13 +37,13 @@ export function marksOf(hits: readonly Hit[]): GuardrailMark[] {
   return hits.map(({ filter, matches }) => ({
     guardrail_id: filter.guardrailId,
     guardrail_scope: filter.via,
-    filter: filter.shownName.slice(0, LONGEST_NAME),
+    filter: filter.shownName.slice(0, MAX_NAME_LENGTH),
     action: filter.action,
     matches,
   }));
 }
 
-const LONGEST_NAME = 1_000;
+const MAX_NAME_LENGTH = 1_000;
 
 /** The guardrail stages of the `pipeline` in the routing metadata. */
 export function stagesOf(hits: readonly Hit[]): Record<string, unknown>[] {
@@ -58,7 +58,7 @@ export function stagesOf(hits: readonly Hit[]): Record<string, unknown>[] {
         action: filter.action,
         detected: true,
         engines: [filter.kind === 'builtin' ? 'builtin' : 'regex'],
-        patterns: [filter.shownName.slice(0, LONGEST_NAME)],
+        patterns: [filter.shownName.slice(0, MAX_NAME_LENGTH)],
         matches,
       },
     };

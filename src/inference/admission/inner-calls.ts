@@ -11,7 +11,7 @@ const SUMMARY_TOKENS = 32_768;
 /** Advice without `max_tokens`: twice the usual length that Anthropic documents, thinking included. */
 const ADVICE_TOKENS = 4_096;
 /** The most rounds of an answer with the upstream's own tools. */
-const MOST_ROUNDS = 10;
+const MAX_ROUNDS = 10;
 
 /** The answering call and its limits. */
 interface OuterCall {
@@ -51,7 +51,7 @@ function compactions({ compactsFrom, serverTools }: InnerCalls, outer: OuterCall
   const { promptTokens, maxOutputTokens, contextTokens, endpoint } = outer;
   if (compactsFrom === undefined || (!serverTools && promptTokens < compactsFrom)) return [];
   const summary = Math.min(endpoint.maxCompletionTokens ?? contextTokens, Math.max(maxOutputTokens, SUMMARY_TOKENS));
-  const rounds = serverTools ? MOST_ROUNDS : 1;
+  const rounds = serverTools ? MAX_ROUNDS : 1;
   return [{ input: rounds * (serverTools ? contextTokens : promptTokens), output: rounds * summary }];
 }
 

@@ -13,7 +13,7 @@ import type { AnswerFilters, AnswerScreening, Hit, ScreenedText } from '../../gu
 import { replaceStrings } from './replace-strings.ts';
 
 /** Kinds of text, each filtered as one text: visible text, reasoning, refusal and the transcript of audio. */
-type Voice = 'text' | 'reasoning' | 'refusal' | 'audio';
+type TextKind = 'text' | 'reasoning' | 'refusal' | 'audio';
 type TextMember = 'text' | 'transcript';
 
 type Item =
@@ -26,21 +26,21 @@ type Item =
 interface Run {
   screened: ScreenedText;
   /** The offset up to which the text may be released. */
-  sure: number;
+  releasable: number;
   ended: boolean;
 }
 
 interface OpenPart {
-  voice: Voice | undefined;
+  textKind: TextKind | undefined;
   call: Extract<Item, { kind: 'call' }> | undefined;
   sealed: PartDelta;
   citations: PartDelta[];
 }
 
 /** The most UTF-16 units that an answer may hold back at once. */
-const MOST_HELD = 8 * 1024 * 1024;
+const MAX_HELD = 8 * 1024 * 1024;
 /** The most log probabilities held back until it is known whether they may be shown. */
-const MOST_LOGPROBS = 20_000;
+const MAX_LOGPROBS = 20_000;
 
 function heldTooMuch(): GatewayError {
   const message = "the response is too large to be held back for this key's guardrail filters";
@@ -76,7 +76,7 @@ export class AnswerScreen {
       }
       this.#screening.refuse();
       for (const choice of this.#choices.values()) held += choice.held;
-      if (held > MOST_HELD) throw heldTooMuch();
+      if (held > MAX_HELD) throw heldTooMuch();
       return shown;
     });
   }
@@ -130,7 +130,7 @@ class ChoiceScreen {
   readonly #number: number;
   readonly #screening: AnswerScreening;
   readonly #callsWait: boolean;
-  readonly #runs = new Map<Voice, Run>();
+  readonly #runs = new Map<TextKind, Run>();
   readonly #open = new Map<number, OpenPart>();
   #queue: Item[] = [];
   /** Indexes of the parts in which a filter replaced text. */
@@ -168,10 +168,10 @@ class ChoiceScreen {
   }
 
   #start(index: number, part: Part): void {
-    const voice = voiceOf(part);
+    const textKind = textKindOf(part);
     // Reasoning is complete once visible text begins.
-    if (voice !== 'reasoning' && part.type !== 'toolCall') this.#end('reasoning');
-    const open: OpenPart = { voice, call: undefined, sealed: {}, citations: [] };
+    if (textKind !== 'reasoning' && part.type !== 'toolCall') this.#end('reasoning');
+    const open: OpenPart = { textKind, call: undefined, sealed: {}, citations: [] };
     this.#open.set(index, open);
     if (part.type === 'toolCall') {
       open.call = { kind: 'call', index, call: { ...part }, complete: false };
@@ -226,9 +226,9 @@ class ChoiceScreen {
       return;
     }
     const { text, transcript, signature, citation, ...others } = delta;
-    const said = text ?? transcript;
-    if (said !== undefined && said !== '')
-      this.#say(index, open.voice ?? 'text', text === undefined ? 'transcript' : 'text', said);
+    const added = text ?? transcript;
+    if (added !== undefined && added !== '')
+      this.#add(index, open.textKind ?? 'text', text === undefined ? 'transcript' : 'text', added);
     if (signature !== undefined) {
       open.sealed.signature = (open.sealed.signature ?? '') + signature;
       this.held += signature.length;
@@ -239,14 +239,14 @@ class ChoiceScreen {
     }
   }
 
-  #say(index: number, voice: Voice, member: TextMember, more: string): void {
-    let run = this.#runs.get(voice);
+  #add(index: number, textKind: TextKind, member: TextMember, more: string): void {
+    let run = this.#runs.get(textKind);
     if (run === undefined) {
-      run = { screened: this.#screening.text(), sure: 0, ended: false };
-      this.#runs.set(voice, run);
+      run = { screened: this.#screening.text(), releasable: 0, ended: false };
+      this.#runs.set(textKind, run);
     }
     const start = run.screened.length;
-    run.sure = run.screened.advance(more, false);
+    run.releasable = run.screened.advance(more, false);
     this.held += more.length;
     const last = this.#queue.at(-1);
     if (last?.kind === 'text' && last.index === index && last.run === run) last.end = run.screened.length;
@@ -297,12 +297,12 @@ class ChoiceScreen {
 
   #keepLogprobs(event: Extract<TurnEvent, { type: 'logprobs' }>): void {
     this.#logprobsCount += event.logprobs.content?.length ?? 0;
-    if (this.#logprobsCount > MOST_LOGPROBS) this.#logprobs = [];
+    if (this.#logprobsCount > MAX_LOGPROBS) this.#logprobs = [];
     else this.#logprobs.push(event);
   }
 
   #finish(event: Extract<TurnEvent, { type: 'finish' }>): void {
-    for (const voice of this.#runs.keys()) this.#end(voice);
+    for (const textKind of this.#runs.keys()) this.#end(textKind);
     this.#finished = true;
     const { refusal, stopSequence } = event.finish;
     const finish = { ...event.finish };
@@ -311,16 +311,16 @@ class ChoiceScreen {
     this.#queue.push({ kind: 'event', event: { ...event, finish } });
   }
 
-  #end(voice: Voice): void {
-    const run = this.#runs.get(voice);
+  #end(textKind: TextKind): void {
+    const run = this.#runs.get(textKind);
     if (run === undefined) return;
-    run.sure = run.screened.advance('', true);
+    run.releasable = run.screened.advance('', true);
     run.ended = true;
-    this.#runs.delete(voice);
+    this.#runs.delete(textKind);
   }
 
   #drain(shown: TurnEvent[]): void {
-    // After a match that blocks, nothing that precedes it may leave.
+    // After a match that blocks, nothing that precedes it may be released.
     this.#screening.refuse();
     const choice = this.#number;
     let passed = 0;
@@ -349,7 +349,7 @@ class ChoiceScreen {
   /** Returns true once the whole item is released. */
   #drainText(item: Extract<Item, { kind: 'text' }>, shown: TurnEvent[]): boolean {
     const { run, index, member } = item;
-    const end = Math.min(item.end, run.sure);
+    const end = Math.min(item.end, run.releasable);
     if (end > item.start) {
       const { text, changed } = run.screened.read(item.start, end);
       if (changed) this.#changed.add(index);
@@ -377,7 +377,7 @@ class ChoiceScreen {
   }
 }
 
-function voiceOf(part: Part): Voice | undefined {
+function textKindOf(part: Part): TextKind | undefined {
   switch (part.type) {
     case 'text':
     case 'reasoning':

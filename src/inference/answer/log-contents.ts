@@ -86,14 +86,14 @@ function rawText(value: unknown): string | null {
  * JSON of `{messages}`, or of `{prompt}` for formats without messages. A system prompt or instructions outside of the
  * messages become the first message, with the role system.
  */
-function inputOf(content: LoggedContent, most: number): string {
-  if ('prompt' in content) return stringifyJson({ prompt: shortened(content.prompt, most) });
+function inputOf(content: LoggedContent, maxLength: number): string {
+  if ('prompt' in content) return stringifyJson({ prompt: shortened(content.prompt, maxLength) });
   const { messages, system } = content;
-  if (messages.length + (system?.length ?? 0) > most) {
+  if (messages.length + (system?.length ?? 0) > maxLength) {
     const value = JSON.parse(messages) as unknown;
     const listed: unknown[] = Array.isArray(value) ? value : [{ role: 'user', content: value }];
     const led = system === undefined ? listed : [{ role: 'system', content: JSON.parse(system) as unknown }, ...listed];
-    return stringifyJson({ messages: shortened(led, most) });
+    return stringifyJson({ messages: shortened(led, maxLength) });
   }
   const list = messages.startsWith('[') ? messages : `[{"role":"user","content":${messages}}]`;
   if (system === undefined || system === 'null') return `{"messages":${list}}`;

@@ -4,12 +4,12 @@ import { stringifyJson } from '../../base/json.ts';
 /** Texts up to this length stay whole as long as something else can be cut. */
 const SHORT_TEXT = 2_048;
 
-/** @param most UTF-16 units of the value's JSON, roughly */
-export function shortened(value: unknown, most: number): unknown {
-  if (typeof value === 'string') return value.length <= most ? value : cut(value, Math.max(most, 16));
+/** @param maxLength UTF-16 units of the value's JSON, roughly */
+export function shortened(value: unknown, maxLength: number): unknown {
+  if (typeof value === 'string') return value.length <= maxLength ? value : cut(value, Math.max(maxLength, 16));
   const lighter = mapTexts(value, (text) => (text.length > SHORT_TEXT ? cut(text, SHORT_TEXT) : text));
   if (!Array.isArray(lighter)) return lighter;
-  let left = most;
+  let left = maxLength;
   let from = lighter.length;
   while (from > 0) {
     left -= stringifyJson(lighter[from - 1]).length + 1;
@@ -21,8 +21,8 @@ export function shortened(value: unknown, most: number): unknown {
 }
 
 /** Keeps the beginning and the end, with a note on what is missing between them; never half a character. */
-function cut(text: string, most: number): string {
-  const half = Math.floor(most / 2);
+function cut(text: string, maxLength: number): string {
+  const half = Math.floor(maxLength / 2);
   const [head, tail] = [text.slice(0, half).toWellFormed(), text.slice(-half).toWellFormed()];
   return `${head}[${text.length - 2 * half} characters are left out]${tail}`;
 }

@@ -16,7 +16,12 @@ const turn = fc
   .array(part, { maxLength: 12 })
   .map((parts): Turn => ({ choices: [{ parts, finish: { unified: 'stop', native: null } }] }) as Turn);
 
-const told = ({ completion, reasoning, calls, truncated }: Transcript) => ({ completion, reasoning, calls, truncated });
+const contentOf = ({ completion, reasoning, calls, truncated }: Transcript) => ({
+  completion,
+  reasoning,
+  calls,
+  truncated,
+});
 
 test('a stream and its whole answer give the same transcript, and nothing exceeds the limit or the buffer', () => {
   fc.assert(
@@ -28,7 +33,7 @@ test('a stream and its whole answer give the same transcript, and nothing exceed
       const [whole, streamed] = [written(), written()];
       whole.turn(answer);
       for (const event of eventsOf(answer)) streamed.event(event);
-      assert.deepEqual(told(streamed), told(whole));
+      assert.deepEqual(contentOf(streamed), contentOf(whole));
       const { completion, reasoning, calls, truncated } = whole;
       const kept = [completion, reasoning, ...calls.flatMap((call) => Object.values(call))].join('').length;
       assert.ok(kept <= Math.min(maxBytes, size));

@@ -20,7 +20,7 @@ export interface ContentBounds {
 type Kind = 'completion' | 'reasoning' | TranscribedCall | undefined;
 
 /** The most calls of one answer that are logged. */
-const MOST_CALLS = 1_000;
+const MAX_CALLS = 1_000;
 
 export class Transcript {
   completion = '';
@@ -63,7 +63,7 @@ export class Transcript {
         return this.#add('reasoning', part.text);
       case 'toolCall': {
         const { id, name } = part;
-        if (this.calls.length >= MOST_CALLS) {
+        if (this.calls.length >= MAX_CALLS) {
           this.truncated = true;
           return undefined;
         }

@@ -10,7 +10,7 @@ export interface CacheOptions {
 }
 
 const DEFAULT_TTL_SECONDS = 300;
-const LONGEST_TTL_SECONDS = 86_400;
+const MAX_TTL_SECONDS = 86_400;
 
 /** Undefined for a request that does not ask for the cache, as most do not. */
 export function cacheOptionsOf(headers: IncomingHttpHeaders): CacheOptions | undefined {
@@ -30,5 +30,5 @@ function isTrue(value: string): boolean {
 function ttlOf(value: string | undefined): number {
   const digits = /^\s*(\d+)/.exec(value ?? '')?.[1];
   if (digits === undefined) return DEFAULT_TTL_SECONDS;
-  return Math.min(Math.max(Number(digits), 1), LONGEST_TTL_SECONDS);
+  return Math.min(Math.max(Number(digits), 1), MAX_TTL_SECONDS);
 }

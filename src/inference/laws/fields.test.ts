@@ -55,11 +55,11 @@ function sent(served: ServedFormat, body: Body, format: FormatId): Sent | 'refus
 
 function outcomeOf(served: ServedFormat, [given, without]: readonly [Body, Body?], format: FormatId): Outcome {
   const plain = sent(served, without ?? BARE[served.id]!, format);
-  const told = sent(served, given, format);
-  if (told === 'refused') return 'refused';
+  const result = sent(served, given, format);
+  if (result === 'refused') return 'refused';
   assert.ok(plain !== 'refused', `${served.id} to ${format}: the request without the field is refused`);
-  if (told.losses > plain.losses) return 'reported';
-  return told.body === plain.body ? 'silent' : 'carried';
+  if (result.losses > plain.losses) return 'reported';
+  return result.body === plain.body ? 'silent' : 'carried';
 }
 
 const BARE: Partial<Record<FormatId, Body>> = {

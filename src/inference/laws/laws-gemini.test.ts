@@ -83,9 +83,9 @@ for (const served of ['chat', 'messages'] as const) {
         const asked = { served, kind: 'gemini', spoken: 'gemini', stream } as const;
         const headers = { 'content-type': stream ? 'text/event-stream' : 'application/json' };
         const seen = await playThrough(asked, { headers, pieces: cutBytes(bytes, positions) });
-        const told = stream ? readServedStream(served, seen.text, 'finish') : readServedWhole(served, seen.text);
+        const received = stream ? readServedStream(served, seen.text, 'finish') : readServedWhole(served, seen.text);
         const recorded = stream ? readGeminiStream(bytes, 'close') : readGeminiWhole(bytes.toString());
-        assertServed(served, told, recorded, served);
+        assertServed(served, received, recorded, served);
 
         const history = [{ role: 'user', content: 'hi' }, ...historyOf(served, seen, stream)];
         const second = await playThrough({ ...asked, messages: JSON.stringify(history) }, { headers, pieces: [bytes] });

@@ -63,15 +63,19 @@ test('an answer that comes whole although a stream was asked for, or the other w
       const { headers = {}, chunks } = answer(form, !stream, said);
       const pieces = [Buffer.from(chunks!.join(''))];
       const asked = { served: form, kind: KIND[form], spoken: form, stream, provider: 'Größe – 東京' };
-      for (const told of [headers, { 'content-type': 'text/event-stream' }, { 'content-type': 'application/json' }]) {
-        const { text } = await assertSame(asked, { headers: told, pieces });
+      for (const announced of [
+        headers,
+        { 'content-type': 'text/event-stream' },
+        { 'content-type': 'application/json' },
+      ]) {
+        const { text } = await assertSame(asked, { headers: announced, pieces });
         assert.match(text, /Zoë/);
       }
     }
   }
 });
 
-test('a failure that an upstream words in any language is told in its words', async () => {
+test('a failure that an upstream words in any language is reported in its own words', async () => {
   for (const form of FORMS) {
     for (const stream of [true, false]) {
       const error = { message: '模型过载 – réessayez', type: 'overloaded_error', code: null };
@@ -91,13 +95,13 @@ test('a failure that an upstream words in any language is told in its words', as
 async function assertSame(asked: PipelineRequest, played: Played) {
   const { row, ...seen } = await playThrough(asked, played);
   const { row: textRow, ...textSeen } = await playThrough({ ...asked, textOnly: true }, played);
-  assert.deepEqual(told(seen), told(textSeen));
-  assert.deepEqual(told(row), told(textRow));
+  assert.deepEqual(withoutIds(seen), withoutIds(textSeen));
+  assert.deepEqual(withoutIds(row), withoutIds(textRow));
   return seen;
 }
 
 /** Each request has an id of its own. */
-function told(seen: object): string {
+function withoutIds(seen: object): string {
   return JSON.stringify(seen, (_key, value: unknown) => (typeof value === 'bigint' ? String(value) : value)).replaceAll(
     /(gen-|resp_|msg_|call_)[\w-]+/g,
     '$1',

@@ -35,10 +35,10 @@ export class MediaFetcher {
    */
   async all(addresses: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<Map<string, Medium>> {
     const urls = [...addresses.keys()];
-    const most = this.#limits.fetchedMedia;
-    const beyond = urls.filter((url) => !this.#fetched.has(url))[most - this.#fetched.size];
+    const limit = this.#limits.fetchedMedia;
+    const beyond = urls.filter((url) => !this.#fetched.has(url))[limit - this.#fetched.size];
     if (beyond !== undefined) {
-      throw new GatewayError('invalid_request', `${this.#pathOf(beyond)} exceeds the limit of ${most} media URLs`, {
+      throw new GatewayError('invalid_request', `${this.#pathOf(beyond)} exceeds the limit of ${limit} media URLs`, {
         path: this.#pathOf(beyond),
       });
     }

@@ -5,7 +5,7 @@ import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { FetchedMedium } from '../../formats/direct/index.ts';
 
 /** More images than any answer has. */
-const MOST_RESULTS = 32;
+const MAX_RESULTS = 32;
 
 /**
  * @param maxBytes of all images together; @param timeoutMs for each image
@@ -17,7 +17,7 @@ export async function fetchResults(
   { maxBytes, timeoutMs, signal }: { maxBytes: number; timeoutMs: number; signal: AbortSignal },
 ): Promise<ReadonlyMap<string, FetchedMedium> | { failure: UpstreamFailure } | undefined> {
   const distinct = [...new Set(urls)];
-  if (distinct.length > MOST_RESULTS) return broken(`more than ${MOST_RESULTS} images`);
+  if (distinct.length > MAX_RESULTS) return broken(`more than ${MAX_RESULTS} images`);
   const fetched = new Map<string, FetchedMedium>();
   let left = maxBytes;
   try {

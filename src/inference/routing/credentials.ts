@@ -65,10 +65,10 @@ export class Credentials {
 
   /** Time until some credential is out of cooldown, in ms; 0 if one is now. */
   cooldownMs(endpoint: Endpoint): number {
-    let least = Number.POSITIVE_INFINITY;
+    let min = Number.POSITIVE_INFINITY;
     const count = Math.max(endpoint.provider.credentials.length, 1);
-    for (let index = 0; index < count && least > 0; index++) least = Math.min(least, this.#cooldownOf(endpoint, index));
-    return least;
+    for (let index = 0; index < count && min > 0; index++) min = Math.min(min, this.#cooldownOf(endpoint, index));
+    return min;
   }
 
   #turn({ provider }: Endpoint): number {

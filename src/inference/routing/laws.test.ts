@@ -160,7 +160,7 @@ function chance(seed: number): () => number {
   };
 }
 
-test('endpoints come first in proportion to the inverse square of their price, and so do the rest', () => {
+test('endpoints come first in proportion to the inverse square of their price, and so do the others after them', () => {
   const price = (prompt: string) => ({ pricing: { prompt, completion: prompt } });
   const world = {
     ...routingWorld([
@@ -191,7 +191,7 @@ test('endpoints come first in proportion to the inverse square of their price, a
   assert.ok(Math.abs(oneThenTwo / runs - expected) < 5 * Math.sqrt((expected * (1 - expected)) / runs));
 });
 
-test('free endpoints are tried before all others, whatever the lot', () => {
+test('free endpoints are tried before all others, whatever the random number', () => {
   fc.assert(
     fc.property(
       fc.double({ min: Number.MIN_VALUE, max: 1 - Number.EPSILON, noNaN: true }),

@@ -141,8 +141,8 @@ function cutoffsRank(
 ): number {
   if (cutoffs === null || cutoffs === undefined) return 0;
   const each = typeof cutoffs === 'number' ? { p50: cutoffs } : cutoffs;
-  const given = PERCENTILES.filter((name) => typeof each[name] === 'number');
-  if (given.length === 0) return 0;
+  const requested = PERCENTILES.filter((name) => typeof each[name] === 'number');
+  if (requested.length === 0) return 0;
   if (known === null) return 1;
-  return given.every((name) => holds(known[name], each[name]!)) ? 0 : 2;
+  return requested.every((name) => holds(known[name], each[name]!)) ? 0 : 2;
 }

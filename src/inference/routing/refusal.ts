@@ -5,7 +5,7 @@ import type { PreparedEndpoint } from './prepared.ts';
 import { CONTEXT_RULE, type Rule } from './rules.ts';
 
 /** The most endpoints that an error lists. */
-const MOST_LISTED = 20;
+const MAX_LISTED = 20;
 
 /** @param nearest the model that the client probably meant */
 export function unknownModel(name: string, requested: readonly string[], nearest: string | undefined): GatewayError {
@@ -103,7 +103,7 @@ function tooLong(
         code: 'constraint_filtered',
         retryable: false,
         requested_models: requested,
-        affected_providers: unique(allowed.map(({ endpoint }) => endpoint.provider.name)).slice(0, MOST_LISTED),
+        affected_providers: unique(allowed.map(({ endpoint }) => endpoint.provider.name)).slice(0, MAX_LISTED),
         excluded_by: [CONTEXT_RULE],
         constraint: { field: 'messages', detail: `${CONTEXT_RULE} leaves no endpoint` },
       },
@@ -114,7 +114,7 @@ function tooLong(
 
 /** The endpoints, each with the names of the rules that exclude it. */
 function excludedBy(endpoints: readonly PreparedEndpoint[], rules: readonly Rule[]): Record<string, unknown>[] {
-  return endpoints.slice(0, MOST_LISTED).map((prepared) => ({
+  return endpoints.slice(0, MAX_LISTED).map((prepared) => ({
     provider: prepared.endpoint.provider.id,
     model: prepared.endpoint.modelId,
     ...(prepared.endpoint.tier && { service_tier: prepared.endpoint.tier.name }),
@@ -152,7 +152,7 @@ export function allExcluded(
         code: kind === 'privacy' ? 'privacy_restricted' : 'constraint_filtered',
         retryable: false,
         requested_models: requested,
-        affected_providers: unique(endpoints.map(({ endpoint }) => endpoint.provider.name)).slice(0, MOST_LISTED),
+        affected_providers: unique(endpoints.map(({ endpoint }) => endpoint.provider.name)).slice(0, MAX_LISTED),
         excluded_by: unique(excluding.map(({ name }) => name)),
         ...(path !== undefined && { constraint: { field: path, detail: `${names.join(', ')} leaves no endpoint` } }),
       },

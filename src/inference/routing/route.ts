@@ -257,10 +257,10 @@ function sortOf(
   variant: RoutingVariant | undefined,
   otherwise: SortMetric | undefined,
 ) {
-  const given = typeof sort === 'string' ? { by: sort } : (sort ?? {});
+  const preference = typeof sort === 'string' ? { by: sort } : (sort ?? {});
   return {
-    by: given.by ?? (variant === undefined ? otherwise : BY_VARIANT[variant]),
-    partition: ('partition' in given ? given.partition : null) ?? 'model',
+    by: preference.by ?? (variant === undefined ? otherwise : BY_VARIANT[variant]),
+    partition: ('partition' in preference ? preference.partition : null) ?? 'model',
   };
 }
 

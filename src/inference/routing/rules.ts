@@ -31,7 +31,7 @@ export type RoutingPolicy = Pick<
 >;
 
 /** No text averages more bytes a token: a prompt that exceeds the context by this ratio cannot fit. */
-const MOST_BYTES_PER_TOKEN = 10;
+const MAX_BYTES_PER_TOKEN = 10;
 /** A token has about this many bytes. */
 export const USUAL_BYTES_PER_TOKEN = 4;
 const TOKENS_PER_LISTED_PRICE = 1_000_000n;
@@ -125,13 +125,13 @@ function addConstraints(rules: Rule[], { provider, media }: RequestFacts, prompt
   }
   if (limits) addPriceLimits(limits, promptBytes, constraint);
   // The size of inline media says nothing about their tokens.
-  const leastTokens = media.images + media.documents > 0 ? 0 : Math.floor(promptBytes / MOST_BYTES_PER_TOKEN);
-  if (leastTokens > 0) {
+  const minTokens = media.images + media.documents > 0 ? 0 : Math.floor(promptBytes / MAX_BYTES_PER_TOKEN);
+  if (minTokens > 0) {
     rules.push({
       name: CONTEXT_RULE,
       kind: 'constraint',
       path: 'messages',
-      keeps: ({ endpoint: { contextLength } }) => contextLength === null || leastTokens <= contextLength,
+      keeps: ({ endpoint: { contextLength } }) => contextLength === null || minTokens <= contextLength,
       promptTokens: Math.ceil(promptBytes / USUAL_BYTES_PER_TOKEN),
     });
   }
@@ -143,11 +143,11 @@ type AddConstraint = (name: string, path: string, keeps: Rule['keeps']) => void;
 function addPriceLimits(limits: MaxPrice, promptBytes: number, add: AddConstraint): void {
   const promptTokens = Math.ceil(promptBytes / USUAL_BYTES_PER_TOKEN);
   const limit = (name: keyof MaxPrice, per: bigint, priceOf: (pricing: Pricing) => Price): void => {
-    const given = limits[name];
-    if (given === undefined || given === null) return;
-    const most = parsePrice(String(given));
+    const price = limits[name];
+    if (price === undefined || price === null) return;
+    const max = parsePrice(String(price));
     add('max_price', `provider.max_price.${name}`, ({ endpoint: { pricing } }) => {
-      return pricing !== null && priceOf(pricingAt(pricing, promptTokens)) * per <= most;
+      return pricing !== null && priceOf(pricingAt(pricing, promptTokens)) * per <= max;
     });
   };
   limit('prompt', TOKENS_PER_LISTED_PRICE, ({ prompt }) => prompt);

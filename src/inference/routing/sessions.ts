@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 
-const MOST_SESSIONS = 20_000;
+const MAX_SESSIONS = 20_000;
 /** No provider keeps an unused prompt cache for longer. */
 const IDLE_MS = 60 * 60_000;
 /** Prompts that providers cache are longer than this, and conversations that share one begin with the same bytes. */
@@ -42,7 +42,7 @@ export class Sessions {
 
   keep({ hash }: SessionKey, endpointId: string): void {
     this.#entries.delete(hash);
-    if (this.#entries.size >= MOST_SESSIONS) this.#entries.delete(this.#entries.keys().next().value!);
+    if (this.#entries.size >= MAX_SESSIONS) this.#entries.delete(this.#entries.keys().next().value!);
     this.#entries.set(hash, { endpointId, usedAt: this.#clock.monotonic() });
   }
 

@@ -16,7 +16,7 @@ import type { RequestContext } from '../context.ts';
 import type { AcceptedRequest } from '../request.ts';
 import { byokCredentialId, type Candidate, type Route, sessionKey } from './index.ts';
 
-const MOST_THREADS = 20_000;
+const MAX_THREADS = 20_000;
 
 interface Held {
   /** The key that owns the thread; other keys cannot continue it. */
@@ -41,7 +41,7 @@ export class Threads {
   /** Remembers an answer of a thread. */
   keep({ id, keyId, endpointId, upstreamId, isByok }: Generation, credentialId: string): void {
     if (endpointId === null || upstreamId === null) return;
-    if (this.#held.size >= MOST_THREADS) this.#held.delete(this.#held.keys().next().value!);
+    if (this.#held.size >= MAX_THREADS) this.#held.delete(this.#held.keys().next().value!);
     this.#held.set(id, { keyId, endpointId, upstreamId, credentialId, isByok });
   }
 

@@ -8,13 +8,13 @@ import type { CountNews, CountOrder, LoadedNews } from './count-worker.ts';
 import type { Encoding } from './family.ts';
 
 /** Longer texts are not counted, since they would delay all others. */
-const LONGEST_TEXT = 4 * 1024 * 1024;
+const MAX_TEXT_LENGTH = 4 * 1024 * 1024;
 /** The most counts that run or wait. */
-const MOST_WAITING = 16;
+const MAX_WAITING = 16;
 /** Timeout from the order to the count, or from the end of the tokenizer's loading. */
-const MOST_MS = 4_000;
+const MAX_MS = 4_000;
 /** Timeout for the thread's start and the loading, which happen once and may be slow on a small machine. */
-const MOST_LOADING_MS = 30_000;
+const MAX_LOADING_MS = 30_000;
 const IDLE_MS = 60_000;
 const MAX_HEAP_MB = 512;
 
@@ -44,12 +44,12 @@ export class TokenCounter {
 
   /** Undefined without a count: the text is too long, too many counts wait, or it took too long. */
   count(encoding: Encoding, text: string): Promise<number | undefined> {
-    if (text.length > LONGEST_TEXT || this.#waiting.size >= MOST_WAITING) return Promise.resolve(undefined);
+    if (text.length > MAX_TEXT_LENGTH || this.#waiting.size >= MAX_WAITING) return Promise.resolve(undefined);
     this.#idle?.cancel();
     this.#nextId += 1;
     const id = this.#nextId;
     return new Promise((resolve) => {
-      const limit = this.#limit(this.#loaded.has(encoding) ? MOST_MS : MOST_LOADING_MS);
+      const limit = this.#limit(this.#loaded.has(encoding) ? MAX_MS : MAX_LOADING_MS);
       this.#waiting.set(id, { encoding, limit, resolve });
       this.#worker ??= this.#start();
       this.#worker.postMessage({ id, encoding, text } satisfies CountOrder);
@@ -99,7 +99,7 @@ export class TokenCounter {
     for (const waiting of this.#waiting.values()) {
       if (waiting.encoding !== encoding) continue;
       waiting.limit.cancel();
-      waiting.limit = this.#limit(MOST_MS);
+      waiting.limit = this.#limit(MAX_MS);
     }
   }
 

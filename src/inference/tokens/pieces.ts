@@ -4,11 +4,13 @@
  */
 
 /** Far longer than any word. */
-const LONGEST_RUN = 128;
+const MAX_RUN_LENGTH = 128;
 const LONG_RUNS = new RegExp(
-  [`[\\p{L}\\p{M}]{${LONGEST_RUN + 1},}`, `\\s{${LONGEST_RUN + 1},}`, `[^\\s\\p{L}\\p{N}]{${LONGEST_RUN + 1},}`].join(
-    '|',
-  ),
+  [
+    `[\\p{L}\\p{M}]{${MAX_RUN_LENGTH + 1},}`,
+    `\\s{${MAX_RUN_LENGTH + 1},}`,
+    `[^\\s\\p{L}\\p{N}]{${MAX_RUN_LENGTH + 1},}`,
+  ].join('|'),
   'gu',
 );
 /** Characters passed to the tokenizer at once. */
@@ -27,7 +29,7 @@ function countPiece(text: string, count: (text: string) => number): number {
   let from = 0;
   for (const { index, 0: run } of text.matchAll(LONG_RUNS)) {
     if (index > from) tokens += count(text.slice(from, index)) + 1;
-    for (let at = 0; at < run.length; at += LONGEST_RUN) tokens += count(run.slice(at, at + LONGEST_RUN)) + 1;
+    for (let at = 0; at < run.length; at += MAX_RUN_LENGTH) tokens += count(run.slice(at, at + MAX_RUN_LENGTH)) + 1;
     from = index + run.length;
   }
   return from < text.length ? tokens + count(text.slice(from)) : tokens;

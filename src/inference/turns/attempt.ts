@@ -154,7 +154,7 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
     this.#mode = 'stream';
     const { framing, limits, passage, seed, stream } = this.#setup;
     this.decoder = passage.decoder(seed);
-    // Events that the client gets as a whole answer are written anew.
+    // Events that the client gets as a whole answer are encoded from the events, not relayed.
     this.encoding = stream ? passage.encoding : 'utf8';
     const onEvent = (name: string, data: string) => this.#event(name, data);
     this.#reader =

@@ -14,9 +14,9 @@ export class BodyText {
     this.size += chunk.length;
   }
 
-  /** Adds the chunk up to a total of `most` bytes and drops the rest. */
-  addUpTo(most: number, chunk: Buffer): void {
-    if (this.size < most) this.add(chunk.subarray(0, most - this.size));
+  /** Adds the chunk up to a total of `limit` bytes and drops the rest. */
+  addUpTo(limit: number, chunk: Buffer): void {
+    if (this.size < limit) this.add(chunk.subarray(0, limit - this.size));
   }
 
   /** Returns all bytes without a byte order mark, and clears the buffer. */

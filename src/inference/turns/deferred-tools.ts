@@ -28,17 +28,17 @@ async function loadRegex(): Promise<void> {
   };
 }
 
-function searchesByRegex(given: unknown): boolean {
-  return isFields(given) && isFields(given['search']) && given['search']['type'] === 'regex';
+function searchesByRegex(settings: unknown): boolean {
+  return isFields(settings) && isFields(settings['search']) && settings['search']['type'] === 'regex';
 }
 
 /** More than the definitions of the two tools that the model gets instead of the deferred ones. */
 const OWN_TOOLS_BYTES = 4 * 1024;
 
 export const deferredTools: GatewayToolKind = {
-  wanted: ({ deferred_tools: given }) => given !== undefined && given !== null,
+  wanted: ({ deferred_tools: settings }) => settings !== undefined && settings !== null,
   definitionBytes: OWN_TOOLS_BYTES,
-  load: ({ deferred_tools: given }) => (compile === undefined && searchesByRegex(given) ? loadRegex() : undefined),
+  load: ({ deferred_tools: settings }) => (compile === undefined && searchesByRegex(settings) ? loadRegex() : undefined),
   begin: (conversation, format) => new DeferredTools(conversation, format),
 };
 

@@ -11,7 +11,7 @@ import { isVisible } from './visible-output.ts';
  */
 export function emptyFailure(finish: Finish | undefined, billed: boolean): UpstreamFailure | undefined {
   if (finish?.unified === 'error' || isUnknownEnd(finish)) {
-    const word = finish.native === null ? '' : `: ${finish.native.slice(0, LONGEST_WORD)}`;
+    const word = finish.native === null ? '' : `: ${finish.native.slice(0, MAX_WORD_LENGTH)}`;
     const message = `the upstream ended its answer without content${word}`;
     return { kind: 'server', status: 200, message, code: finish.native };
   }
@@ -19,7 +19,7 @@ export function emptyFailure(finish: Finish | undefined, billed: boolean): Upstr
   return { kind: 'empty', status: 200, message: 'the upstream answered without any content' };
 }
 
-const LONGEST_WORD = 100;
+const MAX_WORD_LENGTH = 100;
 
 function isUnknownEnd(finish: Finish | undefined): finish is Finish {
   return finish?.unified === 'stop' && finish.native !== null && unifiedWord(finish.native) === undefined;

@@ -22,7 +22,7 @@ export interface GatewayTools {
   readonly addedBytes: number;
   /** Whether calls of a tool with this name are for the gateway. */
   claims(name: string): boolean;
-  /** Runs one call. Never rejects: the model is told what went wrong. */
+  /** Runs one call. Never rejects: an error is a result for the model. */
   run(call: ToolCallPart): ToolRun | Promise<ToolRun>;
   /** Adds a turn of the model, and the results of the calls that were run for it. */
   proceed(parts: readonly Part[], steps: readonly ToolStep[]): void;

@@ -8,7 +8,7 @@ import { collect } from '../../formats/conversation/replay.ts';
 import { addUsage } from '../../formats/conversation/usage.ts';
 
 /** Limit for the arguments of one call of a gateway tool, in UTF-16 units. */
-const LONGEST_ARGUMENTS = 4 * 1024 * 1024;
+const MAX_ARGUMENTS_LENGTH = 4 * 1024 * 1024;
 
 /** Where the next turn continues. */
 export interface Joint {
@@ -161,7 +161,7 @@ export class JoinedTurn {
   }
 
   #checkLength({ length }: string): void {
-    if (length > LONGEST_ARGUMENTS) this.failure = TOO_LONG;
+    if (length > MAX_ARGUMENTS_LENGTH) this.failure = TOO_LONG;
   }
 
   #end(shown: TurnEvent[]): void {

@@ -33,7 +33,7 @@ export function closingInBytes(closing: Closing): Closing {
 
 // What the gateway itself reads of such an answer.
 
-/** The JSON value of an event; undefined when it is none. */
+/** The JSON value of an event; undefined if it is not JSON. */
 export function parsedEvent(data: string, encoding: TextEncoding): unknown {
   try {
     return encoding === 'utf8' ? parseJson(data) : parseByteText(data);

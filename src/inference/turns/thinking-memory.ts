@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { KeptThinking, ThinkingMemory } from '../../formats/adapters/index.ts';
 
 /** In UTF-16 units. */
-const MOST_SIZE = 16 * 1024 * 1024;
+const MAX_SIZE = 16 * 1024 * 1024;
 /** Overhead of one entry. */
 const ENTRY_SIZE = 256;
 const KEPT_MS = 60 * 60_000;
@@ -50,7 +50,7 @@ export class RememberedThinking {
     this.#entries.set(name, { thinking, size, keptAt: this.#clock.monotonic() });
     this.#size += size;
     for (const oldest of this.#entries.keys()) {
-      if (this.#size <= MOST_SIZE) break;
+      if (this.#size <= MAX_SIZE) break;
       this.#delete(oldest);
     }
   }

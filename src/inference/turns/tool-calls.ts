@@ -12,9 +12,9 @@ export interface ToolCallCounts {
 }
 
 /** Calls with longer arguments are not counted. */
-const LONGEST_ARGUMENTS = 1024 * 1024;
+const MAX_ARGUMENTS_LENGTH = 1024 * 1024;
 /** The most calls of one answer that are counted. */
-const MOST_CALLS = 1_000;
+const MAX_CALLS = 1_000;
 
 interface OpenCall {
   name: string;
@@ -34,14 +34,14 @@ export class ToolCallJudge {
 
   event(event: TurnEvent): void {
     if (event.type === 'partStart') {
-      if (event.part.type !== 'toolCall' || this.#open.size >= MOST_CALLS) return;
+      if (event.part.type !== 'toolCall' || this.#open.size >= MAX_CALLS) return;
       const { name, arguments: text, custom = false } = event.part;
       this.#open.set(`${event.choice} ${event.index}`, { name, arguments: text, custom });
     } else if (event.type === 'partDelta') {
       const { arguments: more } = event.delta as { arguments?: string };
       if (more === undefined || this.#open.size === 0) return;
       const call = this.#open.get(`${event.choice} ${event.index}`);
-      if (call !== undefined && call.arguments.length <= LONGEST_ARGUMENTS) call.arguments += more;
+      if (call !== undefined && call.arguments.length <= MAX_ARGUMENTS_LENGTH) call.arguments += more;
     } else if (event.type === 'partStop' && this.#open.size > 0) {
       const key = `${event.choice} ${event.index}`;
       const call = this.#open.get(key);
@@ -59,7 +59,7 @@ export class ToolCallJudge {
   }
 
   #judge({ name, arguments: text, custom }: OpenCall): void {
-    if (text.length > LONGEST_ARGUMENTS || this.counts.made >= MOST_CALLS) return;
+    if (text.length > MAX_ARGUMENTS_LENGTH || this.counts.made >= MAX_CALLS) return;
     this.counts.made += 1;
     if (!this.#declared.has(name) || !(custom || text.trim() === '' || isObject(text))) this.counts.invalid += 1;
   }

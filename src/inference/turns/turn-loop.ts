@@ -24,7 +24,7 @@ export function gatewayToolsFor(request: Fields): GatewayToolKind | undefined {
 }
 
 /** The most upstream turns of one answer. */
-const MOST_TURNS = 6;
+const MAX_TURNS = 6;
 
 /** The part of an attempt that the loop reads. */
 interface LoopAttempt {
@@ -93,7 +93,7 @@ export class TurnLoop {
       answer.close();
       return false;
     }
-    if (this.#turns >= MOST_TURNS) throw endless();
+    if (this.#turns >= MAX_TURNS) throw endless();
     if (this.leftTokens !== undefined) {
       // Bytes bound the tokens: a token is at least one byte.
       this.leftTokens -= turn.usage?.output ?? turn.writtenBytes;
@@ -127,6 +127,6 @@ function presenting(restoring: Restoring | undefined): PresentEvents {
 }
 
 function endless(): GatewayError {
-  const message = `the model was still asking for tools after ${MOST_TURNS} turns`;
+  const message = `the model was still asking for tools after ${MAX_TURNS} turns`;
   return new GatewayError('provider_unavailable', message, { status: 502 });
 }

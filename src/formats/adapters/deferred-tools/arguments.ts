@@ -4,7 +4,7 @@
  */
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../conversation/fields.ts';
 
-const MOST_STEPS = 50_000;
+const MAX_STEPS = 50_000;
 const MAX_DEPTH = 100;
 
 /** @returns the first violation, starting with its path; undefined when the value is valid */
@@ -23,7 +23,7 @@ class SchemaCheck {
   problemOf(value: unknown, schema: unknown, path: string, depth: number): string | undefined {
     if (schema === false) return problemAt(path, 'is not allowed');
     this.#steps += 1;
-    if (!isFields(schema) || this.#steps > MOST_STEPS || depth > MAX_DEPTH) return undefined;
+    if (!isFields(schema) || this.#steps > MAX_STEPS || depth > MAX_DEPTH) return undefined;
     const reference = schema['$ref'];
     if (typeof reference === 'string') {
       const problem = this.problemOf(value, this.#resolve(reference), path, depth + 1);
@@ -62,7 +62,7 @@ class SchemaCheck {
     if (one.length > 0) {
       const problems = this.#tryAll(value, one, path, depth);
       if (problems.length === one.length) return problems[0];
-      if (one.length - problems.length > 1 && this.#steps <= MOST_STEPS)
+      if (one.length - problems.length > 1 && this.#steps <= MAX_STEPS)
         return problemAt(path, 'fits several alternatives');
     }
     return undefined;
@@ -91,9 +91,9 @@ class SchemaCheck {
   }
 
   #items(value: readonly unknown[], schema: Fields, path: string, depth: number): string | undefined {
-    const { minItems: least, maxItems: most, items } = schema;
-    if (typeof least === 'number' && value.length < least) return problemAt(path, `must have ${least} items or more`);
-    if (typeof most === 'number' && value.length > most) return problemAt(path, `must have ${most} items or fewer`);
+    const { minItems: min, maxItems: max, items } = schema;
+    if (typeof min === 'number' && value.length < min) return problemAt(path, `must have ${min} items or more`);
+    if (typeof max === 'number' && value.length > max) return problemAt(path, `must have ${max} items or fewer`);
     const first = listOf(schema['prefixItems']);
     for (const [index, item] of value.entries()) {
       const problem = this.problemOf(item, index < first.length ? first[index] : items, `${path}[${index}]`, depth + 1);
@@ -128,12 +128,12 @@ function numberProblem(value: number, schema: Fields, path: string): string | un
 }
 
 function lengthProblem(value: string, schema: Fields, path: string): string | undefined {
-  const { minLength: least, maxLength: most } = schema;
-  if (typeof least !== 'number' && typeof most !== 'number') return undefined;
+  const { minLength: min, maxLength: max } = schema;
+  if (typeof min !== 'number' && typeof max !== 'number') return undefined;
   // Length in characters, not UTF-16 units.
   const length = [...value].length;
-  if (typeof least === 'number' && length < least) return problemAt(path, `must have ${least} characters or more`);
-  if (typeof most === 'number' && length > most) return problemAt(path, `must have ${most} characters or fewer`);
+  if (typeof min === 'number' && length < min) return problemAt(path, `must have ${min} characters or more`);
+  if (typeof max === 'number' && length > max) return problemAt(path, `must have ${max} characters or fewer`);
   return undefined;
 }
 

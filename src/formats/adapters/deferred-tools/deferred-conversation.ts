@@ -85,11 +85,11 @@ export class DeferredConversation {
 
   #searched({ id, arguments: text }: ToolCallPart): PastStep {
     const query = textOf(fieldsOf(parsed(text))['query']);
-    const most = this.#search.maxResults;
+    const { maxResults } = this.#search;
     const found =
       this.#search.type === 'regex'
-        ? searchByRegex([...this.#deferred.values()], query, most, this.#compile)
-        : this.#index.search(query, most);
+        ? searchByRegex([...this.#deferred.values()], query, maxResults, this.#compile)
+        : this.#index.search(query, maxResults);
     return { id, tool: SEARCH_TOOL, arguments: text, ...(found !== undefined && { found }) };
   }
 
@@ -262,9 +262,9 @@ interface Wrapped {
 function unwrap(text: string): Wrapped {
   const value = parsed(text);
   if (!isFields(value)) return { tool: '', arguments: '' };
-  const given = value['arguments'];
+  const args = value['arguments'];
   // Some models encode the object as a string.
-  if (typeof given === 'string') return { tool: textOf(value['tool']), arguments: given };
+  if (typeof args === 'string') return { tool: textOf(value['tool']), arguments: args };
   const member = scanMembers(text).findLast(({ key }) => key === 'arguments');
   const written = member === undefined ? '{}' : text.slice(member.valueStart, member.valueEnd);
   return { tool: textOf(value['tool']), arguments: written };

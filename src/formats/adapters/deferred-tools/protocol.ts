@@ -9,7 +9,7 @@ import { type Fields, isFields, textOf } from '../../conversation/fields.ts';
 import { optional, word } from '../../conversation/loose-schema.ts';
 
 const DEFAULT_RESULTS = 5;
-const MOST_RESULTS = 100;
+const MAX_RESULTS = 100;
 
 export const DeferredToolsSchema = Type.Object(
   {
@@ -19,7 +19,7 @@ export const DeferredToolsSchema = Type.Object(
     search: Type.Object({
       type: word(['bm25', 'regex', 'custom']),
       max_results: optional(
-        Type.Integer({ minimum: 1, maximum: MOST_RESULTS, description: `Default ${DEFAULT_RESULTS}` }),
+        Type.Integer({ minimum: 1, maximum: MAX_RESULTS, description: `Default ${DEFAULT_RESULTS}` }),
       ),
       tool_id: optional(Type.String({ description: "With `custom`: the client's tool that runs the search" })),
       result_key: optional(
@@ -53,12 +53,12 @@ export function checkDeferral(body: Fields, tools: readonly DeclaredTool[], chos
     if (marked === undefined) return;
     throw invalidField(`${marked.path}.defer_loading`, 'requires deferred_tools');
   }
-  const given = body['deferred_tools'];
-  if (!isFields(given)) throw invalidField('deferred_tools', 'must be an object');
-  only(given, 'protocol', 'v1');
-  only(given, 'profile', 'portable');
-  only(given, 'validation', 'runtime');
-  checkSearch(given['search'], tools);
+  const settings = body['deferred_tools'];
+  if (!isFields(settings)) throw invalidField('deferred_tools', 'must be an object');
+  only(settings, 'protocol', 'v1');
+  only(settings, 'profile', 'portable');
+  only(settings, 'validation', 'runtime');
+  checkSearch(settings['search'], tools);
   if (!tools.some(({ deferred }) => deferred)) throw invalidField('tools', 'must contain a tool with defer_loading');
   checkNames(tools);
   if (chosen !== undefined && tools.some(({ name, deferred }) => deferred && name === chosen)) {
@@ -66,23 +66,23 @@ export function checkDeferral(body: Fields, tools: readonly DeclaredTool[], chos
   }
 }
 
-function only(given: Fields, field: string, word: string): void {
-  if (given[field] !== word) throw invalidField(`deferred_tools.${field}`, `must be '${word}'`);
+function only(settings: Fields, field: string, word: string): void {
+  if (settings[field] !== word) throw invalidField(`deferred_tools.${field}`, `must be '${word}'`);
 }
 
 function checkSearch(search: unknown, tools: readonly DeclaredTool[]): void {
   const path = 'deferred_tools.search';
   if (!isFields(search)) throw invalidField(path, 'must be an object');
-  const { type, max_results: most, tool_id: id, result_key: key } = search;
+  const { type, max_results: maxResults, tool_id: id, result_key: key } = search;
   if (type !== 'bm25' && type !== 'regex' && type !== 'custom') {
     throw invalidField(`${path}.type`, "must be 'bm25', 'regex' or 'custom'");
   }
   if (
-    most !== undefined &&
-    most !== null &&
-    !(Number.isInteger(most) && Number(most) >= 1 && Number(most) <= MOST_RESULTS)
+    maxResults !== undefined &&
+    maxResults !== null &&
+    !(Number.isInteger(maxResults) && Number(maxResults) >= 1 && Number(maxResults) <= MAX_RESULTS)
   ) {
-    throw invalidField(`${path}.max_results`, `must be an integer from 1 to ${MOST_RESULTS}`);
+    throw invalidField(`${path}.max_results`, `must be an integer from 1 to ${MAX_RESULTS}`);
   }
   if (type !== 'custom') return;
   if (textOf(key) === '') throw invalidField(`${path}.result_key`, 'must name the member that lists the tools');

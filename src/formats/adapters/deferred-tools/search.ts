@@ -7,9 +7,9 @@ import { type Fields, fieldsOf } from '../../conversation/fields.ts';
 /** The usual BM25 parameters: term frequency saturation and length normalization. */
 const K1 = 1.2;
 const B = 0.75;
-const LONGEST_QUERY = 1_000;
+const MAX_QUERY_LENGTH = 1_000;
 /** Schema members whose names are indexed. */
-const MOST_PROPERTIES = 200;
+const MAX_PROPERTIES = 200;
 
 interface Indexed {
   counts: Map<string, number>;
@@ -25,12 +25,12 @@ export class WordIndex {
     this.#tools = tools;
   }
 
-  search(query: string, most: number): string[] {
+  search(query: string, maxResults: number): string[] {
     this.#texts ??= this.#tools.map(indexed);
     const texts = this.#texts;
     const average = texts.reduce((sum, { length }) => sum + length, 0) / texts.length || 1;
     const scores = texts.map(() => 0);
-    for (const word of new Set(wordsOf(query.slice(0, LONGEST_QUERY)))) {
+    for (const word of new Set(wordsOf(query.slice(0, MAX_QUERY_LENGTH)))) {
       const holders = texts.filter(({ counts }) => counts.has(word)).length;
       if (holders === 0) continue;
       const rarity = Math.log(1 + (texts.length - holders + 0.5) / (holders + 0.5));
@@ -44,7 +44,7 @@ export class WordIndex {
       .map((score, index) => ({ score, index }))
       .filter(({ score }) => score > 0)
       .sort((one, other) => other.score - one.score || one.index - other.index)
-      .slice(0, most)
+      .slice(0, maxResults)
       .map(({ index }) => this.#tools[index]!.name);
   }
 }
@@ -53,14 +53,14 @@ export class WordIndex {
 export function searchByRegex(
   tools: readonly FunctionTool[],
   pattern: string,
-  most: number,
+  maxResults: number,
   compile: CompileRegex,
 ): string[] | undefined {
-  const matches = pattern.length > LONGEST_QUERY ? undefined : compile(pattern);
+  const matches = pattern.length > MAX_QUERY_LENGTH ? undefined : compile(pattern);
   if (matches === undefined) return undefined;
   const found: string[] = [];
   for (const tool of tools) {
-    if (found.length >= most) break;
+    if (found.length >= maxResults) break;
     if (matches(tool.name) || matches(textOf(tool))) found.push(tool.name);
   }
   return found;
@@ -74,7 +74,7 @@ function indexed(tool: FunctionTool): Indexed {
 }
 
 function textOf({ name, description = '', parameters }: FunctionTool): string {
-  const properties = Object.entries(fieldsOf(fieldsOf(parameters)['properties'])).slice(0, MOST_PROPERTIES);
+  const properties = Object.entries(fieldsOf(fieldsOf(parameters)['properties'])).slice(0, MAX_PROPERTIES);
   const about = properties.map(([key, value]) => {
     const { description } = fieldsOf(value) as Fields;
     return typeof description === 'string' ? `${key} ${description}` : key;
