@@ -1,9 +1,9 @@
 /** Streams of services with their own variation of a format, each played to clients of every served format. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { FormatId } from '../formats/conversation/conversation.ts';
-import { CLIENT_FORMATS, type ClientFormat } from '../testing/clients/served-answer.ts';
-import { playThrough } from '../testing/laws/pipeline.ts';
+import type { FormatId } from '../../formats/conversation/conversation.ts';
+import { CLIENT_FORMATS, type ClientFormat } from '../../testing/clients/served-answer.ts';
+import { playThrough } from '../../testing/laws/pipeline.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: events are written freely
 type Json = any;

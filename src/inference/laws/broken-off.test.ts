@@ -1,7 +1,7 @@
 /** The cost of an answer that never reached its end. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type PipelineAnswer, PRICES_NANO, playThrough } from '../testing/laws/pipeline.ts';
+import { type PipelineAnswer, PRICES_NANO, playThrough } from '../../testing/laws/pipeline.ts';
 import {
   CHAT_DONE,
   chatChunk,
@@ -9,7 +9,7 @@ import {
   chatUsageChunk,
   messagesStart,
   messagesText,
-} from '../testing/upstream/answers.ts';
+} from '../../testing/upstream/answers.ts';
 
 const TEXT = 'Forty letters of an answer that goes on.';
 

@@ -1,9 +1,9 @@
 /** Call ids of a conversation that moves from one service to another, in every pair of formats. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { FormatId } from '../formats/conversation/conversation.ts';
-import type { ClientFormat } from '../testing/clients/served-answer.ts';
-import { playThrough } from '../testing/laws/pipeline.ts';
+import type { FormatId } from '../../formats/conversation/conversation.ts';
+import type { ClientFormat } from '../../testing/clients/served-answer.ts';
+import { playThrough } from '../../testing/laws/pipeline.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: requests of every format are read freely
 type Json = any;
