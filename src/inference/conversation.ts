@@ -172,10 +172,10 @@ export class ConversationTask implements Task {
     if (!this.#request.document.bytes.includes('"http')) return undefined;
     const wants = (medium: MediumKind, url: string) => spoken.wantsBytes!(medium, url, kind.dialect);
     const remote = remoteMedia(this.#translation.conversation, wants);
-    return remote.size === 0 ? undefined : this.#obtain(remote, signal());
+    return remote.size === 0 ? undefined : this.#fetchMedia(remote, signal());
   }
 
-  async #obtain(remote: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<void> {
+  async #fetchMedia(remote: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<void> {
     const { egress, limits } = this.#parts;
     this.#fetcher ??= new MediaFetcher(egress, limits, (url) => pathOf(this.#request.document.exact, url) ?? '');
     const media = await this.#fetcher.all(remote, signal);

@@ -96,10 +96,10 @@ export class DirectTask implements Task {
     const { format, document } = this.#request;
     if (format.remote === undefined || this.#fetched) return undefined;
     const remote = format.remote(document);
-    return remote.size === 0 ? undefined : this.#obtain(remote, signal());
+    return remote.size === 0 ? undefined : this.#fetchMedia(remote, signal());
   }
 
-  async #obtain(remote: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void> {
+  async #fetchMedia(remote: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void> {
     const { egress, limits } = this.#parts;
     const fetcher = new MediaFetcher(egress, limits, (url) => remote.get(url) ?? '');
     const media = await fetcher.all(new Map([...remote.keys()].map((url) => [url, 'image'])), signal);

@@ -22,10 +22,10 @@ import { Replay } from './cache/replay.ts';
 import { Call } from './call.ts';
 import { type Admission, RequestContext } from './context.ts';
 import { ConversationTask } from './conversation.ts';
-import type { InferenceParts } from './parts.ts';
-import { type AcceptedRequest, type ConversationRequest, isConversation, type DirectRequest } from './request.ts';
-import { type CallerByok, type Route, route, sessionKey } from './routing/index.ts';
 import { DirectTask } from './direct.ts';
+import type { InferenceParts } from './parts.ts';
+import { type AcceptedRequest, type ConversationRequest, type DirectRequest, isConversation } from './request.ts';
+import { type CallerByok, type Route, route, sessionKey } from './routing/index.ts';
 import type { Task } from './task.ts';
 import { Abandoned } from './turns/dispatch.ts';
 

@@ -49,17 +49,17 @@ export function meter(
   // An upstream that answered read and wrote something: a zero next to a non-zero count means it was not reported.
   const unread = reported !== undefined && reported.output > 0 && inputOf(reported) === 0;
   const unwritten = reported !== undefined && reported.output === 0 && inputOf(reported) > 0;
-  const lackingPromptBytes = unread ? promptBytes : 0;
-  const lackingBytes = unwritten ? outputBytes : uncountedBytes;
-  const estimated = reported === undefined || lackingBytes + lackingPromptBytes > 0;
+  const unreportedPromptBytes = unread ? promptBytes : 0;
+  const unreportedBytes = unwritten ? outputBytes : uncountedBytes;
+  const estimated = reported === undefined || unreportedBytes + unreportedPromptBytes > 0;
   const usage =
     reported === undefined
       ? { ...UNREPORTED, input: estimateTokens(promptBytes), output: estimateTokens(outputBytes) }
       : estimated
         ? {
             ...reported,
-            input: reported.input + estimateTokens(lackingPromptBytes),
-            output: reported.output + estimateTokens(lackingBytes),
+            input: reported.input + estimateTokens(unreportedPromptBytes),
+            output: reported.output + estimateTokens(unreportedBytes),
           }
         : reported;
   return metered(endpoint, usage, estimated, images, [], pricingOf);

@@ -7,17 +7,17 @@ const SHORT_TEXT = 2_048;
 /** @param maxLength UTF-16 units of the value's JSON, roughly */
 export function shortened(value: unknown, maxLength: number): unknown {
   if (typeof value === 'string') return value.length <= maxLength ? value : cut(value, Math.max(maxLength, 16));
-  const lighter = mapTexts(value, (text) => (text.length > SHORT_TEXT ? cut(text, SHORT_TEXT) : text));
-  if (!Array.isArray(lighter)) return lighter;
+  const shorter = mapTexts(value, (text) => (text.length > SHORT_TEXT ? cut(text, SHORT_TEXT) : text));
+  if (!Array.isArray(shorter)) return shorter;
   let left = maxLength;
-  let from = lighter.length;
+  let from = shorter.length;
   while (from > 0) {
-    left -= stringifyJson(lighter[from - 1]).length + 1;
+    left -= stringifyJson(shorter[from - 1]).length + 1;
     if (left < 0) break;
     from -= 1;
   }
-  if (from === 0) return lighter;
-  return [{ role: 'system', content: `[${from} earlier messages are left out]` }, ...lighter.slice(from)];
+  if (from === 0) return shorter;
+  return [{ role: 'system', content: `[${from} earlier messages are left out]` }, ...shorter.slice(from)];
 }
 
 /** Keeps the beginning and the end, with a note on what is missing between them; never half a character. */

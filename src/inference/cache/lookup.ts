@@ -11,7 +11,7 @@ import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 import type { Route } from '../routing/index.ts';
 import type { Task } from '../task.ts';
-import { AnswerGatherer } from './gather.ts';
+import { CacheRecorder } from './recorder.ts';
 
 /**
  * True when the request asks for the cache and both the installation and the operation support it. A `debug` stream
@@ -47,8 +47,8 @@ export async function findCached(
   if (found === undefined) {
     context.addHeaders({ [header('Status')]: 'MISS', [header('TTL')]: String(ttlSeconds) });
     const capped = request.facts.maxOutputTokens !== undefined;
-    const gatherer = new AnswerGatherer(answers, { key, ttlMs: ttlSeconds * 1000, capped, now: () => clock.now() });
-    context.addListener(gatherer);
+    const recorder = new CacheRecorder(answers, { key, ttlMs: ttlSeconds * 1000, capped, now: () => clock.now() });
+    context.addListener(recorder);
     return undefined;
   }
   context.addHeaders({

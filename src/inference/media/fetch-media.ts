@@ -56,7 +56,7 @@ export class MediaFetcher {
   #one(url: string, kind: MediumKind, signal: AbortSignal): Promise<Medium> {
     let pending = this.#fetched.get(url);
     if (pending === undefined) {
-      pending = this.#obtain(url, kind, signal);
+      pending = this.#fetchOne(url, kind, signal);
       this.#fetched.set(url, pending);
       // A failed fetch is repeated for the next endpoint that needs the URL, within the same limits.
       pending.catch(() => this.#fetched.delete(url));
@@ -64,7 +64,7 @@ export class MediaFetcher {
     return pending;
   }
 
-  async #obtain(url: string, kind: MediumKind, signal: AbortSignal): Promise<Medium> {
+  async #fetchOne(url: string, kind: MediumKind, signal: AbortSignal): Promise<Medium> {
     const { fetchedMediumBytes, mediaFetchMs } = this.#limits;
     let reply: EgressReply;
     try {

@@ -38,7 +38,8 @@ const OWN_TOOLS_BYTES = 4 * 1024;
 export const deferredTools: GatewayToolKind = {
   wanted: ({ deferred_tools: settings }) => settings !== undefined && settings !== null,
   definitionBytes: OWN_TOOLS_BYTES,
-  load: ({ deferred_tools: settings }) => (compile === undefined && searchesByRegex(settings) ? loadRegex() : undefined),
+  load: ({ deferred_tools: settings }) =>
+    compile === undefined && searchesByRegex(settings) ? loadRegex() : undefined,
   begin: (conversation, format) => new DeferredTools(conversation, format),
 };
 

@@ -188,7 +188,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
       // The work is done and charged, even if fetching the images fails.
       this.usage = addUsage(this.#earlier, step.usage);
       this.paid = true;
-      void this.#obtain(step.fetch, step.withMedia);
+      void this.#fetchResults(step.fetch, step.withMedia);
       return;
     }
     this.#earlier = addUsage(this.#earlier, step.usage);
@@ -214,7 +214,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   }
 
   /** The upstream's work is done: fetches the images from the URLs that it returned. */
-  async #obtain(
+  async #fetchResults(
     urls: readonly string[],
     withMedia: (media: ReadonlyMap<string, FetchedMedium>) => Step<Answer>,
   ): Promise<void> {

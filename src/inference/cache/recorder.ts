@@ -4,7 +4,7 @@ import type { WholeBody } from '../../formats/direct/index.ts';
 import type { Generation } from '../../spend/index.ts';
 import type { AnswerListener, Ended } from '../answer/listener.ts';
 
-interface Gathering {
+interface CacheRecorderSetup {
   key: Buffer;
   ttlMs: number;
   /** The client set the output limit itself. */
@@ -13,7 +13,7 @@ interface Gathering {
   now(): number;
 }
 
-export class AnswerGatherer implements AnswerListener {
+export class CacheRecorder implements AnswerListener {
   readonly #cache: ResponseCache;
   readonly #key: Buffer;
   readonly #ttlMs: number;
@@ -24,7 +24,7 @@ export class AnswerGatherer implements AnswerListener {
   /** UTF-16 units of strings plus bytes of buffers, so never more than the bytes. */
   #size = 0;
 
-  constructor(cache: ResponseCache, { key, ttlMs, capped, now }: Gathering) {
+  constructor(cache: ResponseCache, { key, ttlMs, capped, now }: CacheRecorderSetup) {
     this.#cache = cache;
     this.#key = key;
     this.#ttlMs = ttlMs;
