@@ -4,6 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import type { FormatId } from '../../src/formats/conversation/registry.ts';
+import { SPOKEN_FORMATS } from '../../src/formats/index.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import {
   answerOf,
@@ -19,14 +21,11 @@ import type { Answer } from '../../src/testing/upstream/upstream.ts';
 // biome-ignore lint/suspicious/noExplicitAny: bodies of requests and answers
 type Json = any;
 
-const KINDS = ['chat', 'messages', 'responses', 'gemini', 'converse', 'cohere'] as const;
-type Kind = (typeof KINDS)[number];
-
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
   {
     providers: Object.fromEntries(
-      KINDS.map((kind) => [
+      SPOKEN_FORMATS.map((kind) => [
         kind,
         { kind, ...(kind === 'converse' && { model: { upstream_id: 'anthropic.claude-sonnet-4-5-v1:0' } }) },
       ]),
@@ -85,7 +84,7 @@ const GEMINI = {
   ],
   usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
 };
-const WHOLE: Record<Kind, Answer> = {
+const WHOLE: Record<FormatId, Answer> = {
   chat: answerOf('chat', false, TOLD),
   messages: answerOf('messages', false, TOLD),
   responses: wholeOf(RESPONSE),
@@ -119,7 +118,7 @@ const twin = (index: object, at: number) => ({
   type: 'function',
   function: { name: 'look', arguments: `{"at":${at}}` },
 });
-const STREAMS: [Kind, string, Answer][] = [
+const STREAMS: [FormatId, string, Answer][] = [
   ['chat', 'with an index each', answerOf('chat', true, TOLD)],
   [
     'chat',
@@ -200,7 +199,7 @@ function callsOf(served: Served, text: string): [id: string, at: number][] {
   return [...gathered.values()].map(({ id, text: args }) => [id, JSON.parse(args).at]);
 }
 
-async function ask(served: Served, kind: Kind, history: Json[], stream: boolean): Promise<string> {
+async function ask(served: Served, kind: FormatId, history: Json[], stream: boolean): Promise<string> {
   const reply = await gateway.post(NAMES[served], { model: `test/${kind}`, stream, ...BODIES[served](history) });
   const text = await reply.text();
   assert.equal(reply.status, 200, `${kind} to ${served}: ${text}`);
@@ -208,7 +207,7 @@ async function ask(served: Served, kind: Kind, history: Json[], stream: boolean)
 }
 
 test('two calls of an answer with one id have two at the client, whole and streamed', async () => {
-  const all = [...KINDS.map((kind) => [kind, 'whole', WHOLE[kind]] as const), ...STREAMS];
+  const all = [...SPOKEN_FORMATS.map((kind) => [kind, 'whole', WHOLE[kind]] as const), ...STREAMS];
   for (const [kind, how, answer] of all) {
     for (const served of SERVED) {
       gateway.upstream.script(kind, [answer]);
@@ -267,7 +266,7 @@ test('a call of a later turn has another id than the earlier ones', async () => 
 });
 
 /** The calls and results that an upstream got: their ids, and what they say. */
-function pairsOf(kind: Kind, body: Json): { calls: [string, number][]; results: [string, number][] } {
+function pairsOf(kind: FormatId, body: Json): { calls: [string, number][]; results: [string, number][] } {
   const calls: [string, number][] = [];
   const results: [string, number][] = [];
   const seen = (value: unknown): number => Number(/seen (\d)/.exec(JSON.stringify(value))?.[1]);
@@ -292,7 +291,7 @@ function pairsOf(kind: Kind, body: Json): { calls: [string, number][]; results: 
 }
 
 test('results of calls with one id go to the upstream in order, each with the id of its own call', async () => {
-  for (const kind of KINDS) {
+  for (const kind of SPOKEN_FORMATS) {
     for (const served of SERVED.filter((one) => one !== kind)) {
       gateway.upstream.script(kind, [WHOLE[kind]]);
       await ask(served, kind, HISTORY[served]([[1, 2], [3], [4, 5]]), false);

@@ -4,22 +4,22 @@
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import type { FormatId } from '../../src/formats/conversation/registry.ts';
+import { SPOKEN_FORMATS } from '../../src/formats/index.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { streamOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
-const KINDS = ['chat', 'messages', 'responses', 'gemini', 'converse', 'cohere'] as const;
-
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
-  { providers: Object.fromEntries(KINDS.map((kind) => [kind, { kind }])) },
+  { providers: Object.fromEntries(SPOKEN_FORMATS.map((kind) => [kind, { kind }])) },
 );
 
 const OPENAI = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
 const refused = (error: unknown, status = 400): Answer => wholeOf(error, { status });
 
 /** As each format's services refuse it. */
-const REFUSALS: Record<(typeof KINDS)[number], Answer> = {
+const REFUSALS: Record<FormatId, Answer> = {
   chat: refused({ error: { message: OPENAI, type: 'invalid_request_error', code: 'context_length_exceeded' } }),
   messages: refused({
     type: 'error',
@@ -68,7 +68,7 @@ function assertWords(route: Route, text: string, about: string): void {
 }
 
 test('a prompt that an upstream refuses as too long is 400 in the words of the client’s format', async () => {
-  for (const kind of KINDS) {
+  for (const kind of SPOKEN_FORMATS) {
     for (const route of ROUTES) {
       for (const stream of [false, true]) {
         gateway.upstream.script(kind, [REFUSALS[kind]]);

@@ -9,20 +9,20 @@ import { readDocument } from '../../base/json.ts';
 import type { FormatId } from '../../formats/conversation/conversation.ts';
 import type { EncodeTarget, ServedFormat } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
-import { chat, messages, responses, SPOKEN_FORMATS, spokenFormat } from '../../formats/index.ts';
+import { SERVED_FORMATS, SPOKEN_FORMATS, spokenFormat } from '../../formats/index.ts';
 import { KINDS } from '../../providers/index.ts';
 import { SILENT } from '../../testing/laws/field-reasons.ts';
-import { CHAT_FIELDS, MESSAGES_FIELDS, RESPONSES_FIELDS } from '../../testing/laws/field-samples.ts';
+import { CHAT_FIELDS, MESSAGES_FIELDS, RESPONSES_FIELDS, type Samples } from '../../testing/laws/field-samples.ts';
 import { Translation } from '../turns/translate.ts';
 
 type Body = Record<string, unknown>;
 type Outcome = 'carried' | 'reported' | 'refused' | 'silent';
 
-const SERVED: readonly [ServedFormat, Readonly<Record<string, readonly [Body, Body?]>>][] = [
-  [chat, CHAT_FIELDS],
-  [messages, MESSAGES_FIELDS],
-  [responses, RESPONSES_FIELDS],
-];
+const FIELDS: Partial<Record<FormatId, Samples>> = {
+  chat: CHAT_FIELDS,
+  messages: MESSAGES_FIELDS,
+  responses: RESPONSES_FIELDS,
+};
 
 function targetFor(format: FormatId): EncodeTarget {
   const kind = KINDS.find(({ id }) => id === format)!;
@@ -68,8 +68,10 @@ const BARE: Partial<Record<FormatId, Body>> = {
   responses: { model: 'a/b', input: [{ role: 'user', content: 'hi' }] },
 };
 
-for (const [served, fields] of SERVED) {
+for (const served of SERVED_FORMATS) {
   test(`no field of ${served.id} is lost silently, except for those with a documented reason`, () => {
+    const fields = FIELDS[served.id];
+    assert.ok(fields, `no samples of the fields of ${served.id}`);
     const silent: Record<string, string[]> = {};
     for (const [name, sample] of Object.entries(fields)) {
       const formats = SPOKEN_FORMATS.filter((format) => outcomeOf(served, sample, format) === 'silent');

@@ -1,6 +1,7 @@
 /**
- * Every served format against every spoken format, both ways; registered formats take part automatically. Requests are
- * generated and must arrive; answers are generated or recorded, and clients of all formats must read the same in them.
+ * Every served format against every spoken format, both ways. Spoken formats take part once they are registered, served
+ * ones need a reader of their answers. Requests are generated and must arrive; answers are generated or recorded, and
+ * clients of all formats must read the same in them.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -10,7 +11,7 @@ import type { Conversation, FormatId, Part, Turn } from '../../formats/conversat
 import type { EncodeTarget, ServedFormat, SpokenFormat, Stamp } from '../../formats/conversation/format.ts';
 import { Losses, Uncarried } from '../../formats/conversation/losses.ts';
 import { eventsOf } from '../../formats/conversation/replay.ts';
-import { chat, messages, responses, SPOKEN_FORMATS, spokenFormat } from '../../formats/index.ts';
+import { chat, messages, responses, SERVED_FORMATS, SPOKEN_FORMATS, spokenFormat } from '../../formats/index.ts';
 import {
   CLIENT_FORMATS,
   type ClientFormat,
@@ -68,6 +69,10 @@ const plainlySaid = arbitraryConversation(COMMON).filter(({ messages: list }) =>
   const end = last.parts.at(-1);
   const begun = last.role === 'assistant' && end?.type === 'text' && end.text !== end.text.trimEnd();
   return !begun && list.every(({ parts }) => parts.every((part) => part.type !== 'text' || part.text.trim() !== ''));
+});
+
+test('every served format has a strict reader of its answers', () => {
+  assert.deepEqual([...CLIENT_FORMATS].toSorted(), SERVED_FORMATS.map(({ id }) => id).toSorted());
 });
 
 for (const served of CLIENT_FORMATS) {
