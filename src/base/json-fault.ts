@@ -33,191 +33,191 @@ export function findFault(text: string, maxDepth: number): Fault | undefined {
 }
 
 class Judge {
-  private readonly text: string;
-  private readonly maxDepth: number;
-  private readonly levels: Level[] = [];
-  private at = 0;
+  readonly #text: string;
+  readonly #maxDepth: number;
+  readonly #levels: Level[] = [];
+  #at = 0;
 
   constructor(text: string, maxDepth: number) {
-    this.text = text;
-    this.maxDepth = maxDepth;
+    this.#text = text;
+    this.#maxDepth = maxDepth;
   }
 
   judge(): Fault | undefined {
-    this.skipSpace();
-    if (this.at === this.text.length) return this.syntaxFault('is empty');
-    const first = this.text[this.at];
+    this.#skipSpace();
+    if (this.#at === this.#text.length) return this.#syntaxFault('is empty');
+    const first = this.#text[this.#at];
     if (first !== '{') {
-      const wrong = this.value() ?? this.rest();
+      const wrong = this.#value() ?? this.#rest();
       return wrong ?? { offset: 0, path: '', problem: 'must be a JSON object', syntax: false };
     }
-    return this.value() ?? this.rest();
+    return this.#value() ?? this.#rest();
   }
 
-  private rest(): Fault | undefined {
-    this.skipSpace();
-    return this.at < this.text.length ? this.unexpected() : undefined;
+  #rest(): Fault | undefined {
+    this.#skipSpace();
+    return this.#at < this.#text.length ? this.#unexpected() : undefined;
   }
 
   /** Reads one value with everything in it. */
-  private value(): Fault | undefined {
-    const base = this.levels.length;
+  #value(): Fault | undefined {
+    const base = this.#levels.length;
     for (;;) {
-      const wrong = this.scalarOrOpen();
+      const wrong = this.#scalarOrOpen();
       if (wrong) return wrong;
-      if (this.entered) continue;
-      const after = this.afterValue(base);
+      if (this.#entered) continue;
+      const after = this.#afterValue(base);
       if (after !== undefined) return after === 'done' ? undefined : after;
     }
   }
 
   /** True after `scalarOrOpen` opened a container whose first value comes next. */
-  private entered = false;
+  #entered = false;
 
-  private scalarOrOpen(): Fault | undefined {
-    this.entered = false;
-    this.skipSpace();
-    const char = this.text[this.at];
-    if (char === '"') return this.string();
+  #scalarOrOpen(): Fault | undefined {
+    this.#entered = false;
+    this.#skipSpace();
+    const char = this.#text[this.#at];
+    if (char === '"') return this.#string();
     if (char === '{' || char === '[') {
-      if (this.levels.length >= this.maxDepth) {
-        return this.fault(`is nested deeper than ${this.maxDepth} levels`);
+      if (this.#levels.length >= this.#maxDepth) {
+        return this.#fault(`is nested deeper than ${this.#maxDepth} levels`);
       }
-      this.at += 1;
-      this.skipSpace();
+      this.#at += 1;
+      this.#skipSpace();
       const isObject = char === '{';
-      if (this.text[this.at] === (isObject ? '}' : ']')) {
-        this.at += 1;
+      if (this.#text[this.#at] === (isObject ? '}' : ']')) {
+        this.#at += 1;
         return undefined;
       }
-      this.levels.push({ keys: isObject ? new Set() : undefined, key: '', index: 0 });
-      this.entered = true;
-      return isObject ? this.key() : undefined;
+      this.#levels.push({ keys: isObject ? new Set() : undefined, key: '', index: 0 });
+      this.#entered = true;
+      return isObject ? this.#key() : undefined;
     }
     const pattern = char === '-' || (char !== undefined && char >= '0' && char <= '9') ? NUMBER : LITERAL;
-    pattern.lastIndex = this.at;
-    if (!pattern.test(this.text)) return this.unexpected();
-    this.at = pattern.lastIndex;
+    pattern.lastIndex = this.#at;
+    if (!pattern.test(this.#text)) return this.#unexpected();
+    this.#at = pattern.lastIndex;
     return undefined;
   }
 
   /** Closes containers that end here and moves to the next value; 'done' when the value that started at level `base` is complete. */
-  private afterValue(base: number): Fault | 'done' | undefined {
+  #afterValue(base: number): Fault | 'done' | undefined {
     for (;;) {
-      const level = this.levels[this.levels.length - 1];
-      if (this.levels.length === base || level === undefined) return 'done';
-      this.skipSpace();
-      const char = this.text[this.at];
+      const level = this.#levels[this.#levels.length - 1];
+      if (this.#levels.length === base || level === undefined) return 'done';
+      this.#skipSpace();
+      const char = this.#text[this.#at];
       if (char === ',') {
-        this.at += 1;
-        if (level.keys) return this.key();
+        this.#at += 1;
+        if (level.keys) return this.#key();
         level.index += 1;
         return undefined;
       }
-      if (char !== (level.keys ? '}' : ']')) return this.unexpected();
-      this.at += 1;
-      this.levels.pop();
+      if (char !== (level.keys ? '}' : ']')) return this.#unexpected();
+      this.#at += 1;
+      this.#levels.pop();
     }
   }
 
-  private key(): Fault | undefined {
-    const level = this.levels[this.levels.length - 1]!;
-    this.skipSpace();
-    if (this.text[this.at] !== '"') {
+  #key(): Fault | undefined {
+    const level = this.#levels[this.#levels.length - 1]!;
+    this.#skipSpace();
+    if (this.#text[this.#at] !== '"') {
       level.key = '';
-      return this.unexpected('a key in double quotes');
+      return this.#unexpected('a key in double quotes');
     }
-    const start = this.at;
-    const wrong = this.string();
+    const start = this.#at;
+    const wrong = this.#string();
     if (wrong) return wrong;
-    const written = this.text.slice(start, this.at);
+    const written = this.#text.slice(start, this.#at);
     const key = JSON.parse(written) as string;
-    if (key === '__proto__') return this.keyFault(start, 'must not have the key "__proto__"');
-    if (level.keys!.has(key)) return this.keyFault(start, `has the key ${shownKey(key)} twice`);
-    if (this.levels.length === 1 && written.includes('\\')) {
-      return this.keyFault(start, `has the key ${shownKey(key)} written with escapes`);
+    if (key === '__proto__') return this.#keyFault(start, 'must not have the key "__proto__"');
+    if (level.keys!.has(key)) return this.#keyFault(start, `has the key ${shownKey(key)} twice`);
+    if (this.#levels.length === 1 && written.includes('\\')) {
+      return this.#keyFault(start, `has the key ${shownKey(key)} written with escapes`);
     }
     level.keys!.add(key);
     level.key = key;
-    this.skipSpace();
-    if (this.text[this.at] !== ':') return this.unexpected("':'");
-    this.at += 1;
+    this.#skipSpace();
+    if (this.#text[this.#at] !== ':') return this.#unexpected("':'");
+    this.#at += 1;
     return undefined;
   }
 
-  private string(): Fault | undefined {
-    const { text } = this;
-    for (this.at += 1; this.at < text.length; this.at += 1) {
-      const code = text.charCodeAt(this.at);
+  #string(): Fault | undefined {
+    const text = this.#text;
+    for (this.#at += 1; this.#at < text.length; this.#at += 1) {
+      const code = text.charCodeAt(this.#at);
       if (code === 0x22) {
-        this.at += 1;
+        this.#at += 1;
         return undefined;
       }
-      if (code < 0x20) return this.syntaxFault('has a control character in a string');
+      if (code < 0x20) return this.#syntaxFault('has a control character in a string');
       if (code === 0x5c) {
-        const wrong = this.escape();
+        const wrong = this.#escape();
         if (wrong) return wrong;
       }
     }
-    return this.syntaxFault('ends inside a string');
+    return this.#syntaxFault('ends inside a string');
   }
 
   /** Reads an escape and leaves `at` on its last character. */
-  private escape(): Fault | undefined {
-    const { text, at } = this;
-    if (at + 1 >= text.length) return this.syntaxFault('ends inside a string');
+  #escape(): Fault | undefined {
+    const [text, at] = [this.#text, this.#at];
+    if (at + 1 >= text.length) return this.#syntaxFault('ends inside a string');
     if ('"\\/bfnrt'.includes(text[at + 1]!)) {
-      this.at += 1;
+      this.#at += 1;
       return undefined;
     }
     const unit = hexUnit(text, at);
-    if (unit === undefined) return this.syntaxFault('has a broken escape in a string');
-    this.at += 5;
+    if (unit === undefined) return this.#syntaxFault('has a broken escape in a string');
+    this.#at += 5;
     if (unit < 0xd800 || unit > 0xdfff) return undefined;
     const low = unit < 0xdc00 ? hexUnit(text, at + 6) : undefined;
     if (low === undefined || low < 0xdc00 || low > 0xdfff) {
       const half = text.slice(at, at + 6);
       return {
         offset: at,
-        path: this.path(),
+        path: this.#path(),
         problem: `has half of a surrogate pair (${half}), which is no character`,
         syntax: false,
       };
     }
-    this.at += 6;
+    this.#at += 6;
     return undefined;
   }
 
-  private skipSpace(): void {
-    for (; this.at < this.text.length; this.at += 1) {
-      const code = this.text.charCodeAt(this.at);
+  #skipSpace(): void {
+    for (; this.#at < this.#text.length; this.#at += 1) {
+      const code = this.#text.charCodeAt(this.#at);
       if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
     }
   }
 
-  private unexpected(wanted?: string): Fault {
-    if (this.at >= this.text.length) return this.syntaxFault('ends too early');
-    const code = this.text.charCodeAt(this.at);
+  #unexpected(wanted?: string): Fault {
+    if (this.#at >= this.#text.length) return this.#syntaxFault('ends too early');
+    const code = this.#text.charCodeAt(this.#at);
     const shown =
-      code > 0x20 && code < 0x7f ? `'${this.text[this.at]}'` : `byte 0x${code.toString(16).padStart(2, '0')}`;
-    return this.syntaxFault(`has an unexpected ${shown}${wanted ? ` instead of ${wanted}` : ''}`);
+      code > 0x20 && code < 0x7f ? `'${this.#text[this.#at]}'` : `byte 0x${code.toString(16).padStart(2, '0')}`;
+    return this.#syntaxFault(`has an unexpected ${shown}${wanted ? ` instead of ${wanted}` : ''}`);
   }
 
-  private syntaxFault(problem: string): Fault {
-    return { offset: this.at, path: this.path(), problem, syntax: true };
+  #syntaxFault(problem: string): Fault {
+    return { offset: this.#at, path: this.#path(), problem, syntax: true };
   }
 
-  private fault(problem: string): Fault {
-    return { offset: this.at, path: this.path(), problem, syntax: false };
+  #fault(problem: string): Fault {
+    return { offset: this.#at, path: this.#path(), problem, syntax: false };
   }
 
   /** A fault of the object that holds the key. */
-  private keyFault(offset: number, problem: string): Fault {
-    return { offset, path: pathOf(this.levels.slice(0, -1)), problem, syntax: false };
+  #keyFault(offset: number, problem: string): Fault {
+    return { offset, path: pathOf(this.#levels.slice(0, -1)), problem, syntax: false };
   }
 
-  private path(): string {
-    return pathOf(this.levels);
+  #path(): string {
+    return pathOf(this.#levels);
   }
 }
 

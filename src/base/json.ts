@@ -183,9 +183,9 @@ export class ParsedDocument implements JsonDocument {
   readonly members: readonly Member[];
   readonly structure: Record<string, unknown>;
   readonly ascii: boolean;
-  private readonly hasLongNumber: boolean;
-  private decoded: Record<string, unknown> | undefined;
-  private exactValue: Record<string, unknown> | undefined;
+  readonly #hasLongNumber: boolean;
+  #decoded: Record<string, unknown> | undefined;
+  #exactValue: Record<string, unknown> | undefined;
 
   constructor(
     bytes: Buffer,
@@ -198,23 +198,23 @@ export class ParsedDocument implements JsonDocument {
     this.members = members;
     this.structure = structure;
     this.ascii = ascii;
-    this.decoded = ascii ? structure : undefined;
-    this.hasLongNumber = hasLongNumber;
+    this.#decoded = ascii ? structure : undefined;
+    this.#hasLongNumber = hasLongNumber;
   }
 
   get value(): Record<string, unknown> {
-    this.decoded ??= JSON.parse(this.bytes.toString('utf8')) as Record<string, unknown>;
-    return this.decoded;
+    this.#decoded ??= JSON.parse(this.bytes.toString('utf8')) as Record<string, unknown>;
+    return this.#decoded;
   }
 
   get exact(): Record<string, unknown> {
-    if (!this.hasLongNumber) return this.value;
-    this.exactValue ??= JSON.parse(this.bytes.toString('utf8'), keepExactNumber) as Record<string, unknown>;
-    return this.exactValue;
+    if (!this.#hasLongNumber) return this.value;
+    this.#exactValue ??= JSON.parse(this.bytes.toString('utf8'), keepExactNumber) as Record<string, unknown>;
+    return this.#exactValue;
   }
 
   member(key: string): unknown {
-    if (this.decoded) return Object.hasOwn(this.decoded, key) ? this.decoded[key] : undefined;
+    if (this.#decoded) return Object.hasOwn(this.#decoded, key) ? this.#decoded[key] : undefined;
     const found = this.members.find((member) => member.key === key);
     return found && JSON.parse(this.bytes.toString('utf8', found.valueStart, found.valueEnd));
   }
