@@ -198,10 +198,10 @@ function defaultOf({ path: member, required }: MemberType): string {
 
 function optionTables(): string {
   const rows = KINDS.flatMap(({ id, options = {} }) =>
-    Object.entries(options).map(([name, { said, fallback, required, meaning, environment = [] }]) => {
+    Object.entries(options).map(([name, { expectation, fallback, required, meaning, environment = [] }]) => {
       const variables = environment.map((variable) => `\`${variable}\``).join(' or ');
       const standard = required === true ? 'required' : required ? 'required without `base_url`' : code(fallback ?? '');
-      return `| \`${id}\` | \`${name}\` | ${said} | ${standard} | ${meaning}${variables && ` Or ${variables}.`} |`;
+      return `| \`${id}\` | \`${name}\` | ${expectation} | ${standard} | ${meaning}${variables && ` Or ${variables}.`} |`;
     }),
   );
   return ['| kind | member | type | default | meaning |', '|---|---|---|---|---|', ...rows].join('\n');

@@ -9,7 +9,7 @@ import type { Use } from './base/release-memory.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 import { createObservability, type Exposed } from './observability/index.ts';
-import { operations, UNBUILT } from './operations.ts';
+import { operations, UNSUPPORTED } from './operations.ts';
 import { Discovery } from './providers/index.ts';
 import { recordReload } from './server/audit-reload.ts';
 import type { Readiness } from './server/health.ts';
@@ -144,7 +144,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     authenticate: (headers) => access.authenticate(headers),
     permit: access.permit,
     userId: (caller) => caller.organizationId,
-    unsupported: UNBUILT,
+    unsupported: UNSUPPORTED,
     observe: (exchange) => observability.finished(exchange),
     clock,
     log,

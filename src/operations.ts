@@ -44,7 +44,7 @@ export interface OperationParts {
 }
 
 /** Resources of the API that this gateway does not have. */
-export const UNBUILT = ['interns', 'vault'];
+export const UNSUPPORTED = ['interns', 'vault'];
 
 /**
  * Does not use `parts` before the first request, so that the contract can be read without starting anything.

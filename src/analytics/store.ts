@@ -201,8 +201,8 @@ function shownSql(name: DimensionName): string {
 }
 
 function slugJoin(slugs: ReadonlyMap<string, string>, parameters: unknown[]): string {
-  const place = parameters.push(JSON.stringify(Object.fromEntries(slugs)));
-  return `left join jsonb_each_text($${place}::jsonb) as s(id, slug) on s.id = g.model`;
+  const parameter = parameters.push(JSON.stringify(Object.fromEntries(slugs)));
+  return `left join jsonb_each_text($${parameter}::jsonb) as s(id, slug) on s.id = g.model`;
 }
 
 /** The requested order first, then time and dimensions, so that repeated queries return the same order. */

@@ -24,14 +24,14 @@ const generation = { bytes: Buffer.from('gen-xxxxxxxxxxxx7xxxxxxxxxxxxxxxxxxx'),
  * Builds a UUID from bytes instead of string pieces: a concatenated string would have to be flattened wherever it is
  * written.
  */
-function written(template: typeof uuid, places: readonly number[], nowMs: number): string {
+function written(template: typeof uuid, digitOffsets: readonly number[], nowMs: number): string {
   const { bytes } = template;
   // Ids are often made in bursts, and those of one millisecond share a prefix.
   if (template.ms !== nowMs) {
     template.ms = nowMs;
     let time = Math.floor(nowMs);
     for (let digit = TIME_DIGITS - 1; digit >= 0; digit -= 1) {
-      bytes[places[digit]!] = DIGITS[time % 16]!;
+      bytes[digitOffsets[digit]!] = DIGITS[time % 16]!;
       time = Math.floor(time / 16);
     }
   }
@@ -43,7 +43,7 @@ function written(template: typeof uuid, places: readonly number[], nowMs: number
   for (let digit = 1; digit < 2 * BYTES; digit += 1) {
     const byte = pool[used + (digit >> 1)]!;
     const value = digit % 2 === 0 ? byte >> 4 : byte & 15;
-    bytes[places[TIME_DIGITS + digit]!] = DIGITS[digit === VARIANT_DIGIT ? (value & 3) | 8 : value]!;
+    bytes[digitOffsets[TIME_DIGITS + digit]!] = DIGITS[digit === VARIANT_DIGIT ? (value & 3) | 8 : value]!;
   }
   used += BYTES;
   return bytes.toString('latin1');

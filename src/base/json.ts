@@ -301,8 +301,8 @@ function refusal(text: string, maxDepth: number, cause?: unknown): GatewayError 
   if (fault === undefined) return new GatewayError('invalid_request', 'the body is not valid JSON', { cause });
   if (!fault.syntax) return invalidField(fault.path, fault.problem);
   const { path, problem, offset } = fault;
-  const place = `at byte ${offset}${path === '' ? '' : ` (${path})`}`;
-  return new GatewayError('invalid_request', `the body is not valid JSON: it ${problem} ${place}`, { path });
+  const position = `at byte ${offset}${path === '' ? '' : ` (${path})`}`;
+  return new GatewayError('invalid_request', `the body is not valid JSON: it ${problem} ${position}`, { path });
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -6,7 +6,7 @@ export type BackendKind = 'disk' | 's3';
 export interface BlobBackend {
   readonly kind: BackendKind;
   /** For messages: the folder or the bucket. */
-  readonly place: string;
+  readonly location: string;
   /**
    * Stores all of `content` under a new key, durably, or nothing: when it rejects, what was written is removed or is
    * found again by its key.
@@ -23,8 +23,8 @@ export interface BlobBackend {
 
 /** The row is there, the bytes are not. */
 export class BlobMissing extends Error {
-  constructor(key: string, place: string, cause?: unknown) {
-    super(`blob ${key} is missing from ${place}`, { cause });
+  constructor(key: string, location: string, cause?: unknown) {
+    super(`blob ${key} is missing from ${location}`, { cause });
   }
 }
 

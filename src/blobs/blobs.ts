@@ -37,7 +37,7 @@ export interface BlobOptions {
 
 export interface Blobs {
   /** Where the bytes are, for messages to an operator. */
-  readonly place: string;
+  readonly location: string;
   /**
    * Stores the content durably. It is removed again after a day unless something keeps it. Rejects as `content` does, and
    * with GatewayError 503 when there is no space or the storage is away.
@@ -75,8 +75,8 @@ class StoredBlobs implements Blobs {
     this.#backends = new Map([...(options.others ?? []), options.backend].map((backend) => [backend.kind, backend]));
   }
 
-  get place(): string {
-    return this.#options.backend.place;
+  get location(): string {
+    return this.#options.backend.location;
   }
 
   async write(content: AsyncIterable<Buffer>): Promise<Blob> {
@@ -118,7 +118,7 @@ class StoredBlobs implements Blobs {
     const { database, log } = this.#options;
     const blob = await store.findBlob(database, id);
     try {
-      if (blob === undefined) throw new BlobMissing(id, this.place);
+      if (blob === undefined) throw new BlobMissing(id, this.location);
       const content = presented(await this.#backendOf(blob).read(id, range));
       return range === undefined ? verified(content, blob) : content;
     } catch (error) {

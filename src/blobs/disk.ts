@@ -14,7 +14,7 @@ export function diskBackend(folder: string): BlobBackend {
   const fileOf = (key: string) => path.join(folder, key.slice(-2), key);
   return {
     kind: 'disk',
-    place: folder,
+    location: folder,
     async write(key, content) {
       const file = fileOf(key);
       const partial = `${file}.partial`;

@@ -164,8 +164,8 @@ export function openEndpoints(open: readonly Provider[], id: string): Endpoint[]
 function pinned(model: Model, name: string, { id, offers }: ModelFacts): Model {
   const author = id.slice(0, id.indexOf('/'));
   const endpoints = model.endpoints.map((endpoint) => {
-    const usual = offers.some(({ upstream_id }) => upstream_id === endpoint.upstreamId);
-    return usual && endpoint.provider.kind.author === author
+    const isListed = offers.some(({ upstream_id }) => upstream_id === endpoint.upstreamId);
+    return isListed && endpoint.provider.kind.author === author
       ? Object.freeze({ ...endpoint, upstreamId: name })
       : endpoint;
   });

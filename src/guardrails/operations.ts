@@ -244,8 +244,8 @@ export async function existingGuardrail(
   if (found !== undefined) return found;
   const workspaces = await store.workspacesOf(db, organizationId);
   const workspace = workspaces.find((one) => defaultGuardrailId(one.id) === id);
-  const isThere = workspace !== undefined && (!hold || (await hasWorkspace(db, organizationId, workspace.id, true)));
-  if (!isThere) throw notFound('guardrail with this id');
+  const exists = workspace !== undefined && (!hold || (await hasWorkspace(db, organizationId, workspace.id, true)));
+  if (!exists) throw notFound('guardrail with this id');
   return {
     ...UNSET,
     id,

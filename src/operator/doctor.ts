@@ -57,8 +57,8 @@ async function examine(
   return findings;
 }
 
-function unknownVariable({ name, meant }: Config['unknownVariables'][number]): Finding {
-  return note('configuration', `${name} is not a setting${meant === null ? '' : `; did you mean ${meant}?`}`);
+function unknownVariable({ name, suggested }: Config['unknownVariables'][number]): Finding {
+  return note('configuration', `${name} is not a setting${suggested === null ? '' : `; did you mean ${suggested}?`}`);
 }
 
 async function examineInstallation(parts: CommandParts): Promise<Finding[]> {

@@ -40,7 +40,8 @@ export function optionProblem(kind: ProviderKind, value: string): string | undef
   const { options = {} } = kind.splitByok?.(value) ?? {};
   for (const [name, said] of Object.entries(options)) {
     const facts = kind.options?.[name];
-    if (facts !== undefined && !facts.pattern.test(said)) return `has an invalid ${name}: it must be ${facts.said}`;
+    if (facts !== undefined && !facts.pattern.test(said))
+      return `has an invalid ${name}: it must be ${facts.expectation}`;
   }
   return undefined;
 }

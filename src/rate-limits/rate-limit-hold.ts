@@ -48,9 +48,9 @@ export class RateLimitHold {
     let nearest: RateWindow | undefined;
     let share = Number.POSITIVE_INFINITY;
     for (const window of this.windows.all) {
-      const left = window.remaining / window.limit.amount;
-      if (left >= share) continue;
-      share = left;
+      const remainingShare = window.remaining / window.limit.amount;
+      if (remainingShare >= share) continue;
+      share = remainingShare;
       nearest = window;
     }
     return nearest === undefined ? {} : rateHeaders(nearest.state);

@@ -20,7 +20,7 @@ import { insertCanary, insertDataKey, lockKeys, readCanary, readKeys, type Wrapp
 /** Announced with a purpose when it gets a new key. */
 export const SEALING_TOPIC = 'sealing.keys';
 /** Attempts to match canary and key, because a rotation may happen between reading the two. */
-const LOOKS = 3;
+const ATTEMPTS = 3;
 const MARK_MISSING = 'the database lacks the canary of its encryption key';
 
 export interface SealingParts {
@@ -181,12 +181,12 @@ export class Sealing {
   /** The key that encrypted the canary, never a new one; undefined if there is no canary. */
   async #installationKey(canary: () => Promise<Buffer | undefined>): Promise<(FoundKey & SealingKey) | undefined> {
     const { settings } = this.#parts;
-    for (let look = 1; ; look++) {
+    for (let attempt = 1; ; attempt++) {
       const mark = await canary();
       if (mark === undefined) return undefined;
       const key = await keyUnder(mark, settings);
       if ('bytes' in key) return key;
-      if (look === LOOKS) throw wrongKey(settings, key.missing);
+      if (attempt === ATTEMPTS) throw wrongKey(settings, key.missing);
     }
   }
 }

@@ -28,7 +28,7 @@ import { NotificationsError } from '../storage/listener.ts';
 import { cleanTranscriptsJob, createTranscripts } from '../transcripts/index.ts';
 import { createTerms } from '../workspaces/index.ts';
 import type { LiveConfig } from './live-config.ts';
-import { inWords } from './start-checks.ts';
+import { forOperator } from './start-checks.ts';
 import { StartError } from './start-error.ts';
 
 export interface AppOptions {
@@ -50,7 +50,7 @@ export interface AppOptions {
 export type Parts = Awaited<ReturnType<typeof openParts>>;
 
 export async function openParts({ config, target, clock, log, random = Math.random }: AppOptions, live: LiveConfig) {
-  const database = await openDatabase({ target, clock, log }).catch(inWords);
+  const database = await openDatabase({ target, clock, log }).catch(forOperator);
   const changes = await openChanges({ target, database, clock, log }).catch(async (error: unknown) => {
     await database.close();
     throw error instanceof NotificationsError ? new StartError(error.message, { cause: error }) : error;

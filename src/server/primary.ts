@@ -267,8 +267,8 @@ function send(worker: Worker, message: WorkerMessage): void {
 }
 
 function summarize(serving: Served, config: Config, log: Log): void {
-  for (const { name, meant } of config.unknownVariables) {
-    log.warn('unknown environment variable', { name, ...(meant !== null && { did_you_mean: meant }) });
+  for (const { name, suggested } of config.unknownVariables) {
+    log.warn('unknown environment variable', { name, ...(suggested !== null && { did_you_mean: suggested }) });
   }
   showSummary(serving, { config, version: manifest.version, log, out: process.stdout });
 }

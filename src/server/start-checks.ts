@@ -27,7 +27,7 @@ export function refusedAt(address: Address): (error: NodeJS.ErrnoException) => n
 }
 
 /** An error whose message already is for the operator. */
-export function inWords(error: Error): never {
+export function forOperator(error: Error): never {
   throw new StartError(error.message, { cause: error });
 }
 

@@ -88,7 +88,7 @@ export class Field {
   members(
     known: readonly string[],
     required: readonly string[] = [],
-    elsewhere: (name: string) => string | undefined = () => undefined,
+    movedTo: (name: string) => string | undefined = () => undefined,
   ): Map<string, Field> | undefined {
     if (!isMap(this.node)) return this.fail('must be a mapping');
     const members = new Map<string, Field>();
@@ -96,12 +96,12 @@ export class Field {
       const name = isScalar(key) ? String(key.value) : '';
       const path = this.path === '' ? name : `${this.path}.${name}`;
       if (!known.includes(name)) {
-        const meant = nearest(name, known);
+        const suggested = nearest(name, known);
         // A misplaced credential looks different: it contains digits or dashes.
         const shown = /^[A-Za-z_]{1,32}$/.test(name) ? name : 'of this name';
-        const moved = meant === undefined ? elsewhere(name) : undefined;
+        const moved = suggested === undefined ? movedTo(name) : undefined;
         const others = moved === undefined ? `the members here are ${known.join(', ')}` : `set ${moved} instead`;
-        const hint = meant === undefined ? others : `did you mean ${meant}?`;
+        const hint = suggested === undefined ? others : `did you mean ${suggested}?`;
         this.fail(`has no member ${shown}; ${hint}`, key as ParsedNode);
       } else if (value !== null && !(isScalar(value) && value.value === null)) {
         members.set(name, new Field(this.source, value as ParsedNode, path));

@@ -14,17 +14,23 @@ const kind: KindFacts = {
       environment: ['CLOUD_PROJECT', 'OTHER_PROJECT'],
       required: true,
       pattern: /^[a-z-]+$/,
-      said: 'letters and dashes',
+      expectation: 'letters and dashes',
       meaning: 'project',
     },
     region: {
       environment: ['CLOUD_REGION'],
       fallback: 'global',
       pattern: /^[a-z]+$/,
-      said: 'letters',
+      expectation: 'letters',
       meaning: 'region',
     },
-    key_file: { environment: ['CLOUD_KEY_FILE'], credential: true, pattern: /./, said: 'a path', meaning: 'key file' },
+    key_file: {
+      environment: ['CLOUD_KEY_FILE'],
+      credential: true,
+      pattern: /./,
+      expectation: 'a path',
+      meaning: 'key file',
+    },
   },
 };
 const document: KindFacts = { id: 'paper', name: 'Paper', speaks: 'chat', author: 'acme', baseUrl: 'https://p.test' };

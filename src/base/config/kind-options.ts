@@ -20,8 +20,8 @@ export interface OptionFacts {
    */
   credential?: boolean;
   pattern: RegExp;
-  /** The pattern in words: `must be <said>`. */
-  said: string;
+  /** The pattern in words: `must be <expectation>`. */
+  expectation: string;
   /** For the table of variables. */
   meaning: string;
 }
@@ -31,7 +31,7 @@ export type Options = Readonly<Record<string, OptionFacts>>;
 /** Readers of a kind's own members, in addition to those of every provider. */
 export function optionReaders(options: Options | undefined): Record<string, Reader<string>> {
   return Object.fromEntries(
-    Object.entries(options ?? {}).map(([name, { pattern, said }]) => [name, textLike(pattern, said)]),
+    Object.entries(options ?? {}).map(([name, { pattern, expectation }]) => [name, textLike(pattern, expectation)]),
   );
 }
 
@@ -79,11 +79,11 @@ export function switchedOn(kind: KindFacts, environment: Environment): boolean {
   return facts.some((one) => one.credential && given(one)) && facts.every((one) => !one.required || given(one));
 }
 
-function fromEnvironment({ environment: names = [], pattern, said }: OptionFacts, environment: Environment) {
+function fromEnvironment({ environment: names = [], pattern, expectation }: OptionFacts, environment: Environment) {
   for (const name of names) {
     const value = environment.get(name);
     if (value === undefined) continue;
-    return pattern.test(value) ? value : environment.fail(name, `must be ${said}`);
+    return pattern.test(value) ? value : environment.fail(name, `must be ${expectation}`);
   }
   return undefined;
 }

@@ -15,7 +15,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export interface UnknownVariable {
   name: string;
   /** The setting that was probably meant. */
-  meant: string | null;
+  suggested: string | null;
 }
 
 export interface Config {

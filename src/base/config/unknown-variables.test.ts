@@ -5,7 +5,7 @@ import { unknownVariables, variableFor } from './unknown-variables.ts';
 const KINDS = [{ id: 'acme', name: 'Acme', environment: 'ACMEWORKS_API_KEY' }];
 
 function meantBy(...names: string[]): Record<string, string | null> {
-  return Object.fromEntries(unknownVariables(names, KINDS).map(({ name, meant }) => [name, meant]));
+  return Object.fromEntries(unknownVariables(names, KINDS).map(({ name, suggested }) => [name, suggested]));
 }
 
 test('a misspelled variable of ours is reported with the nearest setting, or without one', () => {

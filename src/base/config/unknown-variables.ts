@@ -31,10 +31,10 @@ export function unknownVariables(names: readonly string[], kinds: readonly KindF
   for (const name of names) {
     if (known.has(name) || unknown.length === MOST) continue;
     if (isOurs(name)) {
-      unknown.push({ name: name.slice(0, 100), meant: nearest(name, own) ?? null });
+      unknown.push({ name: name.slice(0, 100), suggested: nearest(name, own) ?? null });
     } else if (CREDENTIAL.test(name) && !MISLEADING.test(name)) {
-      const meant = nearest(name, compared);
-      if (meant !== undefined && !set.has(meant)) unknown.push({ name, meant });
+      const suggested = nearest(name, compared);
+      if (suggested !== undefined && !set.has(suggested)) unknown.push({ name, suggested: suggested });
     }
   }
   return unknown;

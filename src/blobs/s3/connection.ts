@@ -43,7 +43,7 @@ const ANSWERS = new Set([404, 409, 412, 416]);
 
 export class S3Connection {
   /** For messages. */
-  readonly place: string;
+  readonly location: string;
   readonly bucket: string;
   readonly prefix: string;
   readonly #options: S3Options;
@@ -53,7 +53,7 @@ export class S3Connection {
     this.#options = options;
     this.bucket = options.bucket;
     this.prefix = options.prefix;
-    this.place = `s3://${options.bucket}/${options.prefix}`;
+    this.location = `s3://${options.bucket}/${options.prefix}`;
     if (options.keys !== null) redact(options.keys.secretAccessKey.reveal());
   }
 
@@ -105,7 +105,7 @@ export class S3Connection {
     const { name = 'Error', $metadata } = error as { name?: string; $metadata?: { httpStatusCode?: number } };
     const status = $metadata?.httpStatusCode ?? 0;
     if (ANSWERS.has(status) && name !== 'NoSuchBucket') return new S3Refusal(name, status, error);
-    return new BlobUnavailable(`${this.place} cannot be used: ${reasonOf(name, error)}`, { cause: error });
+    return new BlobUnavailable(`${this.location} cannot be used: ${reasonOf(name, error)}`, { cause: error });
   }
 }
 

@@ -17,7 +17,7 @@ export function s3Backend(options: S3Options): BlobBackend {
   const keyOf = (id: string) => s3.prefix + id;
   return {
     kind: 's3',
-    place: s3.place,
+    location: s3.location,
     async write(id, content) {
       const writer = new ObjectWriter(s3, keyOf(id), memory);
       try {
@@ -28,7 +28,7 @@ export function s3Backend(options: S3Options): BlobBackend {
         // A bucket that just failed is not waited for once more: `sweep` finds the parts.
         await writer.abandon({ removeParts: !failed });
         if (!(error instanceof S3Refusal)) throw error;
-        throw new BlobUnavailable(`${s3.place} refused a write: ${error.code}`, { cause: error });
+        throw new BlobUnavailable(`${s3.location} refused a write: ${error.code}`, { cause: error });
       }
     },
     async read(id, range) {

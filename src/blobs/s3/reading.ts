@@ -19,7 +19,7 @@ export async function findObject(s3: S3Connection, key: string): Promise<FoundOb
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;
     await checkBucket(s3);
-    throw new BlobMissing(key, s3.place, error);
+    throw new BlobMissing(key, s3.location, error);
   }
 }
 
@@ -29,7 +29,7 @@ async function checkBucket(s3: S3Connection): Promise<void> {
     await s3.send((client) => client.headBucket({ Bucket: s3.bucket }));
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;
-    throw new BlobUnavailable(`${s3.place} cannot be used: the bucket does not exist`, { cause: error });
+    throw new BlobUnavailable(`${s3.location} cannot be used: the bucket does not exist`, { cause: error });
   }
 }
 
@@ -52,7 +52,8 @@ export async function* contentOf(
       }
       if (at < end) throw new Error('the response ended early');
     } catch (error) {
-      if (breaks >= MOST_BREAKS) throw new BlobUnavailable(`${s3.place} breaks off while it is read`, { cause: error });
+      if (breaks >= MOST_BREAKS)
+        throw new BlobUnavailable(`${s3.location} breaks off while it is read`, { cause: error });
     } finally {
       body.destroy();
     }
@@ -73,6 +74,6 @@ async function open(
     return Body as Readable;
   } catch (error) {
     if (!(error instanceof S3Refusal)) throw error;
-    throw new BlobMissing(key, s3.place, error);
+    throw new BlobMissing(key, s3.location, error);
   }
 }

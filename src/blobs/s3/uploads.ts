@@ -9,8 +9,8 @@ export async function sweepUploads(s3: S3Connection, before: Date): Promise<void
   while (next !== undefined) {
     const page: S3.ListMultipartUploadsCommandOutput = await list(s3, next);
     for (const { Key = '', UploadId, Initiated } of page.Uploads ?? []) {
-      const ours = Key.startsWith(s3.prefix) && isUuid(Key.slice(s3.prefix.length));
-      if (ours && UploadId !== undefined && Initiated !== undefined && Initiated < before) {
+      const isOurs = Key.startsWith(s3.prefix) && isUuid(Key.slice(s3.prefix.length));
+      if (isOurs && UploadId !== undefined && Initiated !== undefined && Initiated < before) {
         await abort(s3, Key, UploadId);
       }
     }

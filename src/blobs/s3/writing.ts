@@ -121,7 +121,7 @@ export class ObjectWriter {
         Metadata: { [WRITER]: this.#writer },
       }),
     );
-    if (UploadId === undefined) throw new BlobUnavailable(`${this.#s3.place} began an upload without an id`);
+    if (UploadId === undefined) throw new BlobUnavailable(`${this.#s3.location} began an upload without an id`);
     return UploadId;
   }
 
@@ -139,7 +139,7 @@ export class ObjectWriter {
         error.status === 412
           ? `an object ${this.#target.Key} is there already`
           : `the write was refused: ${error.code}`;
-      throw new BlobUnavailable(`${this.#s3.place}: ${message}`, { cause: error });
+      throw new BlobUnavailable(`${this.#s3.location}: ${message}`, { cause: error });
     }
   }
 

@@ -44,7 +44,7 @@ async function refresh({ config, transport, clock, log, print }: CatalogCommandP
       clock,
       log,
     });
-    tell(refreshed, print);
+    report(refreshed, print);
     return 0;
   } catch (error) {
     if (!(error instanceof FetchError || error instanceof RangeError || isFileFault(error))) throw error;
@@ -53,7 +53,7 @@ async function refresh({ config, transport, clock, log, print }: CatalogCommandP
   }
 }
 
-function tell({ models, added, repriced, refused, listed, file }: Refreshed, print: (line: string) => void): void {
+function report({ models, added, repriced, refused, listed, file }: Refreshed, print: (line: string) => void): void {
   some(added, 'new', print);
   some(repriced, 'price', print);
   if (refused > 0) print(`${refused} models of the registry were skipped as invalid`);

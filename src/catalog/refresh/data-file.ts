@@ -34,14 +34,14 @@ export function loadFacts(dataDir: string, log: Pick<Log, 'warn'>): Facts {
     if (statSync(file).size > MOST_BYTES) throw new RangeError(`is larger than ${MOST_BYTES} bytes`);
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') told(log, file, error);
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') warnUnusable(log, file, error);
     return SHIPPED_FACTS;
   }
   try {
     const facts = factsFrom(checkedFile(JSON.parse(text)));
     return facts.date >= SHIPPED_FACTS.date ? facts : { ...SHIPPED_FACTS, listed: facts.listed };
   } catch (error) {
-    told(log, file, error);
+    warnUnusable(log, file, error);
     return SHIPPED_FACTS;
   }
 }
@@ -81,7 +81,7 @@ function writeAll(descriptor: number, bytes: Buffer): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at);
 }
 
-function told(log: Pick<Log, 'warn'>, file: string, error: unknown): void {
+function warnUnusable(log: Pick<Log, 'warn'>, file: string, error: unknown): void {
   log.warn('the refreshed catalog cannot be used; using the shipped one', {
     file,
     reason: (error as Error).message,

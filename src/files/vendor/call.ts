@@ -119,8 +119,11 @@ function refusal(status: number, body: Record<string, unknown> | undefined, retr
   if (status === 401 || status === 403) {
     return new GatewayError('provider_unavailable', 'the provider refuses the BYOK credential or its access to files');
   }
-  const said = (body?.['error'] as { message?: unknown } | undefined)?.message;
-  const message = typeof said === 'string' ? said.slice(0, LONGEST_MESSAGE) : `the provider answered with ${status}`;
+  const vendorMessage = (body?.['error'] as { message?: unknown } | undefined)?.message;
+  const message =
+    typeof vendorMessage === 'string'
+      ? vendorMessage.slice(0, LONGEST_MESSAGE)
+      : `the provider answered with ${status}`;
   if (status === 404) return new GatewayError('not_found', message);
   if (status === 413) return new GatewayError('payload_too_large', message);
   if (status === 429) {

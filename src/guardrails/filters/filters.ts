@@ -198,9 +198,9 @@ export class Filters {
 /** All filters search a text, or a chunk of a long one, before the next, so its places are computed once. */
 function addBuiltins(matches: Match[], filters: readonly Filter[], reading: Reading, effort: Effort): void {
   const found = effort.through(reading.text, (text) => {
-    const places = offsetsOf(text);
+    const offsets = offsetsOf(text);
     return filters.map(({ name }) => {
-      const spans = BUILTINS[name as BuiltinSlug].find(text, places);
+      const spans = BUILTINS[name as BuiltinSlug].find(text, offsets);
       effort.count(text.length);
       return spans;
     });
@@ -220,10 +220,10 @@ function eachOnce(matches: readonly Match[]): Match[] {
   if (matches.length < 2) return [...matches];
   const known = new Map<Filter, Set<string>>();
   return matches.filter(({ filter, start, end }) => {
-    const places = known.get(filter) ?? new Set();
-    known.set(filter, places);
-    const isNew = !places.has(`${start} ${end}`);
-    places.add(`${start} ${end}`);
+    const offsets = known.get(filter) ?? new Set();
+    known.set(filter, offsets);
+    const isNew = !offsets.has(`${start} ${end}`);
+    offsets.add(`${start} ${end}`);
     return isNew;
   });
 }

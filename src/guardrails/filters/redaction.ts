@@ -23,7 +23,7 @@ export function inOrder(a: Match, b: Match): number {
 }
 
 /** Merged ranges to redact, in order and without overlaps. */
-function places(matches: readonly Match[]): (Span & { label: string })[] {
+function rangesOf(matches: readonly Match[]): (Span & { label: string })[] {
   const sorted = matches.filter(({ filter }) => filter.action === 'redact').sort(inOrder);
   const merged: (Span & { label: string })[] = [];
   for (const { start, end, filter } of sorted) {
@@ -38,7 +38,7 @@ export function replaced(text: string, matches: readonly Match[]): string {
   if (matches.length === 0) return text;
   let result = '';
   let from = 0;
-  for (const { start, end, label } of places(matches)) {
+  for (const { start, end, label } of rangesOf(matches)) {
     result += text.slice(from, start) + label;
     from = end;
   }
@@ -48,7 +48,7 @@ export function replaced(text: string, matches: readonly Match[]): string {
 /** Writes the label where the match begins; the number of texts stays. */
 export function replacedAcross(texts: readonly string[], matches: readonly Match[]): readonly string[] {
   const borders = bordersOf(texts);
-  const crossing = places(matches.filter((match) => crosses(match, borders)));
+  const crossing = rangesOf(matches.filter((match) => crosses(match, borders)));
   if (crossing.length === 0) return texts;
   let offset = 0;
   return texts.map((text) => {

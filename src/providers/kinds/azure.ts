@@ -43,14 +43,14 @@ export const azure: ProviderKind = {
     endpoint: {
       environment: ['AZURE_OPENAI_ENDPOINT'],
       pattern: /^https?:\/\/[^\s?#@]+$/,
-      said: 'the https URL of an Azure resource',
+      expectation: 'the https URL of an Azure resource',
       required: 'unless base_url',
       meaning: 'URL of the Azure resource.',
     },
     api_version: {
       environment: ['AZURE_OPENAI_API_VERSION', 'OPENAI_API_VERSION'],
       pattern: /^(\d{4}-\d{2}-\d{2}(-preview)?|v1|latest|preview)$/,
-      said: 'a date such as 2024-10-21, v1 or preview',
+      expectation: 'a date such as 2024-10-21, v1 or preview',
       meaning: 'API version. A date selects the deployment API instead of the v1 API.',
     },
   },

@@ -42,14 +42,14 @@ export const bedrock: ProviderKind = {
     region: {
       environment: ['AWS_REGION', 'AWS_DEFAULT_REGION'],
       pattern: /^[a-z]{2}(-[a-z]+)+-\d$/,
-      said: 'an AWS region such as eu-central-1',
+      expectation: 'an AWS region such as eu-central-1',
       required: 'unless base_url',
       meaning: 'AWS region.',
     },
     profile: {
       environment: ['AWS_PROFILE'],
       pattern: /^[\x21-\x7e]{1,128}$/,
-      said: 'the name of an AWS profile',
+      expectation: 'the name of an AWS profile',
       meaning: 'Profile in the AWS configuration files.',
     },
   },

@@ -128,8 +128,8 @@ function patchGroup(groups: Groups): Operation<Caller> {
         await changeGroup(provisioning, before, groupFacts(attributes), members);
       });
       // Providers change members one at a time; returning all members each time would cost more than everything else.
-      const asked = exchange.query['attributes'] || exchange.query['excludedAttributes'];
-      if (asked) await groups.reply(exchange, 200, group);
+      const wantsBody = exchange.query['attributes'] || exchange.query['excludedAttributes'];
+      if (wantsBody) await groups.reply(exchange, 200, group);
       else exchange.reply(204, undefined, { ETag: protocol.metaOf(GROUP, group.id, group, '').version });
     },
   });

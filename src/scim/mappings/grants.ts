@@ -16,8 +16,8 @@ export async function applyGrants(
   if (scope.workspaceIds?.length === 0 || scope.userIds?.length === 0) return;
   // Compare here: the server has poor statistics of tables that just grew, and would compare every row with every
   // other.
-  const wanted = byPlace(await store.wantedGrants(tx, organizationId, scope));
-  const held = byPlace(await store.heldGrants(tx, organizationId, scope));
+  const wanted = byMembership(await store.wantedGrants(tx, organizationId, scope));
+  const held = byMembership(await store.heldGrants(tx, organizationId, scope));
   const removed = [...held].flatMap(([key, grant]) => (wanted.has(key) ? [] : [grant]));
   const changed = [...wanted].flatMap(([key, grant]) => (held.get(key)?.role === grant.role ? [] : [grant]));
   if (removed.length > 0) await store.takeBack(tx, removed);
@@ -26,6 +26,6 @@ export async function applyGrants(
   await store.putGrants(tx, organizationId, grants, new Date(nowMs));
 }
 
-function byPlace(grants: readonly store.Grant[]): Map<string, store.Grant> {
+function byMembership(grants: readonly store.Grant[]): Map<string, store.Grant> {
   return new Map(grants.map((grant) => [`${grant.workspaceId}/${grant.userId}`, grant]));
 }

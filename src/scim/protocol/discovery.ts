@@ -14,7 +14,12 @@ const NoFilter = Type.Object({ filter: Type.Optional(Type.String()) });
 
 export function discoveryOperations(): Operation<Caller>[] {
   const replies = ok('The requested descriptions', AnyObject);
-  const described = (id: string, path: string, summary: string, tell: (root: string) => readonly { id: string }[]) => [
+  const described = (
+    id: string,
+    path: string,
+    summary: string,
+    describe: (root: string) => readonly { id: string }[],
+  ) => [
     scimOperation({
       id: `list${id}s`,
       method: 'GET',
@@ -26,7 +31,7 @@ export function discoveryOperations(): Operation<Caller>[] {
         if (exchange.query['filter'] !== undefined) {
           throw new GatewayError('permission_denied', `${path} does not support filters`);
         }
-        const all = tell(rootUrl(exchange));
+        const all = describe(rootUrl(exchange));
         replyList(exchange, { startIndex: 1 }, all.length, all);
       },
     }),
@@ -39,7 +44,7 @@ export function discoveryOperations(): Operation<Caller>[] {
       replies,
       handle(exchange) {
         const wanted = exchange.params['id']!;
-        const found = tell(rootUrl(exchange)).find((each) => each.id.toLowerCase() === wanted.toLowerCase());
+        const found = describe(rootUrl(exchange)).find((each) => each.id.toLowerCase() === wanted.toLowerCase());
         if (!found) throw notFound('resource', wanted);
         exchange.reply(200, found);
       },

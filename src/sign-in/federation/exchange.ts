@@ -46,16 +46,16 @@ export class Exchanges {
     const { policyId, subjectToken } = readForm(form);
     const policy = policies().find(({ id }) => id === policyId);
     if (policy === undefined) throw refusal('invalid_grant', 'federation_policy_id is not known');
-    const told = { policy: policy.id, request_id: requestId, client: from };
+    const logFields = { policy: policy.id, request_id: requestId, client: from };
     try {
-      return await this.#issue(policy, subjectToken, told);
+      return await this.#issue(policy, subjectToken, logFields);
     } catch (error) {
-      if (error instanceof GatewayError) log.info('token exchange refused', { ...told, reason: error.message });
+      if (error instanceof GatewayError) log.info('token exchange refused', { ...logFields, reason: error.message });
       throw error;
     }
   }
 
-  async #issue(policy: FederationPolicy, subjectToken: string, told: object): Promise<IssuedToken> {
+  async #issue(policy: FederationPolicy, subjectToken: string, logFields: object): Promise<IssuedToken> {
     const { clock, log, issuers, tokens } = this.#parts;
     const subject = await verifySubject(subjectToken, policy, issuers, clock.now());
     // Only now, or strangers without a valid token could use up the rate limit of the policy's workloads.
@@ -68,7 +68,7 @@ export class Exchanges {
     });
     if (issued === undefined) throw refusal('invalid_grant', 'subject_token has expired (exp)');
     const token = { subject: subject.name, token_id: issued.id, expires_in: issued.expiresIn };
-    log.info('token exchanged', { ...told, ...token, key_hash: keyHash.slice(0, SHOWN_HASH) });
+    log.info('token exchanged', { ...logFields, ...token, key_hash: keyHash.slice(0, SHOWN_HASH) });
     return issued;
   }
 

@@ -50,10 +50,10 @@ export function notNow(description: string, cause?: unknown): GatewayError {
 export function encodeOAuthError(error: GatewayError): { error: OAuthCode; error_description: string } {
   const given = error.details.metadata?.[CODE] as OAuthCode | undefined;
   const description = error.message.replaceAll('"', "'").replace(NOT_IN_DESCRIPTIONS, '?');
-  return { error: given ?? usualCode(error.status), error_description: description };
+  return { error: given ?? defaultCode(error.status), error_description: description };
 }
 
-function usualCode(status: number): OAuthCode {
+function defaultCode(status: number): OAuthCode {
   if (status === 503 || status === 429) return 'temporarily_unavailable';
   return status >= 500 ? 'server_error' : 'invalid_request';
 }

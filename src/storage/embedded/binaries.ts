@@ -104,9 +104,9 @@ export function reachable(path: string, account: Account): boolean {
 
 function copied(found: Package, account: Account | undefined, privateFolder: string): string {
   const name = `postgresql-${found.version}-${process.arch}`;
-  const places = account ? ['/var/lib/gatehouse', '/var/tmp/gatehouse', join(tmpdir(), 'gatehouse')] : [privateFolder];
+  const folders = account ? ['/var/lib/gatehouse', '/var/tmp/gatehouse', join(tmpdir(), 'gatehouse')] : [privateFolder];
   const problems: string[] = [];
-  for (const place of places) {
+  for (const place of folders) {
     try {
       mkdirSync(place, { recursive: true, mode: account ? 0o755 : 0o700 });
       const problem = unusable(place, account);
