@@ -139,8 +139,10 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     }),
     peerMetrics,
   });
+  const wired = operationParts(options, live, parts, observability, readiness);
+  for (const kind of wired.batches.jobs.kinds) parts.jobs.register(kind);
   const server: HttpServer = createHttpServer<Caller>({
-    operations: operations(operationParts(options, live, parts, observability, readiness), options.formats),
+    operations: operations(wired, options.formats),
     authenticate: (headers) => access.authenticate(headers),
     permit: access.permit,
     userId: (caller) => caller.organizationId,

@@ -1,6 +1,7 @@
 /** Every migration, one line per folder; the numbers in their names give the order. */
 import { accessMigrations } from './access/index.ts';
 import { auditMigrations } from './audit/index.ts';
+import { batchMigrations } from './batches/index.ts';
 import { blobMigrations } from './blobs/index.ts';
 import { byokMigrations } from './byok/index.ts';
 import { cacheMigrations } from './cache/index.ts';
@@ -34,4 +35,5 @@ export const migrations: readonly Migration[] = [
   ...auditMigrations,
   ...blobMigrations,
   ...fileMigrations,
+  ...batchMigrations,
 ];

@@ -3,6 +3,7 @@
 import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
 import { type AnalyticsParts, analyticsOperations } from './analytics/index.ts';
 import { type AuditParts, auditOperations } from './audit/index.ts';
+import { type BatchParts, batchOperations } from './batches/index.ts';
 import { type ByokParts, byokOperations } from './byok/index.ts';
 import { catalogOperations } from './catalog/index.ts';
 import { type FileParts, fileOperations } from './files/index.ts';
@@ -31,6 +32,7 @@ export interface OperationParts {
   guardrails: GuardrailParts;
   byok: ByokParts;
   files: FileParts;
+  batches: BatchParts;
   scim: ScimParts;
   signIn: SignInParts;
   inference: InferenceParts;
@@ -80,6 +82,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
       popularity: (caller, days) => parts.inference.spend.tokensByModel(caller.organizationId, days),
     }),
     ...inferenceOperations(parts.inference, parts.limits, formats),
+    ...batchOperations(parts.batches),
     ...transcriptOperations(parts.transcripts),
     ...observabilityOperations(parts.observability),
     ...auditOperations<Caller>(parts.audit),

@@ -3,6 +3,7 @@
  * folder that knows HTTP. Not here: wire formats (`formats/`), upstream services (`providers/`), keys and callers
  * (`access/`), the ledger and budgets (`spend/`).
  */
+export { accept } from './accept.ts';
 export { Concurrency } from './admission/concurrency.ts';
 export { budgetsOf } from './admission/cost-bounds.ts';
 export { Identities } from './admission/identity.ts';
@@ -12,11 +13,11 @@ export type { Sink } from './answer/sink.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
-export type { AcceptedRequest, RequestAbout } from './request.ts';
+export type { AcceptedRequest, AnyFormat, RequestAbout } from './request.ts';
 export { RequestsInFlight } from './requests-in-flight.ts';
 export { Credentials, Health, leavesEndpoint, type RoutingPolicy, Sessions } from './routing/index.ts';
 export { Threads } from './routing/threads.ts';
-export { serve } from './serve.ts';
+export { refuseUnroutable, serve } from './serve.ts';
 export { userHashSecret } from './store.ts';
 export { TokenCounter } from './tokens/counter.ts';
 export { RememberedThinking } from './turns/thinking-memory.ts';

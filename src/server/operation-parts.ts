@@ -2,6 +2,7 @@
 import manifest from '../../package.json' with { type: 'json' };
 import { sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
+import { batchJobs, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
 import { endFiles, FILE_LIMITS, type VendorParts } from '../files/index.ts';
 import { endGuardrails } from '../guardrails/index.ts';
@@ -42,12 +43,13 @@ export function operationParts(
     await sleep(clock, ENTERED_WITHIN_MS);
     await spend.flush();
   };
+  const inference = inferenceParts(options, live, parts, observability, namespace);
   return {
     workspaces: {
       ...{ database, changes, clock, spendEntered },
       knowsModel: (name) => live.catalog.find(name) !== undefined,
       toolName: (name) => fromWireName(name, namespace),
-      ended: [endGuardrails(changes), endMappings, endByokCredentials(changes), endFiles(blobs)],
+      ended: [endGuardrails(changes), endMappings, endByokCredentials(changes), endFiles(blobs), endBatches()],
     },
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
     guardrails: { database, changes, clock, spendEntered },
@@ -58,7 +60,12 @@ export function operationParts(
     },
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
-    inference: inferenceParts(options, live, parts, observability, namespace),
+    inference,
+    batches: {
+      ...{ database, changes, clock, inference, namespace: namespace.name },
+      itemBytes: config.limits.inferenceBodyBytes,
+      jobs: batchJobs({ database, clock, inference, callerOfKey: (hash) => access.callerOfKey(hash) }, parts.jobs),
+    },
     transcripts: {
       ...{ transcripts, database, clock },
       hasGeneration: async (id, organizationId) => (await spend.findGeneration(id, { organizationId })) !== undefined,

@@ -266,6 +266,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     audit: [120, 129],
     blobs: [130, 139],
     files: [150, 159],
+    batches: [160, 169],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

@@ -1,0 +1,159 @@
+/** What a batch is: its states, the transitions between them, and its reply. */
+import { usdFromNano } from '../base/money.ts';
+
+export const BATCH_STATES = [
+  'validating',
+  'in_progress',
+  'finalizing',
+  'completed',
+  'failed',
+  'expired',
+  'cancelling',
+  'cancelled',
+] as const;
+export type BatchState = (typeof BATCH_STATES)[number];
+
+/**
+ * `start`: a process begins with the items. `unrunnable`: it finds that it never can. `ran`: every item has a result.
+ * `closed`: the results are summed. `overdue`: the window is over. `cancel`: the client asks. `stopped`: no item of a
+ * cancelled batch is running any more.
+ */
+export type BatchEvent = 'start' | 'unrunnable' | 'ran' | 'closed' | 'overdue' | 'cancel' | 'stopped';
+
+const TRANSITIONS: Readonly<Record<BatchState, Partial<Readonly<Record<BatchEvent, BatchState>>>>> = {
+  validating: { start: 'in_progress', unrunnable: 'failed', overdue: 'expired', cancel: 'cancelling' },
+  in_progress: { ran: 'finalizing', overdue: 'expired', cancel: 'cancelling' },
+  finalizing: { closed: 'completed' },
+  cancelling: { stopped: 'cancelled', cancel: 'cancelling' },
+  completed: {},
+  failed: {},
+  expired: {},
+  cancelled: {},
+};
+
+/** The state after the event; undefined if the event cannot happen in this state. */
+export function nextState(state: BatchState, event: BatchEvent): BatchState | undefined {
+  return TRANSITIONS[state][event];
+}
+
+export function isTerminal(state: BatchState): boolean {
+  return Object.keys(TRANSITIONS[state]).length === 0;
+}
+
+export const TERMINAL_STATES = BATCH_STATES.filter(isTerminal);
+
+export const BATCH_ENDPOINTS = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/embeddings'] as const;
+export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number];
+
+/** The preferences that a batch accepts. */
+export interface BatchPreferences {
+  only?: readonly string[] | null;
+  allow_fallbacks?: boolean | null;
+}
+
+export interface Batch {
+  /** UUID. */
+  id: string;
+  organizationId: string;
+  workspaceId: string;
+  /** The key that pays: its limits and rules apply to each item at the moment it runs. */
+  keyHash: string;
+  /** The root that received the batch. */
+  region: string;
+  endpoint: BatchEndpoint;
+  model: string;
+  provider: BatchPreferences | null;
+  state: BatchState;
+  createdAt: Date;
+  /** The end of the window: items that have not begun by then do not run. */
+  expiresAt: Date;
+  finalizedAt: Date | null;
+  total: number;
+  completed: number;
+  failed: number;
+  /** Sums over the results, by `UsageCount`; null before the batch is final, or if nothing was used. */
+  usage: UsageCounts | null;
+  error: string | null;
+  /** The retention is over, and inputs and results are removed. */
+  purgedAt: Date | null;
+  /** When a process last looked at it. */
+  seenAt: Date;
+}
+
+/** What is summed over the items of a batch. */
+export const USAGE_COUNTS = [
+  'prompt_tokens',
+  'completion_tokens',
+  'reasoning_tokens',
+  'completion_audio_tokens',
+  'completion_image_tokens',
+  'cached_tokens',
+  'cache_write_5m_tokens',
+  'cache_write_1h_tokens',
+  'prompt_audio_tokens',
+  'web_search_requests',
+  'cost_nano',
+  'byok_nano',
+  'byok_items',
+] as const;
+export type UsageCount = (typeof USAGE_COUNTS)[number];
+export type UsageCounts = Partial<Readonly<Record<UsageCount, number>>>;
+
+const ID_PREFIX = 'batch_';
+
+export function wireId(id: string): string {
+  return ID_PREFIX + id.replaceAll('-', '');
+}
+
+/** The UUID of a wire id; undefined for a text that is none. */
+export function storedId(text: string): string | undefined {
+  const [, ...parts] = /^batch_(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$/.exec(text.toLowerCase()) ?? [];
+  return parts.length > 0 && parts.every((part) => /^[0-9a-f]+$/.test(part)) ? parts.join('-') : undefined;
+}
+
+const seconds = (time: Date) => Math.floor(time.getTime() / 1000);
+
+/** Without results. */
+export function batchReply(batch: Batch) {
+  return {
+    id: wireId(batch.id),
+    object: 'batch',
+    endpoint: batch.endpoint,
+    model: batch.model,
+    completion_window: '24h',
+    status: batch.state,
+    created_at: seconds(batch.createdAt),
+    expires_at: seconds(batch.expiresAt),
+    finalized_at: batch.finalizedAt && seconds(batch.finalizedAt),
+    request_counts: { total: batch.total, completed: batch.completed, failed: batch.failed },
+    usage: batch.usage && usageReply(batch.usage),
+    error: batch.error === null ? null : { message: batch.error },
+  };
+}
+
+export function usageReply(counts: UsageCounts) {
+  const of = (name: UsageCount) => counts[name] ?? 0;
+  const cost = usdFromNano(BigInt(of('cost_nano')));
+  return {
+    prompt_tokens: of('prompt_tokens'),
+    completion_tokens: of('completion_tokens'),
+    total_tokens: of('prompt_tokens') + of('completion_tokens'),
+    prompt_tokens_details: {
+      cached_tokens: of('cached_tokens'),
+      cache_write_tokens: of('cache_write_5m_tokens') + of('cache_write_1h_tokens'),
+      audio_tokens: of('prompt_audio_tokens'),
+    },
+    completion_tokens_details: {
+      reasoning_tokens: of('reasoning_tokens'),
+      audio_tokens: of('completion_audio_tokens'),
+      image_tokens: of('completion_image_tokens'),
+    },
+    cache_creation: {
+      ephemeral_5m_input_tokens: of('cache_write_5m_tokens'),
+      ephemeral_1h_input_tokens: of('cache_write_1h_tokens'),
+    },
+    server_tool_use: { web_search_requests: of('web_search_requests') },
+    cost,
+    is_byok: of('byok_items') > 0,
+  };
+}

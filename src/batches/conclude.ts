@@ -1,0 +1,88 @@
+/** Moves a batch to its next state when its items allow it. */
+import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Database, Queryable } from '../storage/database.ts';
+import { type Batch, isTerminal, nextState } from './batch.ts';
+import * as items from './items.sql.ts';
+import { CANCELLED, EXPIRED } from './result.ts';
+import type { RunParts } from './run.ts';
+import * as store from './store.ts';
+
+/** `over`: the batch is final or gone. Otherwise: look again after so many milliseconds. */
+export type Conclusion = 'over' | { lookAfterMs: number };
+
+const SOON_MS = 1_000;
+
+type BeginParts = Pick<RunParts, 'database' | 'clock' | 'callerOfKey'>;
+
+/** Begins a batch that no process has looked at yet. Returns it as it is now. */
+export async function begin({ database, clock, callerOfKey }: BeginParts, id: string): Promise<Batch | undefined> {
+  const found = await store.findBatch(database, id);
+  if (found?.state !== 'validating') return found;
+  const unusable = await problemOf(found.keyHash, callerOfKey);
+  return database.transaction(async (tx) => {
+    const batch = await store.findBatch(tx, id, true);
+    const state = batch && nextState(batch.state, unusable === undefined ? 'start' : 'unrunnable');
+    if (batch === undefined || state === undefined) return batch;
+    await store.changeState(tx, id, {
+      state,
+      ...(unusable !== undefined && { error: unusable, finalizedAt: new Date(clock.now()) }),
+    });
+    return { ...batch, state };
+  });
+}
+
+/** Why the key of a batch cannot pay for it; undefined if it can. */
+async function problemOf(keyHash: string, callerOfKey: RunParts['callerOfKey']): Promise<string | undefined> {
+  try {
+    await callerOfKey(keyHash);
+    return undefined;
+  } catch (error) {
+    if (error instanceof GatewayError && error.type === 'authentication')
+      return `the key of the batch: ${error.message}`;
+    throw error;
+  }
+}
+
+export async function conclude(
+  { database, clock }: { database: Database; clock: Clock },
+  id: string,
+): Promise<Conclusion> {
+  const found = await database.transaction((tx) => step(tx, id, new Date(clock.now())));
+  if (found !== 'finalizing') return found;
+  // Of many items it takes a moment, during which the state shows.
+  const usage = await items.sumUsage(database, id);
+  await database.transaction(async (tx) => {
+    const batch = await store.findBatch(tx, id, true);
+    const state = batch && nextState(batch.state, 'closed');
+    if (state) await store.changeState(tx, id, { state, finalizedAt: new Date(clock.now()), usage });
+  });
+  return 'over';
+}
+
+async function step(tx: Queryable, id: string, now: Date): Promise<Conclusion | 'finalizing'> {
+  const batch = await store.findBatch(tx, id, true);
+  if (batch === undefined || isTerminal(batch.state)) return 'over';
+  await store.markSeen(tx, id, now);
+  if (batch.state === 'finalizing') return 'finalizing';
+  const open = await items.openItems(tx, id, now);
+  if (open.count === 0 && batch.state === 'in_progress') {
+    await store.changeState(tx, id, { state: nextState(batch.state, 'ran')! });
+    return 'finalizing';
+  }
+  const isCancelled = batch.state === 'cancelling';
+  if (!isCancelled && batch.expiresAt > now) return { lookAfterMs: until(open.freeAt, now) };
+  // What is running is paid for, so its results are kept.
+  if (open.claimed > 0) return { lookAfterMs: until(open.claimsEndAt, now) };
+  await items.failOpenItems(tx, id, isCancelled ? CANCELLED : EXPIRED);
+  await store.changeState(tx, id, {
+    state: nextState(batch.state, isCancelled ? 'stopped' : 'overdue')!,
+    finalizedAt: now,
+    usage: await items.sumUsage(tx, id),
+  });
+  return 'over';
+}
+
+function until(time: Date | null, now: Date): number {
+  return time === null ? SOON_MS : Math.max(SOON_MS, time.getTime() - now.getTime());
+}

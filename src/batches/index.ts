@@ -1,0 +1,11 @@
+/**
+ * Batches: many requests of one endpoint and model, sent at once and run in the background within 24 hours. `intake.ts`
+ * checks and stores the items while they arrive; a background job per batch (`jobs.ts`) wakes up processes, which take
+ * groups of items (`run.ts`), send them through the inference pipeline and write one result for each; `conclude.ts` moves
+ * the batch through its states (`batch.ts`).
+ *
+ * Not here: what happens to one request (`inference/`), waking up and taking over from dead processes (`jobs/`).
+ */
+export { type BatchJobs, batchJobs } from './jobs.ts';
+export { batchMigrations } from './migrations/index.ts';
+export { type BatchParts, batchOperations, endBatches } from './operations.ts';

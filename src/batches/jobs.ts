@@ -1,0 +1,97 @@
+/** The background jobs of batches. */
+import type { Job, JobKind, Jobs } from '../jobs/index.ts';
+import type { Queryable } from '../storage/database.ts';
+import { begin, conclude } from './conclude.ts';
+import { deleteItems } from './items.sql.ts';
+import { BatchRun, type RunParts } from './run.ts';
+import * as store from './store.ts';
+
+/** Batches that one process works on at the same time. */
+const BATCHES_AT_ONCE = 4;
+/** Longer than a turn and the longest request. */
+const LONGEST_SECONDS = 3_600;
+/** A large batch is shared by several processes: one more for so many items. */
+const ITEMS_PER_SHARE = 500;
+const MOST_SHARES = 4;
+/** Items are looked at again at least this often. */
+const LONGEST_LOOK_SECONDS = 60;
+
+const TIDY_MS = 60_000;
+const FORGOTTEN_MS = 600_000;
+const DAY_MS = 24 * 3_600_000;
+/** How long inputs and results are kept. */
+export const RETENTION_MS = 30 * DAY_MS;
+const PURGED_AT_ONCE = 100;
+const DELETED_AT_ONCE = 5_000;
+
+interface BatchJob {
+  id?: string;
+}
+
+export interface BatchJobs {
+  kinds: readonly JobKind<BatchJob>[];
+  /** Starts the work on a batch when `tx` commits. */
+  start(tx: Queryable, id: string, total: number): Promise<void>;
+}
+
+export function batchJobs(parts: RunParts, jobs: Pick<Jobs, 'send'>): BatchJobs {
+  const run: JobKind<BatchJob> = {
+    name: 'batches.run',
+    runs: 'many',
+    concurrency: BATCHES_AT_ONCE,
+    expireSeconds: LONGEST_SECONDS,
+    pollSeconds: 1,
+    async run({ data: { id }, signal }: Job<BatchJob>) {
+      if (id === undefined) return;
+      const batch = await begin(parts, id);
+      if (batch === undefined) return;
+      if (batch.state === 'in_progress') await new BatchRun(batch, parts, signal).run();
+      signal.throwIfAborted();
+      const conclusion = await conclude(parts, id);
+      if (conclusion === 'over') return;
+      const afterSeconds = Math.min(LONGEST_LOOK_SECONDS, Math.ceil(conclusion.lookAfterMs / 1000));
+      await jobs.send(run, { id }, { afterSeconds });
+    },
+  };
+  return {
+    kinds: [run, tidyJob(parts, (id) => jobs.send(run, { id }))],
+    async start(tx, id, total) {
+      const shares = Math.min(MOST_SHARES, 1 + Math.floor(total / ITEMS_PER_SHARE));
+      for (let share = 0; share < shares; share += 1) await jobs.send(run, { id }, { tx });
+    },
+  };
+}
+
+/** Removes what is no longer kept, and wakes up batches whose job was lost. */
+function tidyJob(parts: RunParts, wake: (id: string) => Promise<void>): JobKind<BatchJob> {
+  return {
+    name: 'batches.tidy',
+    runs: 'one',
+    retries: 0,
+    everyMs: TIDY_MS,
+    atStart: true,
+    async run({ signal }) {
+      const { database, clock } = parts;
+      const now = clock.now();
+      for (const id of await store.abandonedIntakes(database, new Date(now - DAY_MS))) await removeItems(parts, id);
+      for (const id of await store.purgeableBatches(database, new Date(now - RETENTION_MS), PURGED_AT_ONCE)) {
+        signal.throwIfAborted();
+        await deleteAll(parts, id);
+        await store.markPurged(database, id, new Date(now));
+      }
+      // Jobs are lost with a restored database, or after too many failures. One too many does no harm.
+      for (const id of await store.forgottenBatches(database, new Date(now - FORGOTTEN_MS), new Date(now)))
+        await wake(id);
+    },
+  };
+}
+
+/** Removes the items of a batch that never came to be. */
+export async function removeItems(parts: Pick<RunParts, 'database'>, batchId: string): Promise<void> {
+  await deleteAll(parts, batchId);
+  await store.endIntake(parts.database, batchId);
+}
+
+async function deleteAll({ database }: Pick<RunParts, 'database'>, batchId: string): Promise<void> {
+  while ((await deleteItems(database, batchId, DELETED_AT_ONCE)) === DELETED_AT_ONCE);
+}

@@ -1,0 +1,5 @@
+/** The tables of batches, for `storage/migrate.ts`. */
+import type { Migration } from '../../storage/migrate.ts';
+import { batches } from './0160-batches.ts';
+
+export const batchMigrations: readonly Migration[] = [batches];

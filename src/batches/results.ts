@@ -1,0 +1,35 @@
+/** The results of a batch as a stream, a page of rows at a time. */
+import type { Database } from '../storage/database.ts';
+import { type Batch, batchReply } from './batch.ts';
+import { resultsAfter } from './items.sql.ts';
+import { resultJson } from './result.ts';
+
+const PAGE = { count: 200, bytes: 1024 * 1024 };
+
+async function* resultsOf(database: Database, batchId: string): AsyncGenerator<Buffer[]> {
+  for (let after = -1; ; ) {
+    const page = await resultsAfter(database, batchId, after, PAGE);
+    if (page.length === 0) return;
+    yield page.map((result) => resultJson(batchId, result));
+    after = page.at(-1)!.position;
+  }
+}
+
+/** One result per line, in the order of the requests. */
+export async function* resultLines(database: Database, batchId: string): AsyncGenerator<Buffer> {
+  const end = Buffer.from('\n');
+  for await (const page of resultsOf(database, batchId)) yield Buffer.concat(page.flatMap((result) => [result, end]));
+}
+
+/** The reply of the batch with its results. */
+export async function* batchWithResults(database: Database, batch: Batch): AsyncGenerator<Buffer> {
+  const head = JSON.stringify(batchReply(batch));
+  yield Buffer.from(`${head.slice(0, -1)},"results":[`);
+  const comma = Buffer.from(',');
+  let first = true;
+  for await (const page of resultsOf(database, batch.id)) {
+    yield Buffer.concat(page.flatMap((result, at) => (first && at === 0 ? [result] : [comma, result])));
+    first = false;
+  }
+  yield Buffer.from(']}');
+}

@@ -1,0 +1,133 @@
+/** The SQL of batches themselves. Callers open the transactions; ids and times are made above. */
+import { type Columns, insertRow, selectList } from '../storage/columns.ts';
+import type { Queryable } from '../storage/database.ts';
+import { type Batch, type BatchState, TERMINAL_STATES, type UsageCounts } from './batch.ts';
+
+const COLUMNS: Columns<Batch> = {
+  id: 'id',
+  organizationId: 'organization_id',
+  workspaceId: 'workspace_id',
+  keyHash: 'key_hash',
+  region: 'region',
+  endpoint: 'endpoint',
+  model: 'model',
+  provider: { name: 'provider', type: 'jsonb' },
+  state: 'state',
+  createdAt: 'created_at',
+  expiresAt: 'expires_at',
+  finalizedAt: 'finalized_at',
+  total: 'total',
+  completed: 'completed',
+  failed: 'failed',
+  usage: { name: 'usage', type: 'jsonb' },
+  error: 'error',
+  purgedAt: 'purged_at',
+  seenAt: 'seen_at',
+};
+
+const SELECT_BATCHES = `select ${selectList(COLUMNS, 'batches')} from batches`;
+const UNFINISHED = `state in ('validating', 'in_progress', 'finalizing', 'cancelling')`;
+
+export async function insertBatch(tx: Queryable, batch: Batch): Promise<void> {
+  await insertRow(tx, 'batches', COLUMNS, batch);
+}
+
+/** @param lock keeps the row for the transaction */
+export async function findBatch(db: Queryable, id: string, lock = false): Promise<Batch | undefined> {
+  const [batch] = await db.query<Batch>(`${SELECT_BATCHES} where id = $1${lock ? ' for update' : ''}`, [id]);
+  return batch;
+}
+
+export interface BatchFilter {
+  workspaceId: string;
+  /** An id; the page begins with the next older one. */
+  after: string | null;
+  states: readonly BatchState[] | null;
+  createdAfter: Date | null;
+  createdBefore: Date | null;
+  limit: number;
+}
+
+/** Newest first. */
+export function listBatches(db: Queryable, filter: BatchFilter): Promise<Batch[]> {
+  const { workspaceId, after, states, createdAfter, createdBefore, limit } = filter;
+  return db.query<Batch>(
+    `${SELECT_BATCHES} where workspace_id = $1 and ($2::uuid is null or id < $2)
+      and ($3::text[] is null or state = any($3)) and ($4::timestamptz is null or created_at > $4)
+      and ($5::timestamptz is null or created_at < $5)
+      order by id desc limit $6`,
+    [workspaceId, after, states, createdAfter, createdBefore, limit],
+  );
+}
+
+export interface StateChange {
+  state: BatchState;
+  finalizedAt?: Date;
+  usage?: UsageCounts | null;
+  error?: string;
+}
+
+export async function changeState(tx: Queryable, id: string, change: StateChange): Promise<void> {
+  const { state, finalizedAt = null, usage = null, error = null } = change;
+  await tx.query(
+    `update batches set state = $2, finalized_at = coalesce($3, finalized_at), usage = coalesce($4::jsonb, usage),
+      error = coalesce($5, error) where id = $1`,
+    [id, state, finalizedAt, usage === null ? null : JSON.stringify(usage), error],
+  );
+}
+
+export async function deleteBatch(tx: Queryable, id: string): Promise<void> {
+  await tx.query('delete from batches where id = $1', [id]);
+}
+
+/** Returns the ids. */
+export async function deleteBatchesOf(tx: Queryable, workspaceId: string): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>('delete from batches where workspace_id = $1 returning id', [
+    workspaceId,
+  ]);
+  return rows.map(({ id }) => id);
+}
+
+/** A process has looked at the batch. */
+export async function markSeen(db: Queryable, id: string, at: Date): Promise<void> {
+  await db.query('update batches set seen_at = $2 where id = $1', [id, at]);
+}
+
+/** Unfinished batches that no process has looked at since `before`. They count as seen `at`. */
+export async function forgottenBatches(db: Queryable, before: Date, at: Date): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    `update batches set seen_at = $2 where ${UNFINISHED} and seen_at < $1 returning id`,
+    [before, at],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Final batches whose results were kept long enough. */
+export async function purgeableBatches(db: Queryable, finalizedBefore: Date, limit: number): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    `select id from batches where finalized_at < $1 and purged_at is null and state = any($2) order by finalized_at limit $3`,
+    [finalizedBefore, TERMINAL_STATES, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+export async function markPurged(tx: Queryable, id: string, at: Date): Promise<void> {
+  await tx.query('update batches set purged_at = $2 where id = $1', [id, at]);
+}
+
+/** Before the first item of a batch is stored. */
+export async function beginIntake(db: Queryable, batchId: string, at: Date): Promise<void> {
+  await db.query('insert into batch_intakes (batch_id, created_at) values ($1, $2)', [batchId, at]);
+}
+
+/** With the batch itself, or after its items have been removed. False: it was given up meanwhile. */
+export async function endIntake(tx: Queryable, batchId: string): Promise<boolean> {
+  return (await tx.query('delete from batch_intakes where batch_id = $1 returning batch_id', [batchId])).length > 0;
+}
+
+export async function abandonedIntakes(db: Queryable, before: Date): Promise<string[]> {
+  const rows = await db.query<{ id: string }>('select batch_id as id from batch_intakes where created_at < $1', [
+    before,
+  ]);
+  return rows.map(({ id }) => id);
+}
