@@ -143,6 +143,12 @@ const EXPECTED: Record<string, Expectation | Open> = {
   createBYOKKey: { inference: 403, management: 201, body: { provider: 'openai', key: 'key-of-a-customer' } },
   getBYOKKey: { inference: 403, management: 404, path: () => '/byok/none' },
   updateBYOKKey: { inference: 403, management: 404, path: () => '/byok/none', body: {} },
+  createBatch: { inference: 400, management: 403, body: {} },
+  listBatches: { inference: 200, management: 403 },
+  getBatch: { inference: 404, management: 403, path: () => '/batches/none' },
+  getBatchResults: { inference: 404, management: 403, path: () => '/batches/none/results' },
+  cancelBatch: { inference: 404, management: 403, path: () => '/batches/none/cancel' },
+  deleteBatch: { inference: 404, management: 403, path: () => '/batches/none' },
   listFiles: { ...GLOBAL, inference: 200, management: 200 },
   // What a form must hold is asked once the key is known.
   uploadFile: { ...GLOBAL, inference: 415, management: 415, body: {} },
