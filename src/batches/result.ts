@@ -1,7 +1,7 @@
 /** What became of an item: the receiver of its answer, its result, and the wire form of that. */
 import type { TextEncoding } from '../base/byte-text.ts';
 import type { GatewayError } from '../base/errors.ts';
-import type { WholeBody } from '../formats/single/index.ts';
+import type { WholeBody } from '../formats/direct/index.ts';
 import type { Sink } from '../inference/index.ts';
 import type { Generation } from '../spend/index.ts';
 import { type UsageCounts, wireId } from './batch.ts';
