@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { systemClock } from '../base/clock.ts';
 import { readDocument } from '../base/json.ts';
@@ -68,6 +69,18 @@ const rules: fc.Arbitrary<Rules> = fc.record({
   zdrWritten: fc.constant(null),
   zdr: fc.record({ vendor_a: flag, vendor_b: flag, vendor_c: flag, vendor_d: flag, other: flag }),
   safetyRetention: fc.record({ vendor_c: flag, other: flag }),
+});
+
+test('every rule has an effect, except the deprecated one as it was written', async () => {
+  const compiled = async (one: Rules) =>
+    compileRules([one], await Filters.of([{ guardrailId: 'g', via: 'api-key', rules: one }]));
+  const none = await compiled(NO_RULES);
+  const samples = fc.sample(rules, { numRuns: 40, seed: 1 });
+  for (const name of Object.keys(NO_RULES) as (keyof Rules)[]) {
+    const changed = await Promise.all(samples.map((sample) => compiled({ ...NO_RULES, [name]: sample[name] })));
+    const hasEffect = changed.some((each) => !isDeepStrictEqual(each, none));
+    assert.equal(hasEffect, name !== 'zdrWritten', name);
+  }
 });
 
 function policyFor(all: readonly Rules[]): Policy {

@@ -26,7 +26,10 @@ export interface PatternFilter {
   appliesTo?: readonly FilterDirection[];
 }
 
-/** The settings that are stored as one JSON value. */
+/**
+ * The settings that are stored as one JSON value, so a further one needs no migration: a line here and in `NO_RULES`, its
+ * wire member in `schema.ts` (as written and as shown) and `guardrail.ts`, and its effect in `policy.ts`.
+ */
 export interface Rules {
   allowedRegions: readonly DataRegion[] | null;
   allowedModels: readonly string[] | null;

@@ -4,7 +4,8 @@
  *
  * Each member is one line of the tables below; its type, its columns and the reply of GET /generation follow from it.
  * To add a column: a migration that adds it nullable (journals of earlier versions do not have it), a line here, and
- * the value where the compiler asks for it.
+ * the value where the compiler asks for it (`row.ts`, `inference/accounting/record.ts`). Answers from the response cache
+ * and rows of dead processes have its empty value unless their code sets another.
  */
 import { Type } from 'typebox';
 import { nullable } from '../http/contract.ts';
