@@ -77,7 +77,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
       statistics: () => parts.inference.statistics,
       permits: (caller, endpoint, zdr) => {
         const guarded = { guardrails: policyOf(caller), catalog: parts.inference.catalog() };
-        return leavesEndpoint(parts.inference.policy(), endpoint, guarded, zdr);
+        return leavesEndpoint(parts.inference.accountPolicy(), endpoint, guarded, zdr);
       },
       popularity: (caller, days) => parts.inference.spend.tokensByModel(caller.organizationId, days),
     }),

@@ -15,7 +15,7 @@ export { type InferenceLimits, inferenceOperations } from './operations/operatio
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
 export type { AcceptedRequest, AnyFormat, RequestAbout } from './request.ts';
 export { RequestsInFlight } from './requests-in-flight.ts';
-export { Credentials, Health, leavesEndpoint, type RoutingPolicy, Sessions } from './routing/index.ts';
+export { type AccountPolicy, Credentials, Health, leavesEndpoint, Sessions } from './routing/index.ts';
 export { Threads } from './routing/threads.ts';
 export { refuseUnroutable, serve } from './serve.ts';
 export { userHashSecret } from './store.ts';

@@ -16,7 +16,7 @@ import type { Transcripts } from '../transcripts/index.ts';
 import type { Concurrency } from './admission/concurrency.ts';
 import type { RateLimiting } from './admission/rate-limits.ts';
 import type { RequestsInFlight } from './requests-in-flight.ts';
-import type { Credentials, Health, RoutingPolicy, Sessions } from './routing/index.ts';
+import type { AccountPolicy, Credentials, Health, Sessions } from './routing/index.ts';
 import type { Threads } from './routing/threads.ts';
 import type { TokenCounter } from './tokens/counter.ts';
 import type { RememberedThinking } from './turns/thinking-memory.ts';
@@ -66,7 +66,7 @@ export interface InferenceParts {
   /** Host names of the regional roots, as currently configured. */
   hosts(): HostSettings;
   /** The account's requirements for every endpoint, as currently configured. */
-  policy(): RoutingPolicy;
+  accountPolicy(): AccountPolicy;
   /** Where cache breakpoints are placed by default, as currently configured. */
   promptCaching(): PromptCachingMode;
   /** Silence at the start of a stream after which a second endpoint is tried in parallel; null: never. */

@@ -109,7 +109,7 @@ export function routeOf({ request }: Admission, task: Task, parts: InferencePart
     {
       ...{ health, credentials, statistics, sessions, random },
       catalog: parts.catalog(),
-      policy: parts.policy(),
+      accountPolicy: parts.accountPolicy(),
       guardrails: policyOf(caller),
       byok: byokOf(caller, parts),
       defaultSort: caller.workspace.defaultProviderSort as SortMetric | null,

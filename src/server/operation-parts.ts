@@ -128,7 +128,7 @@ function inferenceParts(
     sessions: new Sessions(clock),
     threads: new Threads(spend),
     thinking: new RememberedThinking(clock),
-    policy: () => live.settings.account,
+    accountPolicy: () => live.settings.account,
     promptCaching: () => live.settings.account.promptCaching,
     hedgeAfterMs: () => live.settings.routing.hedgeAfterMs,
     limits: config.limits,

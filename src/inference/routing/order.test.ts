@@ -8,7 +8,7 @@ import type { ProviderPreferences, SortMetric } from '../../formats/conversation
 import { askedWith, catalogFrom, providersIn, type RoutedProvider, routingWorld } from '../../testing/laws/routing.ts';
 import { inOrder, type Live, type Wanted, weightedKey } from './order.ts';
 import { type PreparedEndpoint, prepare } from './prepared.ts';
-import { type RoutingPolicy, rulesFor } from './rules.ts';
+import { type AccountPolicy, rulesFor } from './rules.ts';
 
 const some = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 const usd = fc.integer({ min: 0, max: 5 }).map((price) => (price / 1e6).toFixed(6));
@@ -79,7 +79,7 @@ test('the order in which rules are applied does not matter', () => {
 });
 
 test('an additional preference never brings an endpoint back', () => {
-  const kept = (list: readonly PreparedEndpoint[], request: RequestFacts, size: number, account: RoutingPolicy) => {
+  const kept = (list: readonly PreparedEndpoint[], request: RequestFacts, size: number, account: AccountPolicy) => {
     const rules = rulesFor(request, size, account);
     return new Set(ids(list.filter((one) => rules.every((rule) => rule.keeps(one)))));
   };

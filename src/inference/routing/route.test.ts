@@ -279,7 +279,7 @@ test('lists that leave no endpoint are 403, privacy 404 privacy_restricted; list
   assert.equal(privacy.details.availability?.['code'], 'privacy_restricted');
 });
 
-const account = (policy: Partial<RoutingWorld['policy']>): RoutingWorld => {
+const account = (policy: Partial<RoutingWorld['accountPolicy']>): RoutingWorld => {
   const world = routingWorld([
     { id: 'strict', data_policy: { zdr: true, trains: false, publishes: false, retains_for_safety: false } },
     { id: 'safety', data_policy: { zdr: true, trains: false, publishes: false, retains_for_safety: true } },
@@ -288,11 +288,11 @@ const account = (policy: Partial<RoutingWorld['policy']>): RoutingWorld => {
     { id: 'trains', data_policy: { zdr: false, trains: true, publishes: false } },
     { id: 'unknown' },
   ]);
-  return { ...world, policy: { ...world.policy, ...policy } };
+  return { ...world, accountPolicy: { ...world.accountPolicy, ...policy } };
 };
 
 test('the account settings apply to every request, and unknown policies of an endpoint count as the worst', () => {
-  const left = (policy: Partial<RoutingWorld['policy']>, provider: RequestFacts['provider'] = {}) =>
+  const left = (policy: Partial<RoutingWorld['accountPolicy']>, provider: RequestFacts['provider'] = {}) =>
     providersIn(account(policy), { provider });
   assert.equal(left({}).length, 6);
   assert.deepEqual(left({ zdr: true }), ['strict', 'safety']);

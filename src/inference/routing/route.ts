@@ -19,7 +19,7 @@ import { cooldownOf, type Health } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
 import { type PreparedEndpoint, positionIn, prepare } from './prepared.ts';
 import { allExcluded, noEndpoints, undecryptedKey, unknownModel, unsupportedModel, wrongOperation } from './refusal.ts';
-import { type RoutingPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
+import { type AccountPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
 import { fractionOf, type SessionKey, type Sessions } from './sessions.ts';
 import { tierRank, type WantedTiers, wantedTiers } from './tiers.ts';
 
@@ -58,7 +58,7 @@ export interface RoutingParts {
   credentials: Credentials;
   statistics: EndpointStatistics;
   sessions: Sessions;
-  policy: RoutingPolicy;
+  accountPolicy: AccountPolicy;
   /** The effective policy of the caller's key; absent without guardrails. */
   guardrails?: Policy;
   /** The caller's BYOK credentials; absent without any. */
@@ -93,7 +93,7 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
     }
     return model;
   });
-  const rules = rulesFor(facts, request.promptBytes, parts.policy, parts);
+  const rules = rulesFor(facts, request.promptBytes, parts.accountPolicy, parts);
   const { byok } = parts;
   const onlyByok = byok && byokOnly(byok);
   const kept = models.map((model, rank) => admitted(model, rank, { rules, byok, onlyByok }, request));
@@ -116,7 +116,7 @@ function nearModel(name: string, request: RoutingRequest, parts: RoutingParts): 
   const near = parts.catalog.near(name);
   const model = near === undefined ? undefined : parts.catalog.find(near);
   if (model === undefined) return undefined;
-  const rules = rulesFor(request.facts, request.promptBytes, parts.policy, parts);
+  const rules = rulesFor(request.facts, request.promptBytes, parts.accountPolicy, parts);
   const { byok } = parts;
   const onlyByok = byok && byokOnly(byok);
   return admitted(model, 0, { rules, byok, onlyByok }, request).length > 0 ? near : undefined;

@@ -25,7 +25,7 @@ export interface Rule {
 /** The rule for the length of the prompt. */
 export const CONTEXT_RULE = 'context_length';
 
-export type RoutingPolicy = Pick<
+export type AccountPolicy = Pick<
   AccountSettings,
   'zdr' | 'allowTraining' | 'allowPublication' | 'allowSafetyRetention'
 >;
@@ -46,7 +46,7 @@ interface Guarded {
 export function rulesFor(
   facts: RequestFacts,
   promptBytes: number,
-  policy: RoutingPolicy,
+  policy: AccountPolicy,
   guarded?: Guarded,
 ): readonly Rule[] {
   const rules: Rule[] = [];
@@ -62,7 +62,7 @@ export function rulesFor(
  * Whether the account's settings and a key's guardrails allow the endpoint at all, for lists of available models.
  * @param zdr as for a request that demands zero data retention itself
  */
-export function leavesEndpoint(policy: RoutingPolicy, endpoint: Endpoint, guarded?: Guarded, zdr = false): boolean {
+export function leavesEndpoint(policy: AccountPolicy, endpoint: Endpoint, guarded?: Guarded, zdr = false): boolean {
   const rules: Rule[] = [];
   addPrivacy(rules, { provider: { zdr } }, policy, guarded?.guardrails);
   if (guarded !== undefined) addGuardrails(rules, guarded);
@@ -81,7 +81,7 @@ function addLists(rules: Rule[], { provider: { only, ignore } }: RequestFacts): 
 function addPrivacy(
   rules: Rule[],
   { provider }: Pick<RequestFacts, 'provider'>,
-  policy: RoutingPolicy,
+  policy: AccountPolicy,
   guardrails: Policy = OPEN_POLICY,
 ): void {
   const privacy = (name: string, path: string | undefined, keeps: Rule['keeps']): void => {

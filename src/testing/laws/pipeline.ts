@@ -211,7 +211,7 @@ function partsFor(kind: ProviderKind, spend: Spend, provider = PROVIDER_NAME): I
     sessions: new Sessions(clock),
     threads: new Threads(spend),
     promptCaching: () => 'translated',
-    policy: () => DEFAULT_ACCOUNT,
+    accountPolicy: () => DEFAULT_ACCOUNT,
     hedgeAfterMs: () => null,
     random: () => 0.5,
     transport: kind.transport!,

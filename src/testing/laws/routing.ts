@@ -64,7 +64,7 @@ export function routingWorld(
     credentials: new Credentials(health),
     statistics: { of: (id) => ({ ...NO_FIGURES, ...figures[id] }) },
     sessions: new Sessions(clock),
-    policy: DEFAULT_ACCOUNT,
+    accountPolicy: DEFAULT_ACCOUNT,
     random: () => 0.5,
     maxCandidates: 16,
   };
