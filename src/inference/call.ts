@@ -39,7 +39,7 @@ export class Call implements TurnOwner, Interruptible {
   #turn: UpstreamTurn;
   /** The costs of the turns that are complete, except the last of the answer. */
   #earlier: Metered[] = [];
-  /** The last complete turn, while the next one has not been dispatched. */
+  /** The last turn whose cost is in `#earlier`; the current one until the next is dispatched. */
   #last: Dispatched | undefined;
   /** The attempt of the last complete turn, while the next one has shown nothing. */
   #lastAttempt: Attempt | undefined;
@@ -125,8 +125,7 @@ export class Call implements TurnOwner, Interruptible {
       if (attempt === this.#turn.current?.attempt) this.#generation!.seen(attempt.outputBytes);
       if (!this.#stream.write(attempt.take(), this.#current!.stamp, attempt.encoding)) attempt.pause();
     } catch (cause) {
-      attempt.abort();
-      this.#unwritable(cause, attempt, this.#costOf(attempt));
+      this.#unwritable(cause, attempt, this.#turn.stop());
     }
   }
 
@@ -146,22 +145,19 @@ export class Call implements TurnOwner, Interruptible {
   async #runTools(dispatched: Dispatched, metered: Metered): Promise<void> {
     const { attempt } = dispatched;
     this.#earlier.push(metered);
+    this.#last = dispatched;
     this.#startedAt ??= dispatched.startedAt;
-    const { costNano, byokNano, usage } = sumOfTurns(this.#earlier, null)!;
-    const spent = { creditNano: costNano, byokNano };
-    dispatched.ended(false);
-    this.#reservation.turnEnded(spent, tokensOf(usage));
-    this.#generation!.reported(usage, spent);
     try {
+      this.#turnEnded(dispatched, metered);
       const continues = await this.#task.next!(attempt);
       if (this.#over) return;
       if (!continues) {
         this.#earlier.pop();
+        this.#last = undefined;
         this.#complete(dispatched, metered);
         return;
       }
       if (attempt.visible) this.turnAdvanced(attempt);
-      this.#last = dispatched;
       this.#lastAttempt = attempt;
       this.#turn = this.#newTurn(startingWith(dispatched, this.#route), this.#generation);
       await this.#turn.begin();
@@ -173,6 +169,13 @@ export class Call implements TurnOwner, Interruptible {
       if (attempt.visible) this.#breakOff(attempt, error, null);
       else this.#giveUp(error, null);
     }
+  }
+
+  #turnEnded(dispatched: Dispatched, { costNano, byokNano, usage }: Metered): void {
+    dispatched.ended(false);
+    this.#reservation.turnEnded({ creditNano: costNano, byokNano }, tokensOf(usage));
+    const sum = sumOfTurns(this.#earlier, null)!;
+    this.#generation!.reported(sum.usage, { creditNano: sum.costNano, byokNano: sum.byokNano });
   }
 
   #complete(dispatched: Dispatched, last: Metered): void {
@@ -209,7 +212,7 @@ export class Call implements TurnOwner, Interruptible {
     this.#parts.log.error('writing an answer failed', { generation: this.#context.request.id, cause });
     const message = 'the upstream response could not be read';
     const error = new GatewayError('provider_unavailable', message, { status: 502 });
-    if (attempt.visible) this.#breakOff(attempt, error, this.#costOf(attempt));
+    if (attempt.visible) this.#breakOff(attempt, error, metered);
     else this.#giveUp(error, metered);
   }
 
@@ -334,12 +337,13 @@ export class Call implements TurnOwner, Interruptible {
     if (!this.#context.request.about.metadata) return undefined;
     const { current, serves, hasFailed } = this.#turn;
     const { failed } = this.#log;
+    const isCounted = current === undefined || hasFailed || current === this.#last;
     return {
       key: this.#parts.metadataKey,
       value: routingMetadata(this.#context, this.#route, {
         candidate: current?.candidate,
         serves,
-        attempt: failed.length + this.#earlier.length + (current === undefined || hasFailed ? 0 : 1),
+        attempt: failed.length + this.#earlier.length + (isCounted ? 0 : 1),
         failed,
         generationMs: current ? this.#parts.clock.monotonic() - (this.#startedAt ?? current.startedAt) : null,
       }),
@@ -352,11 +356,6 @@ export class Call implements TurnOwner, Interruptible {
 
   get #current(): Dispatched | undefined {
     return this.#turn.current ?? this.#last;
-  }
-
-  /** The cost of an incomplete answer so far; null for the attempt of a turn whose cost is settled. */
-  #costOf(attempt: Attempt): Metered | null {
-    return attempt === this.#turn.current?.attempt && !attempt.calls ? this.#turn.meter(attempt, false) : null;
   }
 }
 

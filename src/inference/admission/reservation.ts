@@ -1,6 +1,6 @@
 /**
  * The budgets and rate-limit tokens that one request reserves. Before each attempt is sent, its bound is reserved on
- * top of the bounds of earlier attempts that may have cost something.
+ * top of the bounds of earlier attempts that may have cost something, and of the costs of earlier turns.
  */
 import type { Nano } from '../../base/money.ts';
 import type { Endpoint } from '../../catalog/index.ts';
@@ -20,11 +20,9 @@ export class RequestReservation {
   readonly #parts: InferenceParts;
   readonly #budgets: readonly Budget[];
   #reservation: Reservation | undefined;
-  /** Bounds of earlier attempts that may have cost something. */
+  /** Bounds of failed attempts that may have cost something, and the costs of complete turns. */
   #earlier: Charge = NOTHING;
   #earlierTokens = 0;
-  /** `#earlier` at the end of the turn before. */
-  #keptBefore: Charge = NOTHING;
 
   constructor(context: Admission, task: Task, parts: InferenceParts) {
     this.#context = context;
@@ -60,15 +58,13 @@ export class RequestReservation {
     this.#earlierTokens = this.#context.rateLimitHold?.heldTokens ?? 0;
   }
 
-  /** A turn of the answer is complete: of its bound, its cost stays reserved. @param spent by all turns so far */
+  /** A turn of the answer is complete: of its bound, its cost stays reserved. @param spent by this turn */
   turnEnded(spent: Charge, tokens: number): void {
-    const kept = this.#keptBefore !== this.#earlier;
-    // Attempts that failed in this turn may have cost up to their bounds.
-    if (!kept) {
-      this.#earlier = spent;
-      this.#earlierTokens = tokens;
-    }
-    this.#keptBefore = this.#earlier;
+    this.#earlier = {
+      creditNano: this.#earlier.creditNano + spent.creditNano,
+      byokNano: this.#earlier.byokNano + spent.byokNano,
+    };
+    this.#earlierTokens += tokens;
   }
 
   /** Releases a reservation that no generation was begun with. */

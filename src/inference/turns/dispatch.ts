@@ -179,10 +179,10 @@ export class Dispatcher {
         this.#stillWanted,
       );
       if (generation === undefined) throw new Abandoned();
-      this.#begun = true;
     } else {
       generation.attempt(intent);
     }
+    this.#begun = true;
     const credential = this.#parts.credentials.choose(candidate, this.#warmSession(endpoint));
     return new DispatchedCall(this, this.#parts, this.#context, {
       candidate,

@@ -137,7 +137,7 @@ export class UpstreamTurn implements AttemptOwner {
   abandon(): void {
     const { log, parts } = this.#setup;
     const current = this.current;
-    if (current === undefined || this.#hasAnswered) return;
+    if (current === undefined || this.#hasAnswered || this.hasFailed) return;
     log.responses.push(responseOf(current, current.attempt.status, parts));
     observe(current, 'none', this.firstOutputAt, parts);
     parts.attempted?.(current.candidate.endpoint, 'given_up');
@@ -206,6 +206,8 @@ export class UpstreamTurn implements AttemptOwner {
   #answered(dispatched: Dispatched): void {
     const { log, parts, task } = this.#setup;
     this.#hasAnswered = true;
+    // Only an answer that no endpoint gives is charged for what failed.
+    this.#lastCost = null;
     this.#hedge.won(dispatched.attempt);
     dispatched.recovered();
     log.responses.push(responseOf(dispatched, dispatched.attempt.status, parts));
