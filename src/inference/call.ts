@@ -166,8 +166,8 @@ export class Call implements TurnOwner, Interruptible {
       const error = asGatewayError(thrown);
       if (error.status === 500)
         this.#parts.log.error('a tool failed', { generation: this.#context.request.id, cause: thrown });
-      if (attempt.visible) this.#breakOff(attempt, error, null);
-      else this.#giveUp(error, null);
+      this.#context.addHits(attempt.hits);
+      this.#endWith(error, attempt, null);
     }
   }
 
@@ -212,21 +212,31 @@ export class Call implements TurnOwner, Interruptible {
     this.#parts.log.error('writing an answer failed', { generation: this.#context.request.id, cause });
     const message = 'the upstream response could not be read';
     const error = new GatewayError('provider_unavailable', message, { status: 502 });
-    if (attempt.visible) this.#breakOff(attempt, error, metered);
-    else this.#giveUp(error, metered);
+    this.#endWith(error, attempt, metered);
   }
 
   turnBroke(attempt: Attempt, error: GatewayError): void {
     this.#breakOff(attempt, error, this.#turn.meter(attempt, false));
   }
 
+  turnThrew(attempt: Attempt, cause: unknown): void {
+    this.#turn.close();
+    if (this.#over) this.#parts.log.error('ending an answer failed', { generation: this.#context.request.id, cause });
+    else this.#unwritable(cause, attempt, null);
+  }
+
   turnFailed(error: GatewayError, metered: Metered | null): void {
-    // The client has seen an earlier turn of this answer.
-    if (this.#lastAttempt?.visible) this.#breakOff(this.#lastAttempt, error, metered);
-    else this.#giveUp(error, metered);
+    this.#endWith(error, undefined, metered);
   }
 
   // Ways to end an answer. `last` is the cost of the last turn, whose usage may be estimated.
+
+  /** @param attempt what the client may have seen of the current turn; otherwise it may have seen an earlier one */
+  #endWith(error: GatewayError, attempt: Attempt | undefined, last: Metered | null): void {
+    const seen = attempt?.visible ? attempt : this.#lastAttempt;
+    if (seen?.visible) this.#breakOff(seen, error, last);
+    else this.#giveUp(error, last);
+  }
 
   /** A failure after visible output: one error event ends the stream, and nothing is replayed. */
   #breakOff(attempt: Attempt, error: GatewayError, last: Metered | null): void {
@@ -285,9 +295,7 @@ export class Call implements TurnOwner, Interruptible {
       return;
     }
     this.#turn.abandon();
-    const seen = current.attempt.visible ? current.attempt : this.#lastAttempt;
-    if (seen?.visible) this.#breakOff(seen, error, last);
-    else this.#giveUp(error, last);
+    this.#endWith(error, current.attempt, last);
   }
 
   /** Stops everything except sending the end of the answer. */

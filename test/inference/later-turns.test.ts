@@ -1,6 +1,7 @@
 /** What may go wrong in a later turn of an answer: each failure is handled as in the first one, and nothing is shown twice. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { ConversationTask } from '../../src/inference/conversation.ts';
 import {
   CLIENT_FORMATS,
   type ClientFormat,
@@ -133,5 +134,38 @@ test('a refusal in a later turn falls back to another model, which answers in it
     const read = stream ? readServedStream('messages', text, 'finish') : readServedWhole('messages', text);
     assert.deepEqual([read.choices[0]!.text, read.choices[0]!.finish], ['Looking.Found.', 'end_turn']);
     assert.equal(row['model'], 'test/other');
+  }
+});
+
+test('an answer whose end cannot be handled ends with an error, however the upstream ended', async (t) => {
+  const failed = t.mock.method(ConversationTask.prototype, 'meter', () => {
+    throw new Error('no meter');
+  });
+  for (const stream of [false, true]) {
+    for (const end of ['close', 'cut'] as const) {
+      for (const text of [undefined, 'Looking.']) {
+        const [told] = answers(stream, { calls: [SEARCH], ...(text !== undefined && { text }) });
+        const chunks = end === 'cut' ? told!.chunks!.slice(0, 4) : told!.chunks!;
+        const plain = { model: 'test/chat', stream, messages: [{ role: 'user', content: 'Bill Ada' }] };
+        for (const body of [plain, bodyOf('chat', stream)]) {
+          const called = failed.mock.callCount();
+          gateway.clock.jump(60_000);
+          gateway.upstream.script('chat', [{ ...told!, chunks, end: stream ? end : 'close' }]);
+          const reply = await gateway.post('/chat/completions', body);
+          assert.match(await reply.text(), /"error"/);
+          assert.ok(failed.mock.callCount() > called);
+        }
+      }
+    }
+  }
+});
+
+test('routing metadata counts an attempt of each turn once, also when the gateway ends the answer', async () => {
+  for (const stream of [false, true]) {
+    const searches = answers(stream, ...Array.from({ length: 6 }, () => ({ calls: [SEARCH] })));
+    gateway.clock.jump(60_000);
+    gateway.upstream.script('chat', searches);
+    const reply = await gateway.post('/chat/completions', bodyOf('chat', stream), { 'x-svc-metadata': 'enabled' });
+    assert.match(await reply.text(), /after 6 turns.*"attempt":6,/s);
   }
 });

@@ -24,7 +24,7 @@ export interface AttemptLog {
   readonly responses: ProviderResponse[];
 }
 
-/** Exactly one of the last three is called, once. */
+/** Exactly one of the last four is called, once. */
 export interface TurnOwner {
   /** The attempt has visible output in `attempt.take()`. */
   turnAdvanced(attempt: Attempt): void;
@@ -33,6 +33,8 @@ export interface TurnOwner {
   turnBroke(attempt: Attempt, error: GatewayError): void;
   /** No endpoint answered. @param metered the cost so far; null when nothing was charged */
   turnFailed(error: GatewayError, metered: Metered | null): void;
+  /** The end of an attempt could not be handled, which is a bug of the gateway. */
+  turnThrew(attempt: Attempt, cause: unknown): void;
 }
 
 interface TurnSetup {
@@ -118,7 +120,12 @@ export class UpstreamTurn implements AttemptOwner {
     const current = this.current;
     if (current === undefined || current.attempt.over) return this.#lastCost;
     current.attempt.abort();
-    return this.meter(current.attempt, false);
+    try {
+      return this.meter(current.attempt, false);
+    } catch (cause) {
+      this.#setup.parts.log.error('metering failed', { generation: this.#setup.context.request.id, cause });
+      return this.#lastCost;
+    }
   }
 
   /** Ends the turn without aborting the attempt that answered. */
@@ -155,11 +162,13 @@ export class UpstreamTurn implements AttemptOwner {
   }
 
   attemptCompleted(attempt: Attempt): void {
-    const { owner, route, parts } = this.#setup;
-    const dispatched = this.#hedge.of(attempt);
-    this.#answered(dispatched);
-    keepSession(dispatched, route, parts);
-    owner.turnCompleted(dispatched);
+    this.#ends(attempt, () => {
+      const { owner, route, parts } = this.#setup;
+      const dispatched = this.#hedge.of(attempt);
+      this.#answered(dispatched);
+      keepSession(dispatched, route, parts);
+      owner.turnCompleted(dispatched);
+    });
   }
 
   fallsBack(attempt: Attempt): boolean {
@@ -169,13 +178,28 @@ export class UpstreamTurn implements AttemptOwner {
 
   /** A filter blocked the answer. The upstream has done its work and is paid even so. */
   attemptBlocked(attempt: Attempt, error: GatewayError, complete: boolean): void {
-    this.#answered(this.#hedge.of(attempt));
-    this.#setup.context.addHits(attempt.hits);
-    if (attempt.visible) this.#setup.owner.turnBroke(attempt, error);
-    else this.#fail(error, this.meter(attempt, complete));
+    this.#ends(attempt, () => {
+      this.#answered(this.#hedge.of(attempt));
+      this.#setup.context.addHits(attempt.hits);
+      if (attempt.visible) this.#setup.owner.turnBroke(attempt, error);
+      else this.#fail(error, this.meter(attempt, complete));
+    });
   }
 
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
+    this.#ends(attempt, () => this.#failed(attempt, failure, sent));
+  }
+
+  /** An attempt ends once, so what this throws has to end the request. */
+  #ends(attempt: Attempt, handle: () => void): void {
+    try {
+      handle();
+    } catch (cause) {
+      this.#setup.owner.turnThrew(attempt, cause);
+    }
+  }
+
+  #failed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
     const { log, parts, route, task, context, owner } = this.#setup;
     const dispatched = this.#hedge.of(attempt);
     const { endpoint, rank } = dispatched.candidate;

@@ -218,6 +218,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
       this.#receiver.end();
     } catch (cause) {
       this.#logFault(cause);
+      this.#report(this.#unprocessed());
     }
   }
 
@@ -243,7 +244,11 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   /** The receiver threw, which is a bug in the gateway; the receiver still learns that nothing more follows. */
   #fault(cause: unknown): void {
     this.#logFault(cause);
-    this.fail(failure('cut', 'the answer of the upstream could not be processed', this.#status));
+    this.fail(this.#unprocessed());
+  }
+
+  #unprocessed(): UpstreamFailure {
+    return failure('cut', 'the answer of the upstream could not be processed', this.#status);
   }
 
   #logFault(cause: unknown): void {
