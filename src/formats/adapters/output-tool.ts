@@ -149,12 +149,12 @@ class OutputEvents {
   }
 
   take(events: readonly TurnEvent[]): TurnEvent[] {
-    const shown: TurnEvent[] = [];
+    const out: TurnEvent[] = [];
     for (const event of events) {
-      if ('choice' in event) this.#one(event, this.#choice(event.choice), shown);
-      else shown.push(event);
+      if ('choice' in event) this.#one(event, this.#choice(event.choice), out);
+      else out.push(event);
     }
-    return shown;
+    return out;
   }
 
   #choice(number: number): ChoiceState {
@@ -166,81 +166,81 @@ class OutputEvents {
     return state;
   }
 
-  #one(event: Extract<TurnEvent, { choice: number }>, state: ChoiceState, shown: TurnEvent[]): void {
+  #one(event: Extract<TurnEvent, { choice: number }>, state: ChoiceState, out: TurnEvent[]): void {
     switch (event.type) {
       case 'partStart':
-        this.#start(event, state, shown);
+        this.#start(event, state, out);
         break;
       case 'partDelta':
       case 'partStop':
-        this.#more(event, state, shown);
+        this.#more(event, state, out);
         break;
       case 'finish':
-        if (!state.answered) this.#release(state, shown);
-        shown.push(this.#finish(event, state));
+        if (!state.answered) this.#release(state, out);
+        out.push(this.#finish(event, state));
         break;
       default:
-        shown.push(event);
+        out.push(event);
     }
   }
 
-  #start(event: Extract<TurnEvent, { type: 'partStart' }>, state: ChoiceState, shown: TurnEvent[]): void {
+  #start(event: Extract<TurnEvent, { type: 'partStart' }>, state: ChoiceState, out: TurnEvent[]): void {
     const { part, choice, index } = event;
     if (part.type === 'text') {
       state.held.push(event);
       return;
     }
     if (part.type !== 'toolCall') {
-      this.#open(event, state, shown);
+      this.#open(event, state, out);
     } else if (part.name !== this.#tool.name) {
       // Text before a call is meant for the client.
-      this.#release(state, shown);
+      this.#release(state, out);
       state.calls += 1;
-      this.#open(event, state, shown);
+      this.#open(event, state, out);
     } else {
       // Other text would corrupt the structured answer.
       state.held = [];
       state.answered = true;
       state.answers.set(index, { text: part.arguments });
       const text = this.#tool.wrapped ? '' : part.arguments;
-      this.#open({ type: 'partStart', choice, index, part: { type: 'text', text } }, state, shown);
+      this.#open({ type: 'partStart', choice, index, part: { type: 'text', text } }, state, out);
     }
   }
 
-  #open(event: Extract<TurnEvent, { type: 'partStart' }>, state: ChoiceState, shown: TurnEvent[]): void {
+  #open(event: Extract<TurnEvent, { type: 'partStart' }>, state: ChoiceState, out: TurnEvent[]): void {
     const index = state.next++;
     state.indexes.set(event.index, index);
-    shown.push({ ...event, index });
+    out.push({ ...event, index });
   }
 
-  #more(event: Extract<TurnEvent, { type: 'partDelta' | 'partStop' }>, state: ChoiceState, shown: TurnEvent[]): void {
+  #more(event: Extract<TurnEvent, { type: 'partDelta' | 'partStop' }>, state: ChoiceState, out: TurnEvent[]): void {
     const index = state.indexes.get(event.index);
     if (index === undefined) {
       if (!state.answered) state.held.push(event);
       return;
     }
     const answer = state.answers.get(event.index);
-    if (answer === undefined) shown.push({ ...event, index });
-    else if (event.type === 'partDelta') this.#write(event.choice, index, answer, event.delta.arguments ?? '', shown);
-    else this.#complete(event.choice, index, answer, shown);
+    if (answer === undefined) out.push({ ...event, index });
+    else if (event.type === 'partDelta') this.#write(event.choice, index, answer, event.delta.arguments ?? '', out);
+    else this.#complete(event.choice, index, answer, out);
   }
 
-  #write(choice: number, index: number, answer: { text: string }, more: string, shown: TurnEvent[]): void {
+  #write(choice: number, index: number, answer: { text: string }, more: string, out: TurnEvent[]): void {
     answer.text += more;
-    if (!this.#tool.wrapped && more !== '') shown.push({ type: 'partDelta', choice, index, delta: { text: more } });
+    if (!this.#tool.wrapped && more !== '') out.push({ type: 'partDelta', choice, index, delta: { text: more } });
   }
 
-  #complete(choice: number, index: number, answer: { text: string }, shown: TurnEvent[]): void {
+  #complete(choice: number, index: number, answer: { text: string }, out: TurnEvent[]): void {
     const text = this.#tool.wrapped ? unwrap(answer.text) : answer.text.trim() === '' ? '{}' : '';
-    if (text !== '') shown.push({ type: 'partDelta', choice, index, delta: { text } });
-    shown.push({ type: 'partStop', choice, index });
+    if (text !== '') out.push({ type: 'partDelta', choice, index, delta: { text } });
+    out.push({ type: 'partStop', choice, index });
   }
 
-  #release(state: ChoiceState, shown: TurnEvent[]): void {
+  #release(state: ChoiceState, out: TurnEvent[]): void {
     for (const event of state.held) {
-      if (event.type === 'partStart') this.#open(event, state, shown);
+      if (event.type === 'partStart') this.#open(event, state, out);
       else if (event.type === 'partDelta' || event.type === 'partStop') {
-        shown.push({ ...event, index: state.indexes.get(event.index)! });
+        out.push({ ...event, index: state.indexes.get(event.index)! });
       }
     }
     state.held = [];

@@ -66,18 +66,18 @@ export class AnswerScreen {
   /** The events of a stream that may be shown after these. @throws GatewayError 403 when a filter blocks */
   take(events: readonly TurnEvent[]): TurnEvent[] {
     return this.#screening.timed(() => {
-      const shown: TurnEvent[] = [];
+      const released: TurnEvent[] = [];
       let held = 0;
       for (const event of events) {
-        if ('choice' in event) this.#choice(event.choice).take(event, shown);
+        if ('choice' in event) this.#choice(event.choice).take(event, released);
         else if (event.type === 'safeguards')
-          shown.push({ ...event, results: this.#value(event.results) as unknown[] });
-        else shown.push(event);
+          released.push({ ...event, results: this.#value(event.results) as unknown[] });
+        else released.push(event);
       }
       this.#screening.refuse();
       for (const choice of this.#choices.values()) held += choice.held;
       if (held > MAX_HELD) throw heldTooMuch();
-      return shown;
+      return released;
     });
   }
 
@@ -147,7 +147,7 @@ class ChoiceScreen {
     this.#callsWait = callsWait;
   }
 
-  take(event: Extract<TurnEvent, { choice: number }>, shown: TurnEvent[]): void {
+  take(event: Extract<TurnEvent, { choice: number }>, released: TurnEvent[]): void {
     switch (event.type) {
       case 'partStart':
         this.#start(event.index, event.part);
@@ -164,7 +164,7 @@ class ChoiceScreen {
       case 'finish':
         this.#finish(event);
     }
-    this.#drain(shown);
+    this.#drain(released);
   }
 
   #start(index: number, part: Part): void {
@@ -319,27 +319,27 @@ class ChoiceScreen {
     this.#runs.delete(textKind);
   }
 
-  #drain(shown: TurnEvent[]): void {
+  #drain(released: TurnEvent[]): void {
     // After a match that blocks, nothing that precedes it may be released.
     this.#screening.refuse();
     const choice = this.#number;
     let passed = 0;
     for (const item of this.#queue) {
       if (item.kind === 'text') {
-        if (!this.#drainText(item, shown)) break;
+        if (!this.#drainText(item, released)) break;
       } else if (item.kind === 'call') {
         if (!item.complete || (this.#callsWait && !this.#finished)) break;
         const { index, call } = item;
-        shown.push({ type: 'partStart', choice, index, part: { ...call, arguments: '' } });
+        released.push({ type: 'partStart', choice, index, part: { ...call, arguments: '' } });
         if (call.arguments !== '') {
-          shown.push({ type: 'partDelta', choice, index, delta: { arguments: call.arguments } });
+          released.push({ type: 'partDelta', choice, index, delta: { arguments: call.arguments } });
         }
-        shown.push({ type: 'partStop', choice, index });
+        released.push({ type: 'partStop', choice, index });
         this.held -= call.arguments.length;
-      } else if (item.kind === 'stop') this.#drainStop(item, shown);
+      } else if (item.kind === 'stop') this.#drainStop(item, released);
       else {
-        if (item.event.type === 'finish' && this.#changed.size === 0) shown.push(...this.#logprobs);
-        shown.push(item.event);
+        if (item.event.type === 'finish' && this.#changed.size === 0) released.push(...this.#logprobs);
+        released.push(item.event);
       }
       passed += 1;
     }
@@ -347,13 +347,13 @@ class ChoiceScreen {
   }
 
   /** Returns true once the whole item is released. */
-  #drainText(item: Extract<Item, { kind: 'text' }>, shown: TurnEvent[]): boolean {
+  #drainText(item: Extract<Item, { kind: 'text' }>, released: TurnEvent[]): boolean {
     const { run, index, member } = item;
     const end = Math.min(item.end, run.releasable);
     if (end > item.start) {
       const { text, changed } = run.screened.read(item.start, end);
       if (changed) this.#changed.add(index);
-      if (text !== '') shown.push({ type: 'partDelta', choice: this.#number, index, delta: { [member]: text } });
+      if (text !== '') released.push({ type: 'partDelta', choice: this.#number, index, delta: { [member]: text } });
       this.held -= end - item.start;
       item.start = end;
       run.screened.forget(end);
@@ -362,18 +362,18 @@ class ChoiceScreen {
   }
 
   /** Signatures and citation offsets fit the original text only, so both are dropped when a filter changed it. */
-  #drainStop({ index, sealed, citations }: Extract<Item, { kind: 'stop' }>, shown: TurnEvent[]): void {
+  #drainStop({ index, sealed, citations }: Extract<Item, { kind: 'stop' }>, released: TurnEvent[]): void {
     const choice = this.#number;
     const changed = this.#changed.has(index);
     for (const { citation } of citations) {
       const { start, end, ...rest } = citation!;
-      shown.push({ type: 'partDelta', choice, index, delta: { citation: changed ? rest : citation! } });
+      released.push({ type: 'partDelta', choice, index, delta: { citation: changed ? rest : citation! } });
     }
     if (sealed.signature !== undefined) {
       this.held -= sealed.signature.length;
-      if (!changed) shown.push({ type: 'partDelta', choice, index, delta: { signature: sealed.signature } });
+      if (!changed) released.push({ type: 'partDelta', choice, index, delta: { signature: sealed.signature } });
     }
-    shown.push({ type: 'partStop', choice, index });
+    released.push({ type: 'partStop', choice, index });
   }
 }
 

@@ -116,10 +116,10 @@ export class ClientAnswer implements AnswerWriter {
       return events;
     }
     const { screen, transcript } = this.#setup;
-    const shown = screen === undefined ? events : screen.take(events);
-    if (transcript !== undefined) for (const event of shown) transcript.event(event);
-    this.visible ||= someVisible(shown);
-    this.#pending += this.#writer!.event(name, data, value, shown);
+    const filtered = screen === undefined ? events : screen.take(events);
+    if (transcript !== undefined) for (const event of filtered) transcript.event(event);
+    this.visible ||= someVisible(filtered);
+    this.#pending += this.#writer!.event(name, data, value, filtered);
     return events;
   }
 
@@ -152,9 +152,9 @@ export class ClientAnswer implements AnswerWriter {
 
   #screened(whole: WholeReply): WholeReply {
     const { screen, served, transcript } = this.#setup;
-    const shown = screen === undefined ? whole : wholeFrom(served, screen.turn(whole.turn));
-    transcript?.turn(shown.turn);
-    return shown;
+    const filtered = screen === undefined ? whole : wholeFrom(served, screen.turn(whole.turn));
+    transcript?.turn(filtered.turn);
+    return filtered;
   }
 }
 

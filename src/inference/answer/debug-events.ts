@@ -11,7 +11,7 @@ import type { UpstreamReceiver } from '../../providers/index.ts';
 import type { AcceptedRequest } from '../request.ts';
 
 /** Larger bodies are not kept; the event states their size instead. */
-const MAX_SHOWN_BYTES = 1024 * 1024;
+const MAX_ECHOED_BYTES = 1024 * 1024;
 
 /** Values of `timings.event` in debug events. */
 type DebugMoment = 'adapter_request' | 'upstream_headers_received' | 'first_token_received' | 'upstream_body_ended';
@@ -37,7 +37,7 @@ export class DebugEvents {
 
   /** Records that a call goes out with `body`, and returns a receiver that wraps the given one. */
   watch(body: Buffer | string, receiver: UpstreamReceiver): UpstreamReceiver {
-    this.#waiting.push(`{"echo_upstream_body":${shown(body)},"timings":${this.#timing('adapter_request')}}`);
+    this.#waiting.push(`{"echo_upstream_body":${scrubbed(body)},"timings":${this.#timing('adapter_request')}}`);
     return new WatchedReceiver(receiver, this);
   }
 
@@ -86,8 +86,8 @@ class WatchedReceiver implements UpstreamReceiver {
 }
 
 /** The body without credentials, on one line: between JSON tokens, line breaks are plain white space. */
-function shown(body: Buffer | string): string {
+function scrubbed(body: Buffer | string): string {
   const bytes = Buffer.byteLength(body);
-  if (bytes <= MAX_SHOWN_BYTES) return scrub(body.toString()).replace(/[\r\n]/g, ' ');
-  return JSON.stringify({ omitted: `the body has ${bytes} bytes; up to ${MAX_SHOWN_BYTES} are shown` });
+  if (bytes <= MAX_ECHOED_BYTES) return scrub(body.toString()).replace(/[\r\n]/g, ' ');
+  return JSON.stringify({ omitted: `the body has ${bytes} bytes; up to ${MAX_ECHOED_BYTES} are shown` });
 }

@@ -104,7 +104,7 @@ export class JoinedAnswer implements AnswerWriter {
   /** Adds what the gateway's tools show to the client. */
   show(parts: readonly Part[]): void {
     this.#commit();
-    this.#write(this.turn.shown(parts));
+    this.#write(this.turn.partEvents(parts));
   }
 
   /** Ends an answer whose last turn asked for tools. */

@@ -256,14 +256,14 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
       if (event.type === 'end') ended = true;
       else this.#observe(event);
     }
-    let shown: readonly TurnEvent[];
+    let answerEvents: readonly TurnEvent[];
     try {
-      shown = this.answer.event(name, data, value, events);
+      answerEvents = this.answer.event(name, data, value, events);
     } catch (thrown) {
       this.#block(thrown, ended);
       return;
     }
-    if (this.#judge !== undefined) for (const event of shown) this.#judge.event(event);
+    if (this.#judge !== undefined) for (const event of answerEvents) this.#judge.event(event);
     if (!this.#tooLong() && ended) this.#finished();
   }
 

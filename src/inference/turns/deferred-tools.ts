@@ -1,4 +1,4 @@
-/** Deferred tools on the turn loop: the gateway runs the searches of a model that is shown its tools on demand. */
+/** Deferred tools on the turn loop: the gateway runs the searches of a model that receives its tools on demand. */
 
 import { DeferredConversation } from '../../formats/adapters/deferred-tools/index.ts';
 import type { Conversation, Part, ToolCallPart } from '../../formats/conversation/conversation.ts';
@@ -47,7 +47,7 @@ class DeferredTools implements GatewayTools {
   readonly #rewritten: DeferredConversation;
   readonly #trace: ServedFormat['searchTrace'];
   readonly #steps = new Map<ToolStep, SearchStep>();
-  #shown = 0;
+  #stepCount = 0;
   addedBytes = OWN_TOOLS_BYTES;
 
   /**
@@ -71,8 +71,8 @@ class DeferredTools implements GatewayTools {
   run(call: ToolCallPart): ToolRun {
     const run = this.#rewritten.run(call);
     if ('call' in run) return run;
-    const step = { id: call.id, shown: this.#trace.show(run.step, this.#shown), result: run.step.result };
-    this.#shown += 1;
+    const step = { id: call.id, visible: this.#trace.show(run.step, this.#stepCount), result: run.step.result };
+    this.#stepCount += 1;
     this.#steps.set(step, run.step);
     return { step };
   }

@@ -252,7 +252,7 @@ class DispatchedCall implements Dispatched {
   readonly credential: Credential;
   readonly #intent: SpendAttempt;
   startedAt = 0;
-  #inside = true;
+  #hasSlot = true;
 
   constructor(dispatcher: Dispatcher, parts: InferenceParts, context: RequestContext, setup: DispatchedCallSetup) {
     this.candidate = setup.candidate;
@@ -299,8 +299,8 @@ class DispatchedCall implements Dispatched {
   }
 
   ended(mayHaveCost: boolean): void {
-    if (!this.#inside) return;
-    this.#inside = false;
+    if (!this.#hasSlot) return;
+    this.#hasSlot = false;
     this.#parts.concurrency.leave(this.candidate.endpoint.provider);
     if (mayHaveCost) this.#dispatcher.keepBound();
   }

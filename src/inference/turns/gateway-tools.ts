@@ -35,7 +35,7 @@ export interface ToolStep {
   /** Id of the call. */
   id: string;
   /** What the client sees of it, in its format. */
-  shown: readonly Part[];
+  visible: readonly Part[];
   /** For the model. */
   result: string;
 }

@@ -49,12 +49,12 @@ export class JoinedTurn {
 
   /** The events for the client. The end is withheld while the gateway has calls to run. */
   take(events: readonly TurnEvent[]): TurnEvent[] {
-    const shown: TurnEvent[] = [];
+    const out: TurnEvent[] = [];
     for (const event of events) {
       this.#events.push(event.type === 'partStart' ? structuredClone(event) : event);
-      this.#one(event, shown);
+      this.#one(event, out);
     }
-    return shown;
+    return out;
   }
 
   /** What the gateway has to run before the answer can continue; undefined until the turn is over, or if nothing. */
@@ -80,7 +80,7 @@ export class JoinedTurn {
   }
 
   /** Complete parts that the gateway adds after the turn. */
-  shown(parts: readonly Part[]): TurnEvent[] {
+  partEvents(parts: readonly Part[]): TurnEvent[] {
     return parts.flatMap((part): TurnEvent[] => {
       const index = this.#nextIndex++;
       return [
@@ -103,37 +103,37 @@ export class JoinedTurn {
     return this.#earlier === undefined ? this.usage : addUsage(this.#earlier, this.usage);
   }
 
-  #one(event: TurnEvent, shown: TurnEvent[]): void {
+  #one(event: TurnEvent, out: TurnEvent[]): void {
     switch (event.type) {
       case 'start':
-        if (!this.#started) shown.push(event);
+        if (!this.#started) out.push(event);
         this.#started = true;
         break;
       case 'partStart':
-        this.#startPart(event, shown);
+        this.#startPart(event, out);
         break;
       case 'partDelta':
-        this.#delta(event, shown);
+        this.#delta(event, out);
         break;
       case 'partStop':
-        if (!this.#held.has(event.index)) shown.push({ ...event, index: this.#indexes.get(event.index)! });
+        if (!this.#held.has(event.index)) out.push({ ...event, index: this.#indexes.get(event.index)! });
         break;
       case 'finish':
         this.#finish = event.finish;
         break;
       case 'usage':
         this.usage = event.usage;
-        shown.push({ type: 'usage', usage: this.#total! });
+        out.push({ type: 'usage', usage: this.#total! });
         break;
       case 'end':
-        this.#end(shown);
+        this.#end(out);
         break;
       default:
-        shown.push(event);
+        out.push(event);
     }
   }
 
-  #startPart(event: Extract<TurnEvent, { type: 'partStart' }>, shown: TurnEvent[]): void {
+  #startPart(event: Extract<TurnEvent, { type: 'partStart' }>, out: TurnEvent[]): void {
     const { part, index } = event;
     if (part.type === 'toolCall') {
       this.writtenBytes += Buffer.byteLength(part.arguments);
@@ -146,14 +146,14 @@ export class JoinedTurn {
     }
     const joined = this.#nextIndex++;
     this.#indexes.set(index, joined);
-    shown.push({ ...event, index: joined });
+    out.push({ ...event, index: joined });
   }
 
-  #delta(event: Extract<TurnEvent, { type: 'partDelta' }>, shown: TurnEvent[]): void {
+  #delta(event: Extract<TurnEvent, { type: 'partDelta' }>, out: TurnEvent[]): void {
     const { arguments: more = '', text = '' } = event.delta;
     this.writtenBytes += Buffer.byteLength(more) + Buffer.byteLength(text);
     const held = this.#held.get(event.index);
-    if (held === undefined) shown.push({ ...event, index: this.#indexes.get(event.index)! });
+    if (held === undefined) out.push({ ...event, index: this.#indexes.get(event.index)! });
     else {
       held.arguments += more;
       this.#checkLength(held.arguments);
@@ -164,12 +164,12 @@ export class JoinedTurn {
     if (length > MAX_ARGUMENTS_LENGTH) this.failure = TOO_LONG;
   }
 
-  #end(shown: TurnEvent[]): void {
+  #end(out: TurnEvent[]): void {
     this.#ended = true;
     const unified = this.#finish?.unified;
     // Truncated arguments are not run.
     if (unified === 'length' || unified === 'content_filter') this.#held.clear();
-    if (this.#held.size === 0) shown.push(...this.end());
+    if (this.#held.size === 0) out.push(...this.end());
   }
 }
 

@@ -53,6 +53,6 @@ export function readTurn(
 }
 
 function notJson(text: string): UpstreamFailure {
-  const shown = text.slice(0, 200);
-  return { kind: 'malformed', status: null, message: 'the upstream response is not JSON', raw: shown };
+  const excerpt = text.slice(0, 200);
+  return { kind: 'malformed', status: null, message: 'the upstream response is not JSON', raw: excerpt };
 }

@@ -111,7 +111,7 @@ export class TurnLoop {
 }
 
 function visibleParts(run: ToolRun) {
-  return 'step' in run ? run.step.shown : [run.call satisfies ToolCallPart];
+  return 'step' in run ? run.step.visible : [run.call satisfies ToolCallPart];
 }
 
 /** A decoder wrapper as a function of events. */
