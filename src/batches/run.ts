@@ -25,8 +25,8 @@ export interface RunParts {
 }
 
 /** How long items stay taken without a sign of life; a killed process is replaced after about 12 s. */
-export const CLAIM_MS = 12_000;
-const RENEW_MS = 3_000;
+const CLAIM_MS = 10_000;
+const RENEW_MS = 2_500;
 /** Taken at once: a number of items, and of bytes. */
 const CLAIMED_AT_ONCE = 32;
 const CLAIMED_BYTES = 4 * 1024 * 1024;
