@@ -1,7 +1,7 @@
 /**
  * A request's work as the pipeline sees it: its cost bound, how it is sent to one endpoint, how the response is read,
- * and what it cost. Two classes implement it: conversations (`conversation.ts`) and operations with a single public
- * format (`direct.ts`). Everything else (order, budgets, journal, failover, abort, the row) is common to both.
+ * and what it cost. Two classes implement it: conversations (`conversation-task.ts`) and operations with a single public
+ * format (`direct-task.ts`). Everything else (order, budgets, journal, failover, abort, the row) is common to both.
  */
 import type { TextEncoding } from '../base/byte-text.ts';
 import type { GatewayError } from '../base/errors.ts';

@@ -1,7 +1,7 @@
 /** What may go wrong in a later turn of an answer: each failure is handled as in the first one, and nothing is shown twice. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { ConversationTask } from '../../src/inference/conversation.ts';
+import { ConversationTask } from '../../src/inference/conversation-task.ts';
 import {
   CLIENT_FORMATS,
   type ClientFormat,

@@ -15,7 +15,7 @@ import { deliver, type UpstreamReceiver } from '../../providers/index.ts';
 import { estimateTokens } from '../accounting/meter.ts';
 import { admit } from '../admission/admit.ts';
 import { RequestContext } from '../context.ts';
-import { ConversationTask } from '../conversation.ts';
+import { ConversationTask } from '../conversation-task.ts';
 import { remoteMedia } from '../media/remote.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';
