@@ -81,7 +81,7 @@ export interface Batch {
 }
 
 /** What is summed over the items of a batch. */
-export const USAGE_COUNTS = [
+const USAGE_COUNTS = [
   'prompt_tokens',
   'completion_tokens',
   'reasoning_tokens',
@@ -96,7 +96,7 @@ export const USAGE_COUNTS = [
   'byok_nano',
   'byok_items',
 ] as const;
-export type UsageCount = (typeof USAGE_COUNTS)[number];
+type UsageCount = (typeof USAGE_COUNTS)[number];
 export type UsageCounts = Partial<Readonly<Record<UsageCount, number>>>;
 
 const ID_PREFIX = 'batch_';
@@ -131,7 +131,7 @@ export function batchReply(batch: Batch) {
   };
 }
 
-export function usageReply(counts: UsageCounts) {
+function usageReply(counts: UsageCounts) {
   const of = (name: UsageCount) => counts[name] ?? 0;
   const cost = usdFromNano(BigInt(of('cost_nano')));
   return {

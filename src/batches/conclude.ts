@@ -9,7 +9,7 @@ import type { RunParts } from './run.ts';
 import * as store from './store.ts';
 
 /** `over`: the batch is final or gone. Otherwise: look again after so many milliseconds. */
-export type Conclusion = 'over' | { lookAfterMs: number };
+type Conclusion = 'over' | { lookAfterMs: number };
 
 const SOON_MS = 1_000;
 

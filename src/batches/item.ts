@@ -31,7 +31,7 @@ function checkOf(endpoint: BatchEndpoint): (document: JsonDocument) => void {
 /** What all items of a batch have in common. */
 export type ItemTarget = Pick<Batch, 'endpoint' | 'model' | 'provider' | 'region'>;
 
-export interface SubmittedItem {
+interface SubmittedItem {
   customId: string;
   /** The request as the client wrote it. */
   body: Buffer;

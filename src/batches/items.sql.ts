@@ -164,7 +164,7 @@ export async function failOpenItems(tx: Queryable, batchId: string, error: ItemE
   );
 }
 
-export interface OpenItems {
+interface OpenItems {
   count: number;
   /** Items that a process is running, or had when it died. */
   claimed: number;

@@ -20,7 +20,7 @@ const TIDY_MS = 60_000;
 const FORGOTTEN_MS = 600_000;
 const DAY_MS = 24 * 3_600_000;
 /** How long inputs and results are kept. */
-export const RETENTION_MS = 30 * DAY_MS;
+const RETENTION_MS = 30 * DAY_MS;
 const PURGED_AT_ONCE = 100;
 const DELETED_AT_ONCE = 5_000;
 

@@ -3,7 +3,7 @@
  * what upstreams have left and never more than a small number, so that interactive requests are not delayed.
  */
 
-export interface PaceLimits {
+interface PaceLimits {
   first: number;
   most: number;
 }

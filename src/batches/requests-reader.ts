@@ -7,7 +7,7 @@ import { GatewayError, invalidField } from '../base/errors.ts';
 
 export type Piece = { kind: 'member'; key: string; bytes: Buffer } | { kind: 'item'; index: number; bytes: Buffer };
 
-export interface ReaderLimits {
+interface ReaderLimits {
   /** Of one element of `requests`. */
   itemBytes: number;
   /** Of any other member, its name included. */

@@ -38,7 +38,7 @@ export async function findBatch(db: Queryable, id: string, lock = false): Promis
   return batch;
 }
 
-export interface BatchFilter {
+interface BatchFilter {
   workspaceId: string;
   /** An id; the page begins with the next older one. */
   after: string | null;
@@ -60,7 +60,7 @@ export function listBatches(db: Queryable, filter: BatchFilter): Promise<Batch[]
   );
 }
 
-export interface StateChange {
+interface StateChange {
   state: BatchState;
   finalizedAt?: Date;
   usage?: UsageCounts | null;
