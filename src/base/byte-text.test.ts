@@ -9,6 +9,7 @@ import {
   parseByteText,
   readable,
   readableIn,
+  readableStart,
   unitsOf,
 } from './byte-text.ts';
 
@@ -41,6 +42,17 @@ test('bytes as byte text are what a decoder makes of them, ill-formed or not', (
     fc.property(fc.uint8Array(), (given) => {
       const bytes = Buffer.from(given);
       assert.equal(readable(byteTextOf(bytes)), bytes.toString('utf8'));
+    }),
+  );
+});
+
+test('a byte text that is cut anywhere is read as the start of its text, without half a character', () => {
+  fc.assert(
+    fc.property(anyText, fc.nat(), (text, at) => {
+      const bytes = byteText(text);
+      const start = readableStart(bytes.slice(0, at % (bytes.length + 1)));
+      assert.equal(start, text.slice(0, start.length));
+      assert.ok((at % (bytes.length + 1)) - byteText(start).length < 4);
     }),
   );
 });

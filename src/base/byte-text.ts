@@ -38,6 +38,15 @@ function textOf(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
+/** The text of a byte text that was cut at its end, perhaps inside of a character. */
+export function readableStart(bytes: string): string {
+  const last = /[\u00c2-\u00f4][\u0080-\u00bf]{0,2}$/.exec(bytes);
+  if (last === null) return readable(bytes);
+  const lead = bytes.charCodeAt(last.index);
+  const length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  return readable(last[0].length < length ? bytes.slice(0, last.index) : bytes);
+}
+
 /** Bytes as byte text. Ill-formed ones become U+FFFD, as in every decoder. */
 export function byteTextOf(bytes: Buffer): string {
   return isUtf8(bytes) ? bytes.toString('latin1') : bytesOf(bytes.toString('utf8'));
@@ -85,9 +94,9 @@ export function byteTextsIn<Value>(value: Value): Value {
   return changedTexts(value, byteText);
 }
 
-/** A JSON value with the texts of all its byte texts. */
+/** A JSON value with the texts of all its byte texts, which may have been cut at their ends. */
 export function readableIn<Value>(value: Value): Value {
-  return changedTexts(value, readable);
+  return changedTexts(value, readableStart);
 }
 
 function changedTexts<Value>(value: Value, change: (text: string) => string): Value {
