@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { until } from '../../src/testing/clock/clock.ts';
 import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { chatReply, errorOf, wholeOf } from '../../src/testing/upstream/answers.ts';
+import { startGuarded } from '../guardrails/guarded.ts';
 import { controlOf } from '../workspaces/control.ts';
 import { batchesOf, chatBatch, type Json, scripted } from './batches-client.ts';
 
@@ -33,6 +34,35 @@ test('a budget that runs out fails the remaining items and keeps what is done; t
     402,
     /budget of the key is exhausted/,
   );
+});
+
+test('guardrails hold for each item: a filter blocks one and redacts another, and a model that is not allowed runs none', async (t) => {
+  const { gateway, guarded } = await startGuarded(t, { providers: { text: { kind: 'chat' } } });
+  gateway.upstream.script('text', [{ ...wholeOf(chatReply({ text: 'yes' })), repeat: true }]);
+  const item = (custom_id: string, content: string) => ({
+    custom_id,
+    body: { max_tokens: 9, messages: [{ role: 'user', content }] },
+  });
+  const requests = [item('plain', 'hello'), item('blocked', 'the word hush'), item('redacted', 'PRJ-7 is late')];
+  const filters = {
+    content_filters: [
+      { pattern: 'hush', action: 'block' },
+      { pattern: 'PRJ-[0-9]', action: 'redact' },
+    ],
+  };
+  const filtered = batchesOf(gateway, (await guarded(filters)).token);
+  const batch = await filtered.ended((await filtered.submitted(chatBatch(requests, { model: 'test/text' }))).id);
+  assert.deepEqual(typesOf(batch), ['completed', 'permission_denied', 'completed']);
+  const sent = gateway.upstream.requests('text').map(({ body }) => String(body));
+  assert.equal(sent.length, 2);
+  assert.ok(!sent.some((body) => body.includes('hush') || body.includes('PRJ-7')), sent.join());
+  const closed = batchesOf(gateway, (await guarded({ allowed_models: ['test/elsewhere'] })).token);
+  const answer = await closed.send('POST', '/batches', chatBatch(requests, { model: 'test/text' }));
+  if (answer.status === 202) {
+    const types = typesOf(await closed.ended(answer.body.id));
+    assert.ok(!types.includes('completed'), types.join());
+  } else assert.ok([403, 404].includes(answer.status), JSON.stringify(answer.body));
+  assert.equal(gateway.upstream.requests('text').length, 2);
 });
 
 test('items that the upstream refuses for load run later, and none is lost', async (t) => {
