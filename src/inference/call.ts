@@ -166,7 +166,6 @@ export class Call implements TurnOwner, Interruptible {
       const error = asGatewayError(thrown);
       if (error.status === 500)
         this.#parts.log.error('a tool failed', { generation: this.#context.request.id, cause: thrown });
-      this.#context.addHits(attempt.hits);
       this.#endWith(error, attempt, null);
     }
   }
@@ -234,13 +233,18 @@ export class Call implements TurnOwner, Interruptible {
   /** @param attempt what the client may have seen of the current turn; otherwise it may have seen an earlier one */
   #endWith(error: GatewayError, attempt: Attempt | undefined, last: Metered | null): void {
     const seen = attempt?.visible ? attempt : this.#lastAttempt;
-    if (seen?.visible) this.#breakOff(seen, error, last);
-    else this.#giveUp(error, last);
+    if (seen?.visible) {
+      this.#breakOff(seen, error, last);
+      return;
+    }
+    this.#context.addHits(attempt?.hits);
+    this.#giveUp(error, last);
   }
 
   /** A failure after visible output: one error event ends the stream, and nothing is replayed. */
   #breakOff(attempt: Attempt, error: GatewayError, last: Metered | null): void {
     const metered = sumOfTurns(this.#earlier, last);
+    this.#context.addHits(attempt.hits);
     this.#settle({ status: 200, error, cancelled: false, metered }, attempt, () => {
       const failure = attempt.writer!.failure(error, metered === null ? {} : this.#closing(metered));
       this.#stream.end(attempt.take() + failure, this.#current!.stamp, attempt.encoding);
@@ -277,6 +281,7 @@ export class Call implements TurnOwner, Interruptible {
     }
     this.#turn.abandon();
     const status = this.#stream.opened ? 200 : null;
+    this.#context.addHits(current.attempt.hits);
     const metered = sumOfTurns(this.#earlier, last);
     this.#settle({ status, error: null, cancelled: true, metered }, current.attempt, () => {});
   }

@@ -51,6 +51,16 @@ test('a stream that is blocked ends with a typed error and no clean end, and wha
   assert.ok((await rowOf(headers)).tokens_completion > 0);
 });
 
+test('what was redacted before a stream broke off is in its row', async () => {
+  const key = await guarded(email('redact'));
+  const broken = stream(...said, { content: ', and more of it' });
+  gateway.upstream.script('chat', [{ ...broken, chunks: broken.chunks.slice(0, 6), end: 'cut' }]);
+  const { body, headers } = await key.post('/chat/completions', ask({ stream: true }));
+  assert.match(body, /EMAIL.*"error"/s);
+  const { guardrails } = await rowOf(headers);
+  assert.deepEqual([guardrails[0].filter, guardrails[0].action, guardrails[0].matches], ['email', 'redact', 1]);
+});
+
 test('a whole answer that is blocked is 403, and its usage is paid', async () => {
   const key = await guarded(email('block'));
   gateway.upstream.script('chat', chatWhole('write to bob@example.com'));

@@ -180,9 +180,12 @@ export class UpstreamTurn implements AttemptOwner {
   attemptBlocked(attempt: Attempt, error: GatewayError, complete: boolean): void {
     this.#ends(attempt, () => {
       this.#answered(this.#hedge.of(attempt));
+      if (attempt.visible) {
+        this.#setup.owner.turnBroke(attempt, error);
+        return;
+      }
       this.#setup.context.addHits(attempt.hits);
-      if (attempt.visible) this.#setup.owner.turnBroke(attempt, error);
-      else this.#fail(error, this.meter(attempt, complete));
+      this.#fail(error, this.meter(attempt, complete));
     });
   }
 
