@@ -141,4 +141,14 @@ describe('an exchange with an upstream', () => {
       assert.match(lines.pop() ?? '', /a bug/);
     }
   });
+
+  test('a receiver that throws at the end learns that the response could not be processed', async () => {
+    const { receiver } = send(scripted({ chunks: ['abc'] }));
+    receiver.end = () => {
+      throw new Error('a bug');
+    };
+    await until(() => receiver.failure, 'the failure');
+    assert.equal(receiver.failure!.kind, 'cut');
+    assert.match(receiver.failure!.message, /could not be processed/);
+  });
 });
