@@ -76,6 +76,9 @@ export interface Batch {
   error: string | null;
   /** The retention is over, and inputs and results are removed. */
   purgedAt: Date | null;
+  /** The client's, unique in the workspace, with the hash of the body that it belongs to. */
+  idempotencyKey: string | null;
+  bodySha256: Buffer | null;
   /** When a process last looked at it. */
   seenAt: Date;
 }

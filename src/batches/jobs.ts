@@ -76,7 +76,7 @@ function tidyJob(parts: RunParts, wake: (id: string) => Promise<void>): JobKind<
       for (const id of await store.abandonedIntakes(database, new Date(now - DAY_MS))) await removeItems(parts, id);
       for (const id of await store.purgeableBatches(database, new Date(now - RETENTION_MS), PURGED_AT_ONCE)) {
         signal.throwIfAborted();
-        await deleteAll(parts, id);
+        await deleteAll(parts.database, id);
         await store.markPurged(database, id, new Date(now));
       }
       // Jobs are lost with a restored database, or after too many failures. One too many does no harm.
@@ -87,11 +87,14 @@ function tidyJob(parts: RunParts, wake: (id: string) => Promise<void>): JobKind<
 }
 
 /** Removes the items of a batch that never came to be. */
-export async function removeItems(parts: Pick<RunParts, 'database'>, batchId: string): Promise<void> {
-  await deleteAll(parts, batchId);
-  await store.endIntake(parts.database, batchId);
+export function removeItems({ database }: Pick<RunParts, 'database'>, batchId: string): Promise<void> {
+  return database.transaction(async (tx) => {
+    // The connection may have been lost while the batch was inserted; then it exists, and its intake does not.
+    if (!(await store.endIntake(tx, batchId))) return;
+    await deleteAll(tx, batchId);
+  });
 }
 
-async function deleteAll({ database }: Pick<RunParts, 'database'>, batchId: string): Promise<void> {
-  while ((await deleteItems(database, batchId, DELETED_AT_ONCE)) === DELETED_AT_ONCE);
+async function deleteAll(db: Queryable, batchId: string): Promise<void> {
+  while ((await deleteItems(db, batchId, DELETED_AT_ONCE)) === DELETED_AT_ONCE);
 }

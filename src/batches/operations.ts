@@ -11,7 +11,9 @@ import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { budgetsOf, refuseUnroutable, regionOf } from '../inference/index.ts';
 import type { Changes, Queryable } from '../storage/database.ts';
+import { errorCode } from '../storage/unavailable.ts';
 import { type Batch, type BatchState, batchReply, isTerminal, nextState, storedId, wireId } from './batch.ts';
+import { HashedBody, idempotencyKeyOf, refuseOtherBody } from './idempotency.ts';
 import { Intake, type IntakeParts, type Taken } from './intake.ts';
 import { acceptItem } from './item.ts';
 import { deleteItems, itemsFrom } from './items.sql.ts';
@@ -31,6 +33,7 @@ export interface BatchParts extends IntakeParts {
 const MAX_INPUT_BYTES = 200 * 1024 * 1024;
 const WINDOW_MS = 24 * 3_600_000;
 const DEFAULT_PAGE = 20;
+const UNIQUE_VIOLATION = '23505';
 const DELETED_AT_ONCE = 5_000;
 const BATCH = 'batch with this id in the workspace of the key';
 
@@ -57,30 +60,51 @@ function createBatch(parts: BatchParts): Operation<Caller> {
     summary: 'Run many requests in the background',
     upload: { contentType: 'application/json', schema: schema.CreateBatchBody, maxBytes: MAX_INPUT_BYTES },
     replies: { 202: { description: 'The batch, which is stored and will run', schema: schema.Batch } },
-    errors: [402, 404, 429, 502],
+    errors: [402, 404, 422, 429, 502],
     async handle(exchange) {
       const { database, clock, inference } = parts;
+      const key = idempotencyKeyOf(exchange.headers);
+      const body = new HashedBody(exchange.upload!);
+      if (await repeats(exchange, key, body, parts)) return;
       await refuseWithoutBudget(exchange.caller, parts);
       const id = uuidv7(clock.now());
       const region = regionOf(exchange.host, inference.hosts());
       await store.beginIntake(database, id, new Date(clock.now()));
       try {
-        const taken = await new Intake(parts, id, exchange.caller, region).take(exchange.upload!);
+        const taken = await new Intake(parts, id, exchange.caller, region).take(body);
         await checkRoute(id, taken, exchange.caller, parts);
-        const batch = await insert(id, taken, exchange, parts);
+        const batch = await insert(id, { ...taken, idempotencyKey: key, bodySha256: body.sha256() }, exchange, parts);
         exchange.reply(202, { ...batchReply(batch), results: null });
       } catch (error) {
         // What cannot be removed now is removed a day later.
         await removeItems(parts, id).catch(() => {});
+        // The same batch was submitted twice at the same time.
+        if (errorCode(error) === UNIQUE_VIOLATION && (await repeats(exchange, key, body, parts))) return;
         throw error;
       }
     },
   };
 }
 
+/** Answers with the batch that was submitted with this key before, if there is one. @throws GatewayError 422 */
+async function repeats(
+  exchange: Exchange<Caller>,
+  key: string | null,
+  body: HashedBody,
+  { database }: BatchParts,
+): Promise<boolean> {
+  if (key === null) return false;
+  const batch = await store.findByIdempotencyKey(database, exchange.caller.workspaceId, key);
+  if (batch === undefined) return false;
+  for await (const _ of body);
+  refuseOtherBody(batch, body.sha256());
+  exchange.reply(202, { ...batchReply(batch), results: null });
+  return true;
+}
+
 async function insert(
   id: string,
-  { target, total }: Taken,
+  { target, total, idempotencyKey, bodySha256 }: Taken & Pick<Batch, 'idempotencyKey' | 'bodySha256'>,
   exchange: Exchange<Caller>,
   parts: BatchParts,
 ): Promise<Batch> {
@@ -96,6 +120,7 @@ async function insert(
     usage: null,
     error: null,
     purgedAt: null,
+    ...{ idempotencyKey, bodySha256 },
     seenAt: createdAt,
   };
   await changeAs(authorOf(exchange), parts, async (tx, changed) => {

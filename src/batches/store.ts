@@ -22,6 +22,8 @@ const COLUMNS: Columns<Batch> = {
   usage: { name: 'usage', type: 'jsonb' },
   error: 'error',
   purgedAt: 'purged_at',
+  idempotencyKey: 'idempotency_key',
+  bodySha256: 'body_sha256',
   seenAt: 'seen_at',
 };
 
@@ -35,6 +37,18 @@ export async function insertBatch(tx: Queryable, batch: Batch): Promise<void> {
 /** @param lock keeps the row for the transaction */
 export async function findBatch(db: Queryable, id: string, lock = false): Promise<Batch | undefined> {
   const [batch] = await db.query<Batch>(`${SELECT_BATCHES} where id = $1${lock ? ' for update' : ''}`, [id]);
+  return batch;
+}
+
+export async function findByIdempotencyKey(
+  db: Queryable,
+  workspaceId: string,
+  key: string,
+): Promise<Batch | undefined> {
+  const [batch] = await db.query<Batch>(`${SELECT_BATCHES} where workspace_id = $1 and idempotency_key = $2`, [
+    workspaceId,
+    key,
+  ]);
   return batch;
 }
 
@@ -120,7 +134,7 @@ export async function beginIntake(db: Queryable, batchId: string, at: Date): Pro
   await db.query('insert into batch_intakes (batch_id, created_at) values ($1, $2)', [batchId, at]);
 }
 
-/** With the batch itself, or after its items have been removed. False: it was given up meanwhile. */
+/** In the transaction that inserts the batch, or removes its items. False: one of the two has happened. */
 export async function endIntake(tx: Queryable, batchId: string): Promise<boolean> {
   return (await tx.query('delete from batch_intakes where batch_id = $1 returning batch_id', [batchId])).length > 0;
 }

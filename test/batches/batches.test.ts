@@ -206,3 +206,24 @@ test('cancelling keeps what is done, runs nothing more, and a final batch can be
     'batch.deleted',
   ]);
 });
+
+test('a batch submitted again with its Idempotency-Key is the first one, at the same time or later', async () => {
+  const body = JSON.stringify(chatBatch([scripted('once', { text: 'x' })]));
+  const submit = async (text: string, key: string) => {
+    const headers = { 'idempotency-key': key };
+    const response = await gateway.post('/batches', text, headers);
+    return { status: response.status, body: (await response.json()) as Json };
+  };
+  const answers = await Promise.all(Array.from({ length: 5 }, () => submit(body, 'key-1')));
+  const ids = new Set(answers.map(({ status, body: batch }) => `${status} ${batch.id}`));
+  assert.equal(ids.size, 1, [...ids].join());
+  const { id } = answers[0]!.body;
+  await ended(id);
+  const later = await submit(body, 'key-1');
+  assert.deepEqual([later.status, later.body.id, later.body.status], [202, id, 'completed']);
+  await refused(submit(body.replace('once', 'twice'), 'key-1'), 422, /used for a batch with another body/);
+  await refused(submit(body, 'x'.repeat(256)), 400, /Idempotency-Key must have/);
+  assert.notEqual((await submit(body, 'key-2')).body.id, id);
+  assert.equal((await send('DELETE', `/batches/${id}`)).status, 200);
+  assert.notEqual((await submit(body, 'key-1')).body.id, id);
+});

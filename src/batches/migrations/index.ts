@@ -1,5 +1,6 @@
 /** The tables of batches, for `storage/migrate.ts`. */
 import type { Migration } from '../../storage/migrate.ts';
 import { batches } from './0160-batches.ts';
+import { idempotencyKeys } from './0161-idempotency-keys.ts';
 
-export const batchMigrations: readonly Migration[] = [batches];
+export const batchMigrations: readonly Migration[] = [batches, idempotencyKeys];
