@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { operations } from '../../src/operations.ts';
-import { MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
 import { startDirectory } from '../scim/directory.ts';
 
 /** Bodies with a text that is kept, or only compared with what is. */
@@ -23,11 +23,12 @@ test('a character that cannot be stored is 404 in every path and 400 in a body',
   const contracts = operations({ limits: { inferenceBodyBytes: 1024 } } as Parameters<typeof operations>[0]);
   const named = contracts.filter(({ path }) => path.includes('{'));
   assert.ok(named.length > 20);
-  for (const { method, path, root, body } of named) {
+  for (const { method, path, root, body, access } of named) {
+    const key = access.kinds.includes('management') ? MANAGEMENT_KEY : INFERENCE_KEY;
     const response = await fetch((root ? gateway.url : gateway.api) + path.replaceAll(/\{\w+\}/g, 'a%00'), {
       method,
       headers: {
-        authorization: `Bearer ${path.startsWith('/scim/v2') ? token : MANAGEMENT_KEY}`,
+        authorization: `Bearer ${path.startsWith('/scim/v2') ? token : key}`,
         ...(body && { 'content-type': 'application/json' }),
       },
       ...(body && { body: '{}' }),

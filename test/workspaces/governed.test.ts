@@ -37,6 +37,13 @@ const BODIES: Record<string, Json | 'free'> = {
   createImageGeneration: { model: 'test/painter', prompt: 'p' },
   // Costs nothing.
   countMessageTokens: 'free',
+  // The budget refuses the items, one by one (test/batches/limits.test.ts).
+  createBatch: 'free',
+  listBatches: 'free',
+  getBatch: 'free',
+  getBatchResults: 'free',
+  cancelBatch: 'free',
+  deleteBatch: 'free',
 };
 
 /** Only the contracts are read. */

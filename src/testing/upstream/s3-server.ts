@@ -108,6 +108,8 @@ export async function startS3(t: Pick<TestContext, 'after'>): Promise<S3Server> 
       if (fault === 'reset after effect') return void request.socket.destroy();
       send(response, request.method === 'HEAD', reply, cut);
     } catch (error) {
+      // The client has given up in the middle of its request.
+      if (request.errored !== null) return;
       if (!(error instanceof Refusal)) throw error;
       send(response, request.method === 'HEAD', {
         status: error.status,
