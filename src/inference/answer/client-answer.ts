@@ -9,7 +9,7 @@ import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Closing, ServedFormat, Stamp } from '../../formats/conversation/format.ts';
 import { collect } from '../../formats/conversation/replay.ts';
 import type { StreamWriter, WholeReply } from '../turns/passage.ts';
-import { gatherWhole, streamWhole, wholeFrom, writerFromEvents } from '../turns/translate.ts';
+import { streamWhole, wholeFrom, writerFromEvents } from '../turns/translate.ts';
 import { isVisible, visibleSize } from '../turns/visible-output.ts';
 import type { AnswerScreen } from './answer-screen.ts';
 import type { Transcript } from './transcript.ts';
@@ -20,7 +20,7 @@ export interface AnswerWriter {
   begin(): void;
   /** True if the answer is gathered, for a client that does not stream. */
   readonly gathers: boolean;
-  /** @returns the events of the answer, of which guardrails may hide some */
+  /** @returns the events of the answer, including those that guardrails hide */
   event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): readonly TurnEvent[];
   /** What this attempt has gathered; only while `gathers` is true. */
   gatheredTurn(): Turn;
@@ -70,6 +70,8 @@ export class ClientAnswer implements AnswerWriter {
   readonly #setup: ClientAnswerSetup;
   #pending = '';
   #events: TurnEvent[] | undefined;
+  /** What `#events` are together, once all have arrived. */
+  #gathered: Turn | undefined;
   #writer: StreamWriter | undefined;
   readonly failure = undefined;
   visible = false;
@@ -124,11 +126,12 @@ export class ClientAnswer implements AnswerWriter {
   }
 
   gatheredTurn(): Turn {
-    return collect(this.#events!);
+    this.#gathered ??= collect(this.#events!);
+    return this.#gathered;
   }
 
   finish(): void {
-    if (this.#events !== undefined) this.whole = this.#screened(gatherWhole(this.#setup.served, this.#events));
+    if (this.gathers) this.whole = this.#screened(wholeFrom(this.#setup.served, this.gatheredTurn()));
   }
 
   reply(read: WholeReply): void {

@@ -23,14 +23,19 @@ export class JoinedAnswer implements AnswerWriter {
   /** Events of a later turn that are not visible yet. */
   #held: TurnEvent[] | undefined;
 
-  /** @param continues the answer has earlier turns */
-  constructor(answer: ClientAnswer, present: PresentEvents, turn: JoinedTurn, stream: boolean, continues: boolean) {
+  constructor(answer: ClientAnswer, present: PresentEvents, turn: JoinedTurn, stream: boolean) {
     this.#answer = answer;
     this.#present = present;
     this.turn = turn;
     this.#stream = stream;
-    if (continues) this.#held = [];
     answer.begin();
+  }
+
+  /** The same answer for an attempt of the next turn. */
+  continued(turn: JoinedTurn): JoinedAnswer {
+    const next = new JoinedAnswer(this.#answer, this.#present, turn, this.#stream);
+    next.#held = [];
+    return next;
   }
 
   begin(): void {}

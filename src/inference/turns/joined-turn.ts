@@ -67,14 +67,6 @@ export class JoinedTurn {
     return collect(this.#events);
   }
 
-  get parts(): Part[] {
-    return this.whole.choices[0]!.parts;
-  }
-
-  get ids(): string[] {
-    return this.parts.flatMap((part) => (part.type === 'toolCall' ? part.id : []));
-  }
-
   get joint(): Joint {
     return { started: this.#started, nextIndex: this.#nextIndex, usage: this.#total };
   }

@@ -32,7 +32,7 @@ import type {
   TurnDecoder,
 } from '../../formats/conversation/format.ts';
 import { Losses, Uncarried } from '../../formats/conversation/losses.ts';
-import { collect, eventsOf } from '../../formats/conversation/replay.ts';
+import { eventsOf } from '../../formats/conversation/replay.ts';
 import { type Fetched, withMedia } from '../media/remote.ts';
 import { type Passage, readTurn, type StreamWriter, type WholeReply } from './passage.ts';
 import { RelayPassage } from './relay-passage.ts';
@@ -237,9 +237,4 @@ export function wholeFrom(format: ServedFormat, turn: Turn): WholeReply {
 export function streamWhole(format: ServedFormat, turn: Turn, stamp: Stamp): { writer: StreamWriter; text: string } {
   const writer = writerFromEvents(format, stamp);
   return { writer, text: writer.event('', '', undefined, eventsOf(turn)) };
-}
-
-/** Writes a stream as a whole answer, for an upstream that streamed although it should not. */
-export function gatherWhole(format: ServedFormat, events: readonly TurnEvent[]): WholeReply {
-  return wholeFrom(format, collect(events));
 }

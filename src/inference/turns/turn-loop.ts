@@ -37,8 +37,7 @@ export class TurnLoop {
   readonly #callIds = new Set<string>();
   #joint: Joint = FIRST;
   /** The answer that the client has seen so far, once a turn is complete. */
-  #answer: { client: ClientAnswer; present: PresentEvents } | undefined;
-  readonly #begun = new Map<JoinedAnswer, { client: ClientAnswer; present: PresentEvents }>();
+  #answer: JoinedAnswer | undefined;
   #turns = 1;
   /** Output tokens left for all remaining turns; undefined without a cap of the client. */
   leftTokens: number | undefined;
@@ -66,14 +65,8 @@ export class TurnLoop {
   /** The answer of one attempt. @param begin makes that of a first turn @param presentation changes it for the client */
   answerOf(begin: () => ClientAnswer, presentation: () => Restoring | undefined): JoinedAnswer {
     const turn = new JoinedTurn(this.#joint, (name) => this.#tools.claims(name));
-    if (this.#answer !== undefined) {
-      return new JoinedAnswer(this.#answer.client, this.#answer.present, turn, this.#stream, true);
-    }
-    const client = begin();
-    const present = presenting(presentation());
-    const joined = new JoinedAnswer(client, present, turn, this.#stream, false);
-    this.#begun.set(joined, { client, present });
-    return joined;
+    if (this.#answer !== undefined) return this.#answer.continued(turn);
+    return new JoinedAnswer(begin(), presenting(presentation()), turn, this.#stream);
   }
 
   /**
@@ -84,8 +77,7 @@ export class TurnLoop {
     const { turn } = answer;
     const calls = turn.calls!;
     const runs = await Promise.all(calls.map((call) => this.#tools.run(call)));
-    this.#answer ??= this.#begun.get(answer)!;
-    this.#begun.clear();
+    this.#answer = answer;
     const steps = runs.flatMap((run) => ('step' in run ? run.step : []));
     answer.show(runs.flatMap(visibleParts));
     const continues = steps.length > 0 && turn.clientCalls === 0 && steps.length === runs.length;
@@ -102,8 +94,9 @@ export class TurnLoop {
         return false;
       }
     }
-    for (const id of turn.ids) this.#callIds.add(id);
-    this.#tools.proceed(turn.parts, steps);
+    const { parts } = turn.whole.choices[0]!;
+    for (const part of parts) if (part.type === 'toolCall') this.#callIds.add(part.id);
+    this.#tools.proceed(parts, steps);
     this.#joint = turn.joint;
     this.#turns += 1;
     return true;

@@ -100,7 +100,7 @@ export class UpstreamTurn implements AttemptOwner {
     return attempt !== undefined && attempt === this.#lastFailed;
   }
 
-  /** Dispatches the first attempt. Throws when no candidate can be tried and nothing was journalled before. */
+  /** Dispatches the next candidate. Throws when none can be tried and nothing was journalled before. */
   async begin(): Promise<void> {
     const { log, task } = this.#setup;
     const dispatched = await this.#dispatcher.next(this, this.generation);
