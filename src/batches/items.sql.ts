@@ -3,6 +3,8 @@ import type { Queryable } from '../storage/database.ts';
 import type { UsageCounts } from './batch.ts';
 import type { ItemError } from './result.ts';
 
+const DELETED_AT_ONCE = 5_000;
+
 export interface NewItem {
   position: number;
   customId: string;
@@ -168,8 +170,9 @@ interface OpenItems {
   count: number;
   /** Items that a process is running, or had when it died. */
   claimed: number;
-  /** When the first of them is free, or the first of the claimed ones; null: there are none. */
+  /** When the first of them can be claimed; null if there are none. */
   freeAt: Date | null;
+  /** When the last running claim ends; null if there is none. */
   claimsEndAt: Date | null;
 }
 
@@ -215,12 +218,15 @@ export function resultsAfter(
   );
 }
 
-/** Returns the number removed; call again while it is `limit`. */
-export async function deleteItems(db: Queryable, batchId: string, limit: number): Promise<number> {
-  const rows = await db.query(
-    `delete from batch_items where batch_id = $1 and position in (
-        select position from batch_items where batch_id = $1 order by position limit $2) returning position`,
-    [batchId, limit],
-  );
-  return rows.length;
+/** Removes all items of a batch, a bounded number in each statement. */
+export async function deleteItems(db: Queryable, batchId: string): Promise<void> {
+  let removed: number;
+  do {
+    const rows = await db.query(
+      `delete from batch_items where batch_id = $1 and position in (
+          select position from batch_items where batch_id = $1 order by position limit $2) returning position`,
+      [batchId, DELETED_AT_ONCE],
+    );
+    removed = rows.length;
+  } while (removed === DELETED_AT_ONCE);
 }

@@ -22,7 +22,6 @@ const DAY_MS = 24 * 3_600_000;
 /** How long inputs and results are kept. */
 const RETENTION_MS = 30 * DAY_MS;
 const PURGED_AT_ONCE = 100;
-const DELETED_AT_ONCE = 5_000;
 
 interface BatchJob {
   id?: string;
@@ -76,7 +75,7 @@ function tidyJob(parts: RunParts, wake: (id: string) => Promise<void>): JobKind<
       for (const id of await store.abandonedIntakes(database, new Date(now - DAY_MS))) await removeItems(parts, id);
       for (const id of await store.purgeableBatches(database, new Date(now - RETENTION_MS), PURGED_AT_ONCE)) {
         signal.throwIfAborted();
-        await deleteAll(parts.database, id);
+        await deleteItems(parts.database, id);
         await store.markPurged(database, id, new Date(now));
       }
       // Jobs are lost with a restored database, or after too many failures. One too many does no harm.
@@ -91,10 +90,6 @@ export function removeItems({ database }: Pick<RunParts, 'database'>, batchId: s
   return database.transaction(async (tx) => {
     // The connection may have been lost while the batch was inserted; then it exists, and its intake does not.
     if (!(await store.endIntake(tx, batchId))) return;
-    await deleteAll(tx, batchId);
+    await deleteItems(tx, batchId);
   });
-}
-
-async function deleteAll(db: Queryable, batchId: string): Promise<void> {
-  while ((await deleteItems(db, batchId, DELETED_AT_ONCE)) === DELETED_AT_ONCE);
 }

@@ -34,7 +34,6 @@ const MAX_INPUT_BYTES = 200 * 1024 * 1024;
 const WINDOW_MS = 24 * 3_600_000;
 const DEFAULT_PAGE = 20;
 const UNIQUE_VIOLATION = '23505';
-const DELETED_AT_ONCE = 5_000;
 const BATCH = 'batch with this id in the workspace of the key';
 
 const common = { tag: 'Batches', access: INFERENCE } as const;
@@ -295,7 +294,7 @@ function deleteBatch(parts: BatchParts): Operation<Caller> {
         const batch = orNotFound(await store.findBatch(tx, known.id, true), BATCH);
         if (!isTerminal(batch.state)) throw conflict(`the batch is ${batch.state}; cancel it first`);
         await store.deleteBatch(tx, batch.id);
-        await removeAll(tx, batch.id);
+        await deleteItems(tx, batch.id);
         await changed({ action: 'batch.deleted', ...resourceOf(batch), before: batchReply(batch) });
       });
       exchange.reply(200, {
@@ -310,12 +309,8 @@ function deleteBatch(parts: BatchParts): Operation<Caller> {
 /** What ends with a workspace: its batches. */
 export function endBatches() {
   return async (tx: Queryable, workspaceId: string): Promise<void> => {
-    for (const id of await store.deleteBatchesOf(tx, workspaceId)) await removeAll(tx, id);
+    for (const id of await store.deleteBatchesOf(tx, workspaceId)) await deleteItems(tx, id);
   };
-}
-
-async function removeAll(tx: Queryable, id: string): Promise<void> {
-  while ((await deleteItems(tx, id, DELETED_AT_ONCE)) === DELETED_AT_ONCE);
 }
 
 async function existing({ params, caller }: Exchange<Caller>, { database }: BatchParts): Promise<Batch> {
