@@ -1,13 +1,10 @@
 /** Offsets of the elements of a JSON array. The text must be a valid array; nothing here validates it. */
+import { BACKSLASH, COMMA, QUOTE } from './json-characters.ts';
 
 interface Span {
   start: number;
   end: number;
 }
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
 
 /**
  * @param count the number of elements, if known: a single one needs no search

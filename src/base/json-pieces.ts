@@ -3,6 +3,7 @@
  * taken apart here and parsed in runs of some kilobytes. That is also cheaper: making one text of a large body costs as
  * much as parsing it. Whatever is not plain valid JSON is left to `readDocument`, which knows what to say about it.
  */
+
 import { isAscii } from 'node:buffer';
 import type { JsonDocument, Member } from './json.ts';
 import {
@@ -14,6 +15,16 @@ import {
   ParsedDocument,
   readDocument,
 } from './json.ts';
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  isJsonSpace,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './json-characters.ts';
 import { createScan, type Scan, scanRun, stringEnd } from './json-scanner.ts';
 
 /** Smaller bodies are not worth it. */
@@ -31,15 +42,6 @@ interface Sizes {
 /** A step takes about a tenth of a millisecond. */
 const SIZES: Sizes = { step: 64 * 1024, window: 64 * 1024, run: 16 * 1024 };
 
-const SPACES: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d]);
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-
 /** Thrown for what `readDocument` has to look at, as parse errors are. */
 class NotPlain extends SyntaxError {}
 
@@ -52,7 +54,7 @@ export class DocumentReader {
   readonly #structure: Record<string, unknown> = {};
   #longNumber = false;
   #values = 0;
-  /** A part of the body as text, its offset, and the offset in the body of what is read next. */
+  /** The decoded part of the body, its offset in the body, and the offset of the next character to read. */
   #text = '';
   #base = 0;
   #at = 0;
@@ -137,7 +139,7 @@ export class DocumentReader {
     const values = JSON.parse(`[${run}]`) as unknown[];
     this.#check(values);
     const goesOn = this.#text.charCodeAt(this.#at - this.#base) === COMMA;
-    // A comma stands between two elements.
+    // A comma must separate two elements.
     if (values.length === 0 && (goesOn || list.length > 0)) throw new NotPlain();
     for (const value of values) list.push(value);
     if (goesOn) {
@@ -191,7 +193,7 @@ export class DocumentReader {
 
   #end(): void {
     for (let at = this.#at + 1; at < this.#bytes.length; at += 1) {
-      if (!SPACES.has(this.#bytes[at]!)) throw new NotPlain();
+      if (!isJsonSpace(this.#bytes[at]!)) throw new NotPlain();
     }
     if (!this.#ascii) {
       for (const member of this.#members) member.key = decodedKey(member.key);
@@ -210,7 +212,7 @@ export class DocumentReader {
     for (;;) {
       if (this.#at - this.#base >= this.#text.length) this.#widen();
       const code = this.#text.charCodeAt(this.#at - this.#base);
-      if (!SPACES.has(code)) return code;
+      if (!isJsonSpace(code)) return code;
       this.#at += 1;
     }
   }

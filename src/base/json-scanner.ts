@@ -3,7 +3,18 @@
  * It does not validate the grammar (JSON.parse does); on invalid text it ends in linear time with meaningless results. Works
  * on Latin-1 views of UTF-8 bytes and on real text, since all structure is ASCII.
  */
+
 import type { Member } from './json.ts';
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './json-characters.ts';
 
 /** Results of a scan. */
 export interface Scan {
@@ -26,14 +37,6 @@ export interface Scan {
   values: number;
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const COMMA = 0x2c;
-const COLON = 0x3a;
 const UNDERSCORE = 0x5f;
 const PLUS = 0x2b;
 const LOWER_E = 0x65;

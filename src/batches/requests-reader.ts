@@ -1,9 +1,21 @@
 /**
  * Reads the body of `POST /batches` while it arrives: the elements of `requests` one by one, the other members whole, in
- * whatever order they come. Memory holds one value at a time. The bytes of a value are cut out by brackets and quotes only;
- * whoever parses the value finds what is wrong inside it.
+ * whatever order they come. Memory holds one value at a time. Values are cut out by brackets and quotes only;
+ * errors inside a value are found when it is parsed.
  */
+
 import { GatewayError, invalidField } from '../base/errors.ts';
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  isJsonSpace,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from '../base/json-characters.ts';
 
 export type Piece = { kind: 'member'; key: string; bytes: Buffer } | { kind: 'item'; index: number; bytes: Buffer };
 
@@ -13,17 +25,6 @@ interface ReaderLimits {
   /** Of any other member, its name included. */
   memberBytes: number;
 }
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-
-const isSpace = (byte: number) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
 /** What the next byte may be. */
 type Place =
@@ -83,7 +84,7 @@ export class RequestsReader {
         continue;
       }
       const byte = chunk[at]!;
-      if (isSpace(byte)) {
+      if (isJsonSpace(byte)) {
         at += 1;
         continue;
       }
@@ -168,7 +169,7 @@ export class RequestsReader {
         this.#depth -= 1;
         if (this.#depth === 0) return this.#closed(at + 1);
       } else if (this.#depth === 0) {
-        if (byte === COMMA || byte === COLON || isSpace(byte)) return this.#closed(at);
+        if (byte === COMMA || byte === COLON || isJsonSpace(byte)) return this.#closed(at);
         this.#scalar = true;
       }
     }

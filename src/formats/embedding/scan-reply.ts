@@ -2,6 +2,16 @@
  * Locates the vectors of a reply in the public format without parsing their numbers. Vectors are flat lists or base64,
  * so a native byte search finds their end. Anything unexpected yields undefined, and the reply is then parsed in full.
  */
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from '../../base/json-characters.ts';
 import type { Encoding } from './request.ts';
 
 interface ScannedVector {
@@ -20,15 +30,6 @@ export interface ScannedReply {
   /** Whether every item has its type and a consecutive index. */
   complete: boolean;
 }
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_LIST = 0x5b;
-const BACKSLASH = 0x5c;
-const CLOSE_LIST = 0x5d;
-const OPEN = 0x7b;
-const CLOSE = 0x7d;
 
 export function scanReply(body: Buffer): ScannedReply | undefined {
   try {
@@ -106,12 +107,12 @@ class Scanner {
   #vector(): { encoding: Encoding; start: number; end: number } {
     const start = this.#at;
     const opening = this.#body[start];
-    if (opening !== OPEN_LIST && opening !== QUOTE) throw new Unexpected();
-    const close = this.#body.indexOf(opening === QUOTE ? QUOTE : CLOSE_LIST, start + 1);
+    if (opening !== OPEN_BRACKET && opening !== QUOTE) throw new Unexpected();
+    const close = this.#body.indexOf(opening === QUOTE ? QUOTE : CLOSE_BRACKET, start + 1);
     // Rejects empty vectors and nested lists.
     if (close <= start + 1) throw new Unexpected();
     const last = this.#body[close - 1]!;
-    if (opening === QUOTE ? last === BACKSLASH : last === CLOSE_LIST || this.#body[start + 1] === OPEN_LIST) {
+    if (opening === QUOTE ? last === BACKSLASH : last === CLOSE_BRACKET || this.#body[start + 1] === OPEN_BRACKET) {
       throw new Unexpected();
     }
     this.#at = close + 1;
@@ -119,8 +120,8 @@ class Scanner {
   }
 
   #object(member: (key: string) => void): void {
-    this.#expect(OPEN);
-    if (this.#next() === CLOSE) {
+    this.#expect(OPEN_BRACE);
+    if (this.#next() === CLOSE_BRACE) {
       this.#at += 1;
       return;
     }
@@ -132,20 +133,20 @@ class Scanner {
       this.#expect(COLON);
       this.#space();
       member(key);
-      if (this.#separator(CLOSE)) return;
+      if (this.#separator(CLOSE_BRACE)) return;
     }
   }
 
   #list(item: () => void): void {
-    this.#expect(OPEN_LIST);
-    if (this.#next() === CLOSE_LIST) {
+    this.#expect(OPEN_BRACKET);
+    if (this.#next() === CLOSE_BRACKET) {
       this.#at += 1;
       return;
     }
     for (;;) {
       this.#space();
       item();
-      if (this.#separator(CLOSE_LIST)) return;
+      if (this.#separator(CLOSE_BRACKET)) return;
     }
   }
 
@@ -161,8 +162,8 @@ class Scanner {
     const byte = this.#body[this.#at];
     if (depth > 64) throw new Unexpected();
     if (byte === QUOTE) this.#string();
-    else if (byte === OPEN) this.#object(() => this.#skip(depth + 1));
-    else if (byte === OPEN_LIST) this.#list(() => this.#skip(depth + 1));
+    else if (byte === OPEN_BRACE) this.#object(() => this.#skip(depth + 1));
+    else if (byte === OPEN_BRACKET) this.#list(() => this.#skip(depth + 1));
     else this.#word();
   }
 
@@ -171,7 +172,7 @@ class Scanner {
     const start = this.#at;
     for (; this.#at < this.#body.length; this.#at += 1) {
       const byte = this.#body[this.#at]!;
-      if (byte === COMMA || byte === CLOSE || byte === CLOSE_LIST || byte <= 0x20) break;
+      if (byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET || byte <= 0x20) break;
     }
     const text = this.#body.toString('latin1', start, this.#at);
     if (!/^(?:true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)$/.test(text)) throw new Unexpected();
