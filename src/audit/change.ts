@@ -12,7 +12,7 @@ export interface AnnouncedChange extends Change {
 export type Changed = (change: AnnouncedChange) => Promise<void>;
 
 /**
- * Runs `work` in a transaction, with the author of what it changes. Resolves once every process applies the announced
+ * Runs `work` in a transaction on behalf of an author. Resolves once every process applies the announced
  * changes (`changeEverywhere`).
  */
 export function changeAs<T>(

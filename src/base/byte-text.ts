@@ -2,7 +2,7 @@
  * Byte text: a string in which each character is one byte of UTF-8, as Node's encoding `latin1` reads them. V8 keeps it in one
  * byte per character, so what only passes through costs the same in every language: a single character outside Latin-1
  * makes a whole text, and every piece cut from it, twice as large and slower to parse, join and write. The structure of
- * JSON and of event streams is ASCII, the same in both. What somebody reads is decoded then (`readable`).
+ * JSON and of event streams is ASCII, the same in both. A text that the gateway itself reads is decoded first (`readable`).
  *
  * Half of a surrogate pair, which JSON can write as an escape, has no bytes in UTF-8 and stays as it is.
  */

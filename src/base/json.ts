@@ -355,7 +355,7 @@ const rawJson = JSON as unknown as { rawJSON(literal: string): unknown };
 
 const NOT_ASCII = /[\u0080-\u00ff]/;
 
-/** The key whose bytes the text stands for. */
+/** The key that a Latin-1 view of its UTF-8 bytes represents. */
 export function decodedKey(bytes: string): string {
   return NOT_ASCII.test(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes;
 }

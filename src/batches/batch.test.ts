@@ -14,7 +14,7 @@ import {
 
 const EVENTS: readonly BatchEvent[] = ['start', 'unrunnable', 'ran', 'closed', 'overdue', 'cancel', 'stopped'];
 
-/** The transitions that clients are told of. */
+/** The documented transitions. */
 const PUBLIC: Readonly<Record<BatchState, readonly BatchState[]>> = {
   validating: ['in_progress', 'failed', 'expired', 'cancelling'],
   in_progress: ['finalizing', 'expired', 'cancelling'],

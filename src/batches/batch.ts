@@ -108,7 +108,7 @@ export function wireId(id: string): string {
   return ID_PREFIX + id.replaceAll('-', '');
 }
 
-/** The UUID of a wire id; undefined for a text that is none. */
+/** The UUID of a wire id; undefined if the text is not a wire id. */
 export function storedId(text: string): string | undefined {
   const [, ...parts] = /^batch_(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$/.exec(text.toLowerCase()) ?? [];
   return parts.length > 0 && parts.every((part) => /^[0-9a-f]+$/.test(part)) ? parts.join('-') : undefined;

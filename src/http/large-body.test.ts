@@ -37,7 +37,7 @@ test('a large body takes several turns of the event loop, in which others are se
   assert.deepEqual(reading.document!.value, VALUE);
 });
 
-test('a fault that is found late is told like one at the start', async () => {
+test('a fault that is found late is reported like one at the start', async () => {
   const reading = new Reading();
   readInSteps(Buffer.from(JSON.stringify(VALUE).slice(0, -1)), LIMITS, reading);
   await turnsUntil(() => reading.failure !== undefined);

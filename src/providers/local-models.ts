@@ -10,7 +10,7 @@ export interface LocalModel {
 
 /** How a kind of server is recognised on this machine. */
 export interface LocalDiscovery {
-  /** Of its own model list, which tells the software apart from others. */
+  /** Path of its own model list, which distinguishes this software from others. */
   path: string;
   /** The models in a reply; undefined if the reply is not from this software. */
   models(answer: unknown): LocalModel[] | undefined;
@@ -24,7 +24,7 @@ export function entriesOf(answer: unknown, key: string): Json[] | undefined {
   return list.filter((entry): entry is Json => typeof entry === 'object' && entry !== null);
 }
 
-/** The model list of the chat format, if the server names itself in it. An empty list identifies nobody. */
+/** The model list of the chat format, if the server names itself in it. An empty list identifies no server. */
 export function ownedBy(answer: unknown, owner: string): Json[] | undefined {
   const models = entriesOf(answer, 'data');
   return models?.some(({ owned_by }) => owned_by === owner) ? models : undefined;

@@ -1,4 +1,4 @@
-/** Queries that are refused, by the path of what is wrong; values that would be SQL elsewhere; queries that take too long. */
+/** Refused queries and the paths of their errors, attempted SQL injection, and queries that take too long. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { analyticsOperations } from '../../src/analytics/index.ts';

@@ -46,7 +46,7 @@ test('a batch runs, its results come in the order of its requests, and its usage
   );
 });
 
-test('items of every endpoint run, and an item that fails has its error beside the results of the others', async () => {
+test('items of every endpoint run, and a failed item has its error among the results of the others', async () => {
   const batches = {
     '/v1/messages': scripted('a', { text: 'hello' }).body,
     '/v1/responses': { input: JSON.stringify({ text: 'hello' }) },

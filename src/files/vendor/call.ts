@@ -86,7 +86,7 @@ export function openVendor(
     },
     parts,
   );
-  // Its error is reported by whoever reads it, or is that of the promise.
+  // The reader of `content` or the promise reports its error.
   content.on('error', () => {});
   return promise;
 }

@@ -1,5 +1,5 @@
 /**
- * The words by which the texts of a request are told from its other values. The common ones hold for every format,
+ * The member names that distinguish the texts of a request from its other values. The common ones hold for every format,
  * because clients and upstreams mix the members of all of them; a format adds its own.
  */
 export interface Words {

@@ -87,7 +87,7 @@ test('each attempt has its bound reserved on top of all that the request may hav
   );
 });
 
-test('turns of which no attempt failed reserve no more than the costs before and one bound', () => {
+test('turns without failed attempts reserve no more than the earlier costs and one bound', () => {
   const { request, dispatch, held, heldTokens } = reserving();
   for (let turn = 0; turn < 5; turn += 1) {
     dispatch(100);

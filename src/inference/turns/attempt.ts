@@ -347,7 +347,7 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
     return emptyFailure(this.finish, (this.usage?.output ?? 0) > 0);
   }
 
-  /** Whether another model takes over from a refusal of which the client has seen nothing. */
+  /** Whether another model takes over after a refusal that the client has not seen. */
   #fallsBack(): boolean {
     return isRefusal(this.finish) && this.#setup.owner.fallsBack(this);
   }

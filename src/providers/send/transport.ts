@@ -43,7 +43,7 @@ export interface UpstreamReceiver {
   /** Decompressed, so the headers have no `content-encoding`. The receiver may keep the chunk. */
   data(chunk: Buffer): void;
   end(): void;
-  /** Kind refused, timeout, cut or malformed. `sent` tells whether the request may have reached the upstream. */
+  /** The kind is refused, timeout, cut or malformed. `sent`: the request may have reached the upstream. */
   failed(failure: UpstreamFailure, sent: boolean): void;
 }
 

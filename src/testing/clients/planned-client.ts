@@ -16,7 +16,7 @@ export interface Asking {
 export class Answer {
   readonly tag: string;
   readonly request: ClientRequest;
-  /** 0 if there is none yet. */
+  /** 0 until the response head arrives. */
   status = 0;
   generationId: string | undefined;
   text = '';

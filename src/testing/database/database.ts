@@ -93,7 +93,7 @@ const FAST_SETTINGS = {
   full_page_writes: 'off',
   shared_buffers: '16MB',
   autovacuum: 'off',
-  // A process runs many test files, most of which keep a gateway to their end.
+  // A process runs many test files, and most keep their gateway open until the end.
   max_connections: '500',
 };
 
