@@ -51,6 +51,9 @@ export interface BatchPreferences {
   allow_fallbacks?: boolean | null;
 }
 
+/** The API that a batch was submitted with: this gateway's own, or that of a vendor's SDK. */
+export type BatchShape = 'svc' | 'openai' | 'anthropic';
+
 export interface Batch {
   /** UUID. */
   id: string;
@@ -58,10 +61,14 @@ export interface Batch {
   workspaceId: string;
   /** The key that pays: its limits and rules apply to each item at the moment it runs. */
   keyHash: string;
+  shape: BatchShape;
+  /** Of the submission, lower case; they hold for each item. */
+  headers: Readonly<Record<string, string>>;
   /** The root that received the batch. */
   region: string;
   endpoint: BatchEndpoint;
-  model: string;
+  /** Null: each item names its own. */
+  model: string | null;
   provider: BatchPreferences | null;
   state: BatchState;
   createdAt: Date;
@@ -132,6 +139,11 @@ export function batchReply(batch: Batch) {
     usage: batch.usage && usageReply(batch.usage),
     error: batch.error === null ? null : { message: batch.error },
   };
+}
+
+/** For the audit log. */
+export function resourceOf({ id, workspaceId }: Batch) {
+  return { resourceType: 'batch', resourceId: wireId(id), workspaceId };
 }
 
 function usageReply(counts: UsageCounts) {

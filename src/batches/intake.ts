@@ -1,27 +1,13 @@
-/** Takes a batch in: checks and stores its items while the body arrives. */
-import type { Caller } from '../access/index.ts';
-import { GatewayError, invalidField } from '../base/errors.ts';
+/** Reads the body of `POST /batches`: members in any order, items while they arrive. */
+import { invalidField } from '../base/errors.ts';
 import { parseJson } from '../base/json.ts';
 import { BATCH_ENDPOINTS, type BatchEndpoint, type BatchPreferences } from './batch.ts';
-import { checkItem, type ItemTarget, readItem } from './item.ts';
-import { insertItems, itemsFrom, type NewItem, positionOf } from './items.sql.ts';
+import { type ItemTarget, modelOf } from './item.ts';
+import { type IntakeParts, type ItemIntake, knownModel } from './item-intake.ts';
 import { RequestsReader } from './requests-reader.ts';
-import type { RunParts } from './run.ts';
+import type { Origin } from './submit.ts';
 
 const MEMBER_BYTES = 64 * 1024;
-/** Written to the database together. */
-const WRITTEN_ITEMS = 256;
-const WRITTEN_BYTES = 1024 * 1024;
-const MODEL_LENGTH = 256;
-
-export interface IntakeParts extends Pick<RunParts, 'database' | 'clock' | 'inference'> {
-  itemBytes: number;
-}
-
-export interface Taken {
-  target: ItemTarget;
-  total: number;
-}
 
 interface Header {
   endpoint?: BatchEndpoint;
@@ -29,48 +15,40 @@ interface Header {
   provider?: BatchPreferences | null;
 }
 
-export class Intake {
+export class BodyIntake {
   readonly #parts: IntakeParts;
-  readonly #batchId: string;
-  readonly #caller: Caller;
-  readonly #region: string;
+  readonly #items: ItemIntake;
+  readonly #origin: Origin;
   readonly #header: Header = {};
   /** What the items so far were checked with; undefined if some are unchecked. */
   #checkedWith: ItemTarget | undefined;
-  #total = 0;
   #hasRequests = false;
-  #waiting: NewItem[] = [];
-  #waitingBytes = 0;
 
-  constructor(parts: IntakeParts, batchId: string, caller: Caller, region: string) {
+  constructor(parts: IntakeParts, items: ItemIntake, origin: Origin) {
     this.#parts = parts;
-    this.#batchId = batchId;
-    this.#caller = caller;
-    this.#region = region;
+    this.#items = items;
+    this.#origin = origin;
   }
 
   /** @throws GatewayError for the first thing that is wrong */
-  async take(body: AsyncIterable<Buffer>): Promise<Taken> {
+  async read(body: AsyncIterable<Buffer>): Promise<ItemTarget> {
     const reader = new RequestsReader({ itemBytes: this.#parts.itemBytes, memberBytes: MEMBER_BYTES });
     for await (const chunk of body) {
       for (const piece of reader.read(chunk)) {
         if (piece.kind === 'member') this.#member(piece.key, piece.bytes);
-        else {
-          this.#item(piece.index, piece.bytes);
-          if (this.#waiting.length >= WRITTEN_ITEMS || this.#waitingBytes >= WRITTEN_BYTES) await this.#store();
-        }
+        else await this.#item(piece.bytes);
       }
     }
     reader.end();
-    await this.#store();
+    await this.#items.store();
     const target = this.#target();
     if (target === undefined)
       throw invalidField(this.#header.endpoint === undefined ? 'endpoint' : 'model', 'is missing');
-    if (this.#total === 0) throw invalidField('requests', 'must have at least one request');
+    if (this.#items.total === 0) throw invalidField('requests', 'must have at least one request');
     // Members that came after the items apply to them all the same.
     if (this.#checkedWith === undefined || this.#checkedWith.provider !== target.provider)
-      await this.#checkStored(target);
-    return { target, total: this.#total };
+      await this.#items.checkStored(target);
+    return target;
   }
 
   #member(key: string, bytes: Buffer): void {
@@ -83,13 +61,8 @@ export class Intake {
         this.#header.endpoint = value as BatchEndpoint;
         break;
       case 'model':
-        if (typeof value !== 'string' || value === '' || value.length > MODEL_LENGTH) {
-          throw invalidField('model', `must be a text of 1 to ${MODEL_LENGTH} characters`);
-        }
-        if (this.#parts.inference.catalog().find(value) === undefined) {
-          throw new GatewayError('not_found', `model: there is no model ${JSON.stringify(value)}`, { path: 'model' });
-        }
-        this.#header.model = value;
+        this.#header.model = modelOf(value);
+        knownModel(this.#header.model, this.#parts);
         break;
       case 'provider':
         this.#header.provider = preferencesOf(value);
@@ -107,48 +80,15 @@ export class Intake {
 
   #target(): ItemTarget | undefined {
     const { endpoint, model, provider = null } = this.#header;
-    return endpoint === undefined || model === undefined
-      ? undefined
-      : { endpoint, model, provider, region: this.#region };
+    return endpoint === undefined || model === undefined ? undefined : { endpoint, model, provider, ...this.#origin };
   }
 
-  #item(position: number, bytes: Buffer): void {
+  async #item(bytes: Buffer): Promise<void> {
     if (!this.#hasRequests) {
       this.#hasRequests = true;
       this.#checkedWith = this.#target();
     }
-    const { customId, body } = readItem(bytes, position);
-    if (this.#checkedWith)
-      checkItem({ customId, body }, position, this.#checkedWith, this.#caller, this.#parts.clock.now());
-    this.#total += 1;
-    this.#waiting.push({ position, customId, body });
-    this.#waitingBytes += body.length;
-  }
-
-  async #store(): Promise<void> {
-    const { database, clock } = this.#parts;
-    const items = this.#waiting;
-    if (items.length === 0) return;
-    this.#waiting = [];
-    this.#waitingBytes = 0;
-    const stored = await insertItems(database, this.#batchId, items, new Date(clock.now()));
-    const repeated = items.find(({ position }) => !stored.has(position));
-    if (repeated === undefined) return;
-    const { position, customId } = repeated;
-    const first = await positionOf(database, this.#batchId, customId);
-    throw invalidField(
-      `requests[${position}].custom_id`,
-      `${JSON.stringify(customId)} is also that of requests[${first}]`,
-    );
-  }
-
-  async #checkStored(target: ItemTarget): Promise<void> {
-    const { database, clock } = this.#parts;
-    for (let from = 0; from < this.#total; ) {
-      const items = await itemsFrom(database, this.#batchId, from, { count: WRITTEN_ITEMS, bytes: WRITTEN_BYTES });
-      for (const item of items) checkItem(item, item.position, target, this.#caller, clock.now());
-      from = items.at(-1)!.position + 1;
-    }
+    await this.#items.add(bytes, this.#checkedWith);
   }
 }
 

@@ -1,8 +1,7 @@
 /** One item of a batch as a request of its endpoint: the same checks at submission and before it runs. */
 import type { Caller } from '../access/index.ts';
-import { GatewayError, invalidField } from '../base/errors.ts';
+import { invalidField } from '../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, readDocument } from '../base/json.ts';
-import { storable } from '../base/storable.ts';
 import { embedding } from '../formats/embedding/index.ts';
 import { chat, messages, responses } from '../formats/index.ts';
 import { documentCheck } from '../http/validate.ts';
@@ -29,50 +28,25 @@ function checkOf(endpoint: BatchEndpoint): (document: JsonDocument) => void {
 }
 
 /** What all items of a batch have in common. */
-export type ItemTarget = Pick<Batch, 'endpoint' | 'model' | 'provider' | 'region'>;
+export type ItemTarget = Pick<Batch, 'endpoint' | 'model' | 'provider' | 'region' | 'shape' | 'headers'>;
 
-interface SubmittedItem {
-  customId: string;
-  /** The request as the client wrote it. */
-  body: Buffer;
+const MODEL_LENGTH = 256;
+
+/** @throws GatewayError 400 */
+export function modelOf(value: unknown): string {
+  if (typeof value === 'string' && value !== '' && value.length <= MODEL_LENGTH) return value;
+  throw invalidField('model', `must be a text of 1 to ${MODEL_LENGTH} characters`);
 }
 
-const MAX_CUSTOM_ID = 256;
-
-/** Reads one element of `requests`. @throws GatewayError 400 that names it */
-export function readItem(bytes: Buffer, index: number): SubmittedItem {
-  const path = `requests[${index}]`;
-  const document = named(path, undefined, () => readDocument(bytes));
-  const customId = document.member('custom_id');
-  if (typeof customId !== 'string' || customId === '' || customId.length > MAX_CUSTOM_ID) {
-    throw invalidField(`${path}.custom_id`, `must be a text of 1 to ${MAX_CUSTOM_ID} characters`);
-  }
-  storable(`${path}.custom_id`, customId);
-  const other = document.members.find(({ key }) => key !== 'custom_id' && key !== 'body');
-  if (other) throw invalidField(`${path}.${other.key.slice(0, 100)}`, 'is not a member of a request');
-  const body = document.members.find(({ key }) => key === 'body');
-  if (body === undefined || bytes[body.valueStart] !== 0x7b) {
-    throw invalidField(`${path}.body`, `must be an object (custom_id ${JSON.stringify(customId)})`);
-  }
-  return { customId, body: bytes.subarray(body.valueStart, body.valueEnd) };
-}
-
-/** Checks an item at submission. @throws GatewayError that names the item and its custom_id */
-export function checkItem(
-  { customId, body }: SubmittedItem,
-  index: number,
-  target: ItemTarget,
-  caller: Caller,
-  now: number,
-): AcceptedRequest {
-  return named(`requests[${index}]`, customId, () => acceptItem(body, target, caller, now));
-}
-
-/** Makes the request of an item. @throws GatewayError as the endpoint itself would, and for what a batch does not support */
+/**
+ * Makes the request of an item. Without a model of the batch, its body names one.
+ * @throws GatewayError as the endpoint itself would, and for what a batch does not support
+ */
 export function acceptItem(body: Buffer, target: ItemTarget, caller: Caller, now: number): AcceptedRequest {
   const given = readDocument(body);
   checkMembers(given, target);
-  const document = readDocument(applyEdits(given, editsOf(target)));
+  const edits = editsOf(target);
+  const document = edits.length === 0 ? given : readDocument(applyEdits(given, edits));
   checkOf(target.endpoint)(document);
   const request = accept(FORMATS[target.endpoint], document, caller, now, aboutOf(target));
   checkText(request);
@@ -80,7 +54,8 @@ export function acceptItem(body: Buffer, target: ItemTarget, caller: Caller, now
 }
 
 function editsOf({ model, provider }: ItemTarget): Edit[] {
-  const edits: Edit[] = [{ key: 'model', json: JSON.stringify(model) }];
+  const edits: Edit[] = [];
+  if (model !== null) edits.push({ key: 'model', json: JSON.stringify(model) });
   if (provider !== null) edits.push({ key: 'provider', json: JSON.stringify(provider) });
   return edits;
 }
@@ -88,7 +63,8 @@ function editsOf({ model, provider }: ItemTarget): Edit[] {
 /** Members that would have another meaning in a batch than in a request. */
 function checkMembers(document: JsonDocument, { endpoint, model, provider }: ItemTarget): void {
   const own = document.member('model');
-  if (own !== undefined && own !== model) throw invalidField('model', `must be ${model}, the model of the batch`);
+  if (model === null) modelOf(own);
+  else if (own !== undefined && own !== model) throw invalidField('model', `must be ${model}, the model of the batch`);
   if (document.member('stream') === true) throw invalidField('stream', 'must not be true in a batch');
   for (const key of ['models', 'fallbacks', 'audio', 'image_config']) {
     if ((document.member(key) ?? null) !== null) throw invalidField(key, 'is not supported in a batch');
@@ -110,23 +86,7 @@ function checkText({ facts: { media, needs } }: AcceptedRequest): void {
   if (kinds.size > 0) throw invalidField('', `has ${[...kinds].join(', ')} content; a batch carries text only`);
 }
 
-/** Names the item in what `work` throws. */
-function named<T>(path: string, customId: string | undefined, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error;
-    const item = customId === undefined ? path : `${path} (custom_id ${JSON.stringify(customId)})`;
-    const inside = error.details.path;
-    const within = customId === undefined ? path : `${path}.body`;
-    throw new GatewayError(error.type, `${item}: ${error.message}`, {
-      ...error.details,
-      path: inside === undefined || inside === '' ? within : `${within}.${inside}`,
-    });
-  }
-}
-
-function aboutOf({ region }: ItemTarget) {
+function aboutOf({ region, headers }: ItemTarget) {
   return {
     requestId: null,
     region: region as DataRegion,
@@ -135,6 +95,6 @@ function aboutOf({ region }: ItemTarget) {
     title: null,
     sessionId: null,
     metadata: false,
-    headers: {},
+    headers,
   };
 }

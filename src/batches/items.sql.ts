@@ -8,6 +8,8 @@ const DELETED_AT_ONCE = 5_000;
 export interface NewItem {
   position: number;
   customId: string;
+  /** Null: the model of the batch. */
+  model: string | null;
   body: Buffer;
 }
 
@@ -19,14 +21,15 @@ export async function insertItems(
   freeAt: Date,
 ): Promise<Set<number>> {
   const rows = await db.query<{ position: number }>(
-    `insert into batch_items (batch_id, position, custom_id, body, bytes, free_at)
-      select $1, position, custom_id, body, length(body), $5
-        from unnest($2::integer[], $3::text[], $4::bytea[]) as given (position, custom_id, body)
+    `insert into batch_items (batch_id, position, custom_id, model, body, bytes, free_at)
+      select $1, position, custom_id, model, body, length(body), $6
+        from unnest($2::integer[], $3::text[], $4::text[], $5::bytea[]) as given (position, custom_id, model, body)
       on conflict (batch_id, custom_id) do nothing returning position`,
     [
       batchId,
       items.map((item) => item.position),
       items.map((item) => item.customId),
+      items.map((item) => item.model),
       items.map((item) => item.body),
       freeAt,
     ],
@@ -48,8 +51,8 @@ export function itemsFrom(
   { count, bytes }: { count: number; bytes: number },
 ): Promise<NewItem[]> {
   return db.query<NewItem>(
-    `select position, custom_id as "customId", body from (
-        select position, custom_id, body, sum(bytes) over (order by position) - bytes as before
+    `select position, custom_id as "customId", model, body from (
+        select position, custom_id, model, body, sum(bytes) over (order by position) - bytes as before
           from batch_items where batch_id = $1 and position >= $2 and position < $2 + $3) as next
       where before < $4 order by position`,
     [batchId, from, count, bytes],
@@ -80,7 +83,7 @@ export async function claimItems(
           where before < $4)
       update batch_items set claim = $5, free_at = $6, attempts = attempts + 1
         from next where batch_id = $1 and batch_items.position = next.position
-        returning batch_items.position, custom_id as "customId", body, attempts`,
+        returning batch_items.position, custom_id as "customId", model, body, attempts`,
     [batchId, now, count, bytes, claim, until],
   );
   return items.sort((one, other) => one.position - other.position);

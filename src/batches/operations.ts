@@ -4,36 +4,36 @@ import { pipeline } from 'node:stream/promises';
 import type { Caller } from '../access/index.ts';
 import { authorOf, changeAs } from '../audit/index.ts';
 import { GatewayError, invalidField, orNotFound } from '../base/errors.ts';
-import { uuidv7 } from '../base/ids.ts';
 import { readTimestamp } from '../base/timestamp.ts';
 import { INFERENCE } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
-import { budgetsOf, refuseUnroutable, regionOf } from '../inference/index.ts';
-import type { Changes, Queryable } from '../storage/database.ts';
-import { errorCode } from '../storage/unavailable.ts';
-import { type Batch, type BatchState, batchReply, isTerminal, nextState, storedId, wireId } from './batch.ts';
-import { HashedBody, idempotencyKeyOf, refuseOtherBody } from './idempotency.ts';
-import { Intake, type IntakeParts, type Taken } from './intake.ts';
-import { acceptItem } from './item.ts';
-import { deleteItems, itemsFrom } from './items.sql.ts';
-import { type BatchJobs, removeItems } from './jobs.ts';
-import { ItemSink } from './result.ts';
+import type { Queryable } from '../storage/database.ts';
+import {
+  type Batch,
+  type BatchState,
+  batchReply,
+  isTerminal,
+  nextState,
+  resourceOf,
+  storedId,
+  wireId,
+} from './batch.ts';
+import { BodyIntake } from './intake.ts';
+import { deleteItems } from './items.sql.ts';
 import { batchWithResults, resultLines } from './results.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
+import { type SubmitParts, submit } from './submit.ts';
+import { svcItems } from './submitted-item.ts';
 
-export interface BatchParts extends IntakeParts {
-  changes: Changes;
-  jobs: BatchJobs;
+export interface BatchParts extends SubmitParts {
   /** The name of `svc` on the wire. */
   namespace: string;
 }
 
 const MAX_INPUT_BYTES = 200 * 1024 * 1024;
-const WINDOW_MS = 24 * 3_600_000;
 const DEFAULT_PAGE = 20;
-const UNIQUE_VIOLATION = '23505';
 const BATCH = 'batch with this id in the workspace of the key';
 
 const common = { tag: 'Batches', access: INFERENCE } as const;
@@ -61,94 +61,14 @@ function createBatch(parts: BatchParts): Operation<Caller> {
     replies: { 202: { description: 'The batch, which is stored and will run', schema: schema.Batch } },
     errors: [402, 404, 422, 429, 502],
     async handle(exchange) {
-      const { database, clock, inference } = parts;
-      const key = idempotencyKeyOf(exchange.headers);
-      const body = new HashedBody(exchange.upload!);
-      if (await repeats(exchange, key, body, parts)) return;
-      await refuseWithoutBudget(exchange.caller, parts);
-      const id = uuidv7(clock.now());
-      const region = regionOf(exchange.host, inference.hosts());
-      await store.beginIntake(database, id, new Date(clock.now()));
-      try {
-        const taken = await new Intake(parts, id, exchange.caller, region).take(body);
-        await checkRoute(id, taken, exchange.caller, parts);
-        const batch = await insert(id, { ...taken, idempotencyKey: key, bodySha256: body.sha256() }, exchange, parts);
-        exchange.reply(202, { ...batchReply(batch), results: null });
-      } catch (error) {
-        // What cannot be removed now is removed a day later.
-        await removeItems(parts, id).catch(() => {});
-        // The same batch was submitted twice at the same time.
-        if (errorCode(error) === UNIQUE_VIOLATION && (await repeats(exchange, key, body, parts))) return;
-        throw error;
-      }
+      const batch = await submit(exchange, parts, {
+        shape: 'svc',
+        form: svcItems,
+        read: (body, items, origin) => new BodyIntake(parts, items, origin).read(body),
+      });
+      exchange.reply(202, { ...batchReply(batch), results: null });
     },
   };
-}
-
-/** Answers with the batch that was submitted with this key before, if there is one. @throws GatewayError 422 */
-async function repeats(
-  exchange: Exchange<Caller>,
-  key: string | null,
-  body: HashedBody,
-  { database }: BatchParts,
-): Promise<boolean> {
-  if (key === null) return false;
-  const batch = await store.findByIdempotencyKey(database, exchange.caller.workspaceId, key);
-  if (batch === undefined) return false;
-  for await (const _ of body);
-  refuseOtherBody(batch, body.sha256());
-  exchange.reply(202, { ...batchReply(batch), results: null });
-  return true;
-}
-
-async function insert(
-  id: string,
-  { target, total, idempotencyKey, bodySha256 }: Taken & Pick<Batch, 'idempotencyKey' | 'bodySha256'>,
-  exchange: Exchange<Caller>,
-  parts: BatchParts,
-): Promise<Batch> {
-  const { organizationId, workspaceId, keyHash } = exchange.caller;
-  const createdAt = new Date(parts.clock.now());
-  const batch: Batch = {
-    ...{ id, organizationId, workspaceId, keyHash, ...target, total, createdAt },
-    state: 'validating',
-    expiresAt: new Date(createdAt.getTime() + WINDOW_MS),
-    finalizedAt: null,
-    completed: 0,
-    failed: 0,
-    usage: null,
-    error: null,
-    purgedAt: null,
-    ...{ idempotencyKey, bodySha256 },
-    seenAt: createdAt,
-  };
-  await changeAs(authorOf(exchange), parts, async (tx, changed) => {
-    if (!(await store.endIntake(tx, id))) throw new GatewayError('invalid_request', 'the body took longer than a day');
-    await store.insertBatch(tx, batch);
-    await parts.jobs.start(tx, id, total);
-    await changed({ action: 'batch.created', ...resourceOf(batch), after: batchReply(batch) });
-  });
-  return batch;
-}
-
-/** @throws GatewayError 402 if a budget of the key is exhausted */
-async function refuseWithoutBudget(caller: Caller, { inference }: BatchParts): Promise<void> {
-  await inference.refresh?.();
-  const states = await inference.spend.stateOf(budgetsOf(caller, inference.accountBalanceNano()));
-  const empty = states.find(({ remainingNano }) => remainingNano <= 0n);
-  if (empty === undefined) return;
-  const { scope } = empty.budget;
-  throw new GatewayError(
-    'payment_required',
-    `the ${scope === 'account' ? 'balance' : 'budget'} of the ${scope} is exhausted`,
-  );
-}
-
-/** What forbids a model or provider forbids it for all items alike. */
-async function checkRoute(id: string, { target }: Taken, caller: Caller, parts: BatchParts): Promise<void> {
-  const { database, clock, inference } = parts;
-  const [first] = await itemsFrom(database, id, 0, { count: 1, bytes: 1 });
-  await refuseUnroutable(acceptItem(first!.body, target, caller, clock.now()), new ItemSink(), inference);
 }
 
 interface ListQuery {
@@ -333,8 +253,4 @@ function conflict(message: string): GatewayError {
 async function send({ response }: Exchange<Caller>, type: string, content: AsyncIterable<Buffer>): Promise<void> {
   response.writeHead(200, { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' });
   await pipeline(Readable.from(content), response);
-}
-
-function resourceOf({ id, workspaceId }: Batch) {
-  return { resourceType: 'batch', resourceId: wireId(id), workspaceId };
 }

@@ -80,7 +80,7 @@ export const Batch = Type.Object(
     id: Type.String(),
     object: Type.Literal('batch'),
     endpoint: Endpoint,
-    model: Type.String(),
+    model: nullable(Type.String({ description: 'Null if each request names its own model' })),
     completion_window: Type.Literal('24h'),
     status: Status,
     created_at: Type.Integer({ description: 'Unix seconds' }),

@@ -8,6 +8,8 @@ const COLUMNS: Columns<Batch> = {
   organizationId: 'organization_id',
   workspaceId: 'workspace_id',
   keyHash: 'key_hash',
+  shape: 'shape',
+  headers: { name: 'headers', type: 'jsonb' },
   region: 'region',
   endpoint: 'endpoint',
   model: 'model',
