@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Caller } from '../access/index.ts';
 import { acceptItem, type ItemTarget } from './item.ts';
 
-const caller = { workspace: { disabledServerTools: [] } } as unknown as Caller;
+const caller = { workspace: { disabledServerTools: new Set() } } as unknown as Caller;
 const target = (model: string | null): ItemTarget => ({
   endpoint: '/v1/messages',
   model,

@@ -25,7 +25,7 @@ export interface SubmitParts extends IntakeParts {
 /** What every batch of a submission has, whatever its body says. */
 export type Origin = Pick<ItemTarget, 'region' | 'shape' | 'headers'>;
 
-export interface Submission {
+interface Submission {
   shape: BatchShape;
   form: ItemForm;
   /** Reads the body to its end and adds its items. Resolves with what they have in common. */

@@ -48,7 +48,7 @@ export const svcItems: ItemForm = {
 };
 
 /** @throws GatewayError 400 that names the item */
-export function readItemObject(bytes: Buffer, name: string): JsonDocument {
+function readItemObject(bytes: Buffer, name: string): JsonDocument {
   try {
     return readDocument(bytes);
   } catch (error) {
