@@ -6,6 +6,7 @@
 import type { Caller, FirstKey } from './access/index.ts';
 import type { Config, Limits } from './base/config.ts';
 import type { Use } from './base/release-memory.ts';
+import { expireFilesJob } from './files/index.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 import { createObservability, type Exposed } from './observability/index.ts';
@@ -141,6 +142,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
   });
   const wired = operationParts(options, live, parts, observability, readiness);
   for (const kind of wired.batches.jobs.kinds) parts.jobs.register(kind);
+  parts.jobs.register(expireFilesJob(wired.files));
   const server: HttpServer = createHttpServer<Caller>({
     operations: operations(wired, options.formats),
     authenticate: (headers) => access.authenticate(headers),

@@ -19,12 +19,13 @@ export interface UploadedFile {
 /**
  * Reads a form. `take` gets the file while it arrives. Its content ends only when the whole form is valid, so that nothing of
  * a broken form is stored; then the fields are complete too.
- * @throws GatewayError 400 for a form without exactly one file, 413 for a file past `maxBytes`
+ * @param mostBytes of the file, by the fields that came before the current byte
+ * @throws GatewayError 400 for a form without exactly one file, 413 for a file that is too large
  */
 export async function readForm<T>(
   body: AsyncIterable<Buffer>,
   contentType: string,
-  maxBytes: number,
+  mostBytes: (fields: ReadonlyMap<string, string>) => number,
   take: (file: UploadedFile, fields: ReadonlyMap<string, string>) => Promise<T>,
 ): Promise<T> {
   const fields = new Map<string, string>();
@@ -47,7 +48,7 @@ export async function readForm<T>(
     }
     file = stream;
     file.on('error', () => {});
-    const content = bounded(stream, maxBytes, whole.promise);
+    const content = bounded(stream, () => mostBytes(fields), whole.promise);
     taking = take(
       {
         filename: filename === '' ? undefined : filename,
@@ -95,16 +96,21 @@ function openParser(contentType: string): Busboy {
 
 async function* bounded(
   stream: BusboyFileStream,
-  maxBytes: number,
+  mostBytes: () => number,
   whole: Promise<void>,
 ): AsyncGenerator<Buffer, void, undefined> {
   let bytes = 0;
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new GatewayError('payload_too_large', `file is larger than ${maxBytes} bytes`);
+    const most = mostBytes();
+    if (bytes > most) throw tooLarge(most);
     yield chunk;
   }
   await whole;
+}
+
+export function tooLarge(mostBytes: number): GatewayError {
+  return new GatewayError('payload_too_large', `file is larger than ${mostBytes} bytes`, { path: 'file' });
 }
 
 function invalid(message: string): GatewayError {

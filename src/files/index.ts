@@ -6,6 +6,8 @@
  *
  * Not here: what a conversation does with a file.
  */
+export { expireFilesJob } from './expire-job.ts';
 export { fileMigrations } from './migrations/index.ts';
-export { endFiles, FILE_LIMITS, type FileParts, fileOperations } from './operations.ts';
+export { endFiles, type FileParts, fileOperations } from './operations.ts';
+export { FILE_LIMITS } from './upload.ts';
 export type { VendorParts } from './vendor/operations.ts';

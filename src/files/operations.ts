@@ -6,19 +6,16 @@ import { type Caller, chosenWorkspace } from '../access/index.ts';
 import { authorOf, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField, orNotFound } from '../base/errors.ts';
-import { uuidv7 } from '../base/ids.ts';
 import type { Blobs } from '../blobs/index.ts';
 import { ANY_KEY } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
-import { typed } from './content-type.ts';
-import { checkFilename } from './filename.ts';
-import { readForm, type UploadedFile } from './form.ts';
-import { purposeOf } from './purpose.ts';
+import { readForm } from './form.ts';
 import * as schema from './schema.ts';
-import { deletedReply, fileReply, listReply, shapeOf, storedId, wireId } from './shape.ts';
+import { deletedReply, fileReply, listReply, resourceOf, shapeOf, storedId } from './shape.ts';
 import * as store from './store.ts';
+import { FILE_LIMITS, type FileLimits, mostBytesOf, storeUpload, workspaceFull } from './upload.ts';
 import type { Vendor } from './vendor/access.ts';
 import { VendorFiles, type VendorParts } from './vendor/operations.ts';
 
@@ -32,13 +29,6 @@ export interface FileParts {
   limits: FileLimits;
   vendors: VendorParts;
 }
-
-interface FileLimits {
-  fileBytes: number;
-  workspaceBytes: number;
-}
-
-export const FILE_LIMITS: FileLimits = { fileBytes: 100 * 1024 * 1024, workspaceBytes: 10 * 1024 ** 3 };
 
 /** Boundaries, headers and fields of a form. */
 const FORM_OVERHEAD_BYTES = 256 * 1024;
@@ -69,8 +59,12 @@ function listFiles(parts: FileParts): Operation<Caller> {
       const workspaceId = await workspaceOf(exchange, parts);
       if (query.provider !== undefined) return new VendorFiles(parts, exchange, workspaceId, query.provider).list();
       const limit = query.limit ?? DEFAULT_PAGE;
-      const page = { after: pageStart(query), limit: limit + 1, purpose: query.purpose };
-      const found = await store.listFiles(parts.database, workspaceId, page);
+      const found = await store.listFiles(parts.database, workspaceId, {
+        after: pageStart(query),
+        limit: limit + 1,
+        purpose: query.purpose,
+        now: new Date(parts.clock.now()),
+      });
       const shape = shapeOf(exchange.headers, query);
       exchange.reply(200, listReply(found.slice(0, limit), found.length > limit, shape, parts.namespace));
     },
@@ -88,7 +82,7 @@ function uploadFile(parts: FileParts): Operation<Caller> {
     upload: {
       contentType: 'multipart/form-data',
       schema: schema.UploadForm,
-      maxBytes: FILE_LIMITS.fileBytes + FORM_OVERHEAD_BYTES,
+      maxBytes: FILE_LIMITS.batchFileBytes + FORM_OVERHEAD_BYTES,
     },
     replies: ok('The file', schema.FileReply),
     async handle(exchange) {
@@ -98,8 +92,9 @@ function uploadFile(parts: FileParts): Operation<Caller> {
       if (provider !== undefined) return new VendorFiles(parts, exchange, workspaceId, provider).upload();
       if ((await store.bytesOf(parts.database, workspaceId)) >= limits.workspaceBytes) throw workspaceFull(limits);
       const type = exchange.headers['content-type'] ?? '';
-      const file = await readForm(exchange.upload!, type, limits.fileBytes, (uploaded, fields) =>
-        storeFile(exchange, parts, workspaceId, uploaded, fields),
+      const mostBytes = (fields: ReadonlyMap<string, string>) => mostBytesOf(fields.get('purpose') ?? 'batch', limits);
+      const file = await readForm(exchange.upload!, type, mostBytes, (uploaded, fields) =>
+        storeUpload(exchange, parts, workspaceId, uploaded, fields),
       );
       exchange.reply(200, fileReply(file, shapeOf(exchange.headers, exchange.query), parts.namespace));
     },
@@ -172,7 +167,7 @@ function deleteFile(parts: FileParts): Operation<Caller> {
       if (vendor !== undefined) return vendor.delete();
       const known = await existing(exchange, parts);
       const file = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
-        const held = orNotFound(await store.findFile(tx, known.workspaceId, known.id, true), FILE);
+        const held = orNotFound(await store.lockFile(tx, known.id), FILE);
         await store.deleteFile(tx, held.id);
         await parts.blobs.drop(tx, held.blobId);
         const before = fileReply(held, 'svc', parts.namespace);
@@ -182,44 +177,6 @@ function deleteFile(parts: FileParts): Operation<Caller> {
       exchange.reply(200, deletedReply(file, shapeOf(exchange.headers, exchange.query), parts.namespace));
     },
   };
-}
-
-async function storeFile(
-  exchange: Exchange<Caller>,
-  { database, changes, blobs, clock, limits, namespace }: FileParts,
-  workspaceId: string,
-  { filename, content }: UploadedFile,
-  fields: ReadonlyMap<string, string>,
-): Promise<store.StoredFile> {
-  const name = checkFilename(filename);
-  const { mimeType, content: checked } = await typed(content, name);
-  const blob = await blobs.write(checked);
-  try {
-    const createdAt = new Date(clock.now());
-    const file: store.StoredFile = {
-      id: uuidv7(createdAt.getTime()),
-      organizationId: exchange.caller.organizationId,
-      workspaceId,
-      filename: name,
-      mimeType,
-      bytes: blob.bytes,
-      blobId: blob.id,
-      purpose: purposeOf(fields.get('purpose')),
-      downloadable: false,
-      createdAt,
-    };
-    await changeAs(authorOf(exchange), { database, changes }, async (tx, changed) => {
-      if ((await store.lockBytesOf(tx, workspaceId)) + file.bytes > limits.workspaceBytes) throw workspaceFull(limits);
-      await blobs.keep(tx, blob.id);
-      await store.insertFile(tx, file);
-      const after = fileReply(file, 'svc', namespace);
-      await changed({ action: 'file.created', ...resourceOf(file), after });
-    });
-    return file;
-  } catch (error) {
-    await blobs.drop(database, blob.id);
-    throw error;
-  }
 }
 
 interface ScopeQuery {
@@ -288,17 +245,6 @@ async function vendorFiles(exchange: Exchange<Caller>, parts: FileParts): Promis
 async function existing(exchange: Exchange<Caller>, parts: FileParts): Promise<store.StoredFile> {
   const workspaceId = await workspaceOf(exchange, parts);
   const id = storedId(exchange.params['file_id'] ?? '');
-  const file = id === undefined ? undefined : await store.findFile(parts.database, workspaceId, id);
-  return orNotFound(file, FILE);
-}
-
-function workspaceFull({ workspaceBytes }: FileLimits): GatewayError {
-  return new GatewayError(
-    'permission_denied',
-    `the files of the workspace would be larger than ${workspaceBytes} bytes`,
-  );
-}
-
-function resourceOf({ id, workspaceId }: store.StoredFile) {
-  return { resourceType: 'file', resourceId: wireId(id), workspaceId };
+  const file = id && (await store.findFile(parts.database, workspaceId, id, new Date(parts.clock.now())));
+  return orNotFound(file || undefined, FILE);
 }

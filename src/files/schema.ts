@@ -1,5 +1,6 @@
 /** Wire schemas of files, in three shapes. */
 import { Type } from 'typebox';
+import { EXPIRY_SECONDS } from './expiry.ts';
 
 const MAX_PAGE = 1_000;
 
@@ -49,6 +50,10 @@ export const PURPOSES = [
 export const UploadForm = Type.Object({
   file: Type.String({ format: 'binary' }),
   purpose: Type.Optional(Type.Enum([...PURPOSES], { description: 'What OpenAI clients say; default `user_data`' })),
+  'expires_after[anchor]': Type.Optional(Type.Literal('created_at')),
+  'expires_after[seconds]': Type.Optional(
+    Type.Integer({ ...EXPIRY_SECONDS, description: 'Default: 30 days for the purpose `batch`, otherwise never' }),
+  ),
 });
 
 const shape = Type.Optional(Type.String({ description: 'Which shape this is: `svc`, `openai` or `anthropic`' }));
@@ -73,6 +78,7 @@ const OpenaiFile = Type.Object(
     object: Type.Literal('file'),
     bytes: Type.Integer(),
     created_at: Type.Integer({ description: 'Unix seconds' }),
+    expires_at: Type.Optional(Type.Integer({ description: 'Unix seconds; absent if the file does not expire' })),
     filename: Type.String(),
     purpose: Type.String(),
     status: Type.Literal('processed'),

@@ -26,6 +26,7 @@ export function shapeOf(headers: IncomingHttpHeaders, { provider, after, order }
 interface ShownFile
   extends Pick<StoredFile, 'filename' | 'mimeType' | 'bytes' | 'purpose' | 'downloadable' | 'createdAt'> {
   id: string;
+  expiresAt?: Date | null;
 }
 
 /** @param namespace the name of `svc` on the wire */
@@ -34,14 +35,15 @@ export function fileReply(file: StoredFile, shape: Shape, namespace: string): Re
 }
 
 export function shownFile(file: ShownFile, shape: Shape, namespace: string): Record<string, unknown> {
-  const { id } = file;
+  const { id, expiresAt } = file;
   if (shape === 'openai') {
     return {
       _shape: shape,
       id,
       object: 'file',
       bytes: file.bytes,
-      created_at: Math.floor(file.createdAt.getTime() / 1000),
+      created_at: seconds(file.createdAt),
+      ...(expiresAt && { expires_at: seconds(expiresAt) }),
       filename: file.filename,
       purpose: file.purpose,
       status: 'processed',
@@ -58,6 +60,8 @@ export function shownFile(file: ShownFile, shape: Shape, namespace: string): Rec
     downloadable: file.downloadable,
   };
 }
+
+const seconds = (time: Date) => Math.floor(time.getTime() / 1000);
 
 export interface FileList {
   /** In the shape of the list. */
@@ -103,6 +107,11 @@ export function deletedReply(file: StoredFile, shape: Shape, namespace: string):
 export function shownDeleted(id: string, shape: Shape, namespace: string): Record<string, unknown> {
   const common = { _shape: shapeName(shape, namespace), id };
   return shape === 'openai' ? { ...common, object: 'file', deleted: true } : { ...common, type: 'file_deleted' };
+}
+
+/** For the audit log. */
+export function resourceOf({ id, workspaceId }: StoredFile) {
+  return { resourceType: 'file', resourceId: wireId(id), workspaceId };
 }
 
 export function wireId(id: string): string {

@@ -13,6 +13,8 @@ export interface StoredFile {
   purpose: string;
   downloadable: boolean;
   createdAt: Date;
+  /** From then on the file is gone for clients; a job removes it. */
+  expiresAt: Date | null;
 }
 
 const COLUMNS: Columns<StoredFile> = {
@@ -26,6 +28,7 @@ const COLUMNS: Columns<StoredFile> = {
   purpose: 'purpose',
   downloadable: 'downloadable',
   createdAt: 'created_at',
+  expiresAt: 'expires_at',
 };
 
 const SELECT_FILES = `select ${selectList(COLUMNS, 'files')} from files`;
@@ -46,29 +49,50 @@ export async function insertFile(tx: Queryable, file: StoredFile): Promise<void>
   await insertRow(tx, 'files', COLUMNS, file);
 }
 
-/** Oldest first. @param after an id; the page begins with the next one */
+interface FilePage {
+  /** An id; the page begins with the next one. */
+  after: string | undefined;
+  limit: number;
+  purpose: string | undefined;
+  /** What has expired by then is left out. */
+  now: Date;
+}
+
+/** Oldest first. */
 export function listFiles(
   db: Queryable,
   workspaceId: string,
-  { after, limit, purpose }: { after: string | undefined; limit: number; purpose: string | undefined },
+  { after, limit, purpose, now }: FilePage,
 ): Promise<StoredFile[]> {
   return db.query<StoredFile>(
     `${SELECT_FILES} where workspace_id = $1 and ($2::uuid is null or id > $2) and ($3::text is null or purpose = $3)
-      order by id limit $4`,
-    [workspaceId, after ?? null, purpose ?? null, limit],
+      and (expires_at is null or expires_at > $4) order by id limit $5`,
+    [workspaceId, after ?? null, purpose ?? null, now, limit],
   );
 }
 
-/** @param hold keeps the row for the transaction */
+/** Undefined also if the file has expired. */
 export async function findFile(
   db: Queryable,
   workspaceId: string,
   id: string,
-  hold = false,
+  now: Date,
 ): Promise<StoredFile | undefined> {
-  const sql = `${SELECT_FILES} where workspace_id = $1 and id = $2${hold ? ' for update' : ''}`;
-  const [file] = await db.query<StoredFile>(sql, [workspaceId, id]);
+  const sql = `${SELECT_FILES} where workspace_id = $1 and id = $2 and (expires_at is null or expires_at > $3)`;
+  const [file] = await db.query<StoredFile>(sql, [workspaceId, id, now]);
   return file;
+}
+
+/** Keeps the row for the transaction. */
+export async function lockFile(tx: Queryable, id: string): Promise<StoredFile | undefined> {
+  const [file] = await tx.query<StoredFile>(`${SELECT_FILES} where id = $1 for update`, [id]);
+  return file;
+}
+
+/** Locks files that have expired by `now`; files that another transaction has locked are left out. */
+export function lockExpiredFiles(tx: Queryable, now: Date, limit: number): Promise<StoredFile[]> {
+  const sql = `${SELECT_FILES} where expires_at <= $1 order by expires_at limit $2 for update skip locked`;
+  return tx.query<StoredFile>(sql, [now, limit]);
 }
 
 export async function deleteFile(tx: Queryable, id: string): Promise<void> {

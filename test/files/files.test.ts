@@ -321,6 +321,55 @@ test('a file past the limit is 413, and one that would fill the workspace is 403
   assert.deepEqual(body.data, []);
 });
 
+test('a file expires when its client says so, and files with the purpose batch after 30 days', async (t) => {
+  const of = await startGateway(t);
+  const openai = new OpenAI({ baseURL: of.api, apiKey: INFERENCE_KEY, maxRetries: 0 });
+  const made = async (more: Pick<OpenAI.FileCreateParams, 'purpose' | 'expires_after'>) =>
+    openai.files.create({ file: await toFile(Buffer.from('{}\n'), 'a.jsonl'), ...more });
+  const HOUR = 3_600;
+  const short = await made({ purpose: 'user_data', expires_after: { anchor: 'created_at', seconds: HOUR } });
+  const batch = await made({ purpose: 'batch' });
+  const kept = await made({ purpose: 'user_data' });
+  assert.deepEqual(
+    [short, batch, kept].map((file) => file.expires_at && file.expires_at - file.created_at),
+    [HOUR, 30 * 24 * HOUR, undefined],
+  );
+  for (const seconds of [0, HOUR - 1, 30 * 24 * HOUR + 1, 4000.5]) {
+    const refusal = made({ purpose: 'batch', expires_after: { anchor: 'created_at', seconds } });
+    await assert.rejects(refusal, /expires_after\[seconds\] must be an integer from 3600 to 2592000/);
+  }
+  const listed = async () => (await openai.files.list()).data.map(({ id }) => id);
+  assert.deepEqual(await listed(), [short.id, batch.id, kept.id]);
+  of.clock.jump(HOUR * 1000);
+  assert.deepEqual(await listed(), [batch.id, kept.id]);
+  await assert.rejects(openai.files.retrieve(short.id), { status: 404 });
+  of.clock.jump(30 * 24 * HOUR * 1000);
+  assert.deepEqual(await listed(), [kept.id]);
+  const actions = async () =>
+    (await send('GET', '/audit?limit=20', { key: MANAGEMENT_KEY, of })).body.data.map((each: Json) => each.action);
+  await until(
+    async () => (await actions()).filter((action: string) => action === 'file.expired').length === 2,
+    'expired files are removed',
+  );
+});
+
+test('a file with the purpose batch may have 200 MiB, wherever the form says its purpose', async (t) => {
+  const of = await startGateway(t);
+  const uploaded = async (bytes: number, order: readonly ('purpose' | 'file')[], purpose = 'batch') => {
+    const data = new FormData();
+    for (const name of order) {
+      if (name === 'purpose') data.append('purpose', purpose);
+      else data.append('file', new Blob([Buffer.alloc(bytes, 'x')]), 'big.jsonl');
+    }
+    return (await send('POST', '/files', { of, body: data })).status;
+  };
+  const MIB = 1024 * 1024;
+  assert.equal(await uploaded(200 * MIB, ['file', 'purpose']), 200);
+  assert.equal(await uploaded(200 * MIB + 1, ['purpose', 'file']), 413);
+  assert.equal(await uploaded(100 * MIB + 1, ['file', 'purpose'], 'user_data'), 413);
+  assert.equal((await send('GET', '/files', { of })).body.data.length, 1);
+});
+
 test('regional hosts serve no files', async (t) => {
   const of = await startGateway(t, {
     providers: { chat: {} },

@@ -60,10 +60,15 @@ export class VendorFiles {
     const target = await this.#target();
     checkUpload(vendors.access, caller, this.#vendor);
     const type = headers['content-type'] ?? '';
-    const staged = await readForm(upload!, type, limits.fileBytes, async (file, fields) => {
-      const filename = checkFilename(file.filename);
-      return { filename, mimeType: file.mimeType, fields, blob: await blobs.write(file.content) };
-    });
+    const staged = await readForm(
+      upload!,
+      type,
+      () => limits.fileBytes,
+      async (file, fields) => {
+        const filename = checkFilename(file.filename);
+        return { filename, mimeType: file.mimeType, fields, blob: await blobs.write(file.content) };
+      },
+    );
     const { blob, filename, mimeType, fields } = staged;
     try {
       const content = await blobs.read(blob.id);

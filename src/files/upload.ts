@@ -1,0 +1,89 @@
+/** Stores files: those that clients upload, and those that the gateway makes. */
+import type { Caller } from '../access/index.ts';
+import { authorOf, changeAs } from '../audit/index.ts';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Blob, Blobs } from '../blobs/index.ts';
+import type { Exchange } from '../http/operation.ts';
+import type { Changes, Database } from '../storage/database.ts';
+import { typed } from './content-type.ts';
+import { expiryOf } from './expiry.ts';
+import { checkFilename } from './filename.ts';
+import { tooLarge, type UploadedFile } from './form.ts';
+import { purposeOf } from './purpose.ts';
+import { fileReply, resourceOf } from './shape.ts';
+import * as store from './store.ts';
+
+export interface FileLimits {
+  fileBytes: number;
+  /** Of a file with the purpose `batch`. */
+  batchFileBytes: number;
+  workspaceBytes: number;
+}
+
+export const FILE_LIMITS: FileLimits = {
+  fileBytes: 100 * 1024 * 1024,
+  batchFileBytes: 200 * 1024 * 1024,
+  workspaceBytes: 10 * 1024 ** 3,
+};
+
+interface StoreParts {
+  database: Database;
+  changes: Changes;
+  blobs: Blobs;
+  clock: Clock;
+  namespace: string;
+  limits: FileLimits;
+}
+
+export function mostBytesOf(purpose: string, { fileBytes, batchFileBytes }: FileLimits): number {
+  return purpose === 'batch' ? batchFileBytes : fileBytes;
+}
+
+/** @throws GatewayError 400, 403, 413 */
+export async function storeUpload(
+  exchange: Exchange<Caller>,
+  { database, changes, blobs, clock, limits, namespace }: StoreParts,
+  workspaceId: string,
+  { filename, content }: UploadedFile,
+  fields: ReadonlyMap<string, string>,
+): Promise<store.StoredFile> {
+  const name = checkFilename(filename);
+  const { mimeType, content: checked } = await typed(content, name);
+  const blob = await blobs.write(checked);
+  try {
+    const createdAt = new Date(clock.now());
+    const purpose = purposeOf(fields.get('purpose'));
+    // Fields may come after the file.
+    if (blob.bytes > mostBytesOf(purpose, limits)) throw tooLarge(mostBytesOf(purpose, limits));
+    const file: store.StoredFile = {
+      ...newFile(blob, createdAt),
+      ...{ organizationId: exchange.caller.organizationId, workspaceId, filename: name, mimeType, purpose },
+      downloadable: false,
+      expiresAt: expiryOf(fields, purpose, createdAt),
+    };
+    await changeAs(authorOf(exchange), { database, changes }, async (tx, changed) => {
+      if ((await store.lockBytesOf(tx, workspaceId)) + file.bytes > limits.workspaceBytes) throw workspaceFull(limits);
+      await blobs.keep(tx, blob.id);
+      await store.insertFile(tx, file);
+      const after = fileReply(file, 'svc', namespace);
+      await changed({ action: 'file.created', ...resourceOf(file), after });
+    });
+    return file;
+  } catch (error) {
+    await blobs.drop(database, blob.id);
+    throw error;
+  }
+}
+
+function newFile({ id: blobId, bytes }: Blob, createdAt: Date) {
+  return { id: uuidv7(createdAt.getTime()), bytes, blobId, createdAt };
+}
+
+export function workspaceFull({ workspaceBytes }: FileLimits): GatewayError {
+  return new GatewayError(
+    'permission_denied',
+    `the files of the workspace would be larger than ${workspaceBytes} bytes`,
+  );
+}
