@@ -114,7 +114,7 @@ export function resourceOf({ id, workspaceId }: StoredFile) {
   return { resourceType: 'file', resourceId: wireId(id), workspaceId };
 }
 
-export function wireId(id: string): string {
+function wireId(id: string): string {
   return ID_PREFIX + id.replaceAll('-', '');
 }
 
