@@ -21,6 +21,7 @@ import {
 } from './batch.ts';
 import { BodyIntake } from './intake.ts';
 import { deleteItems } from './items.sql.ts';
+import { resultPosition } from './result.ts';
 import { batchWithResults, resultLines } from './results.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
@@ -153,6 +154,7 @@ function getResults(parts: BatchParts): Operation<Caller> {
     path: '/batches/{id}/results',
     summary: 'Download the results of a final batch, one JSON object per line, in the order of the requests',
     params: schema.BatchParams,
+    query: schema.ResultsQuery,
     errors: [409, 410],
     replies: {
       200: { description: 'One result per line', schema: schema.BatchResult, contentType: 'application/x-ndjson' },
@@ -160,7 +162,10 @@ function getResults(parts: BatchParts): Operation<Caller> {
     async handle(exchange) {
       const batch = await kept(exchange, parts);
       if (!isTerminal(batch.state)) throw conflict(`the batch has no results while it is ${batch.state}`);
-      await send(exchange, 'application/x-ndjson', resultLines(parts.database, batch.id));
+      const { after } = exchange.query as { after?: string };
+      const position = after === undefined ? -1 : resultPosition(batch.id, after);
+      if (position === undefined) throw invalidField('after', 'is not the id of a result of this batch');
+      await send(exchange, 'application/x-ndjson', resultLines(parts.database, batch.id, position));
     },
   };
 }
@@ -252,5 +257,6 @@ function conflict(message: string): GatewayError {
 
 async function send({ response }: Exchange<Caller>, type: string, content: AsyncIterable<Buffer>): Promise<void> {
   response.writeHead(200, { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' });
+  if (response.req.method === 'HEAD') return void response.end();
   await pipeline(Readable.from(content), response);
 }

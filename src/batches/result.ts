@@ -136,10 +136,20 @@ function usageOf({ usage, costNano, byokNano, isByok }: Generation): UsageCounts
   return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
 }
 
+function resultId(batchId: string, position: number): string {
+  return `${wireId(batchId)}_${position}`;
+}
+
+/** The position of a result; undefined if the text is not the id of a result of this batch. */
+export function resultPosition(batchId: string, text: string): number | undefined {
+  const position = Number(text.slice(text.lastIndexOf('_') + 1));
+  return resultId(batchId, position) === text ? position : undefined;
+}
+
 /** JSON of one result. The response is the bytes that the endpoint answered with. */
 export function resultJson(batchId: string, result: StoredResult): Buffer {
   const { position, customId, statusCode, requestId, response, error } = result;
-  const head = `{"id":${JSON.stringify(`${wireId(batchId)}_${position}`)},"custom_id":${JSON.stringify(customId)}`;
+  const head = `{"id":${JSON.stringify(resultId(batchId, position))},"custom_id":${JSON.stringify(customId)}`;
   if (response === null) return Buffer.from(`${head},"response":null,"error":${JSON.stringify(error)}}`);
   const status = `"status_code":${statusCode},"request_id":${JSON.stringify(requestId)}`;
   return Buffer.concat([

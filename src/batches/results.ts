@@ -6,19 +6,20 @@ import { resultJson } from './result.ts';
 
 const PAGE = { count: 200, bytes: 1024 * 1024 };
 
-async function* resultsOf(database: Database, batchId: string): AsyncGenerator<Buffer[]> {
-  for (let after = -1; ; ) {
-    const page = await resultsAfter(database, batchId, after, PAGE);
+async function* resultsOf(database: Database, batchId: string, after = -1): AsyncGenerator<Buffer[]> {
+  for (let last = after; ; ) {
+    const page = await resultsAfter(database, batchId, last, PAGE);
     if (page.length === 0) return;
     yield page.map((result) => resultJson(batchId, result));
-    after = page.at(-1)!.position;
+    last = page.at(-1)!.position;
   }
 }
 
-/** One result per line, in the order of the requests. */
-export async function* resultLines(database: Database, batchId: string): AsyncGenerator<Buffer> {
+/** One result per line, in the order of the requests. @param after a position; -1 for all */
+export async function* resultLines(database: Database, batchId: string, after: number): AsyncGenerator<Buffer> {
   const end = Buffer.from('\n');
-  for await (const page of resultsOf(database, batchId)) yield Buffer.concat(page.flatMap((result) => [result, end]));
+  for await (const page of resultsOf(database, batchId, after))
+    yield Buffer.concat(page.flatMap((result) => [result, end]));
 }
 
 /** The reply of the batch with its results. */

@@ -126,6 +126,15 @@ export const ListBatchesQuery = Type.Object(
 
 export const BatchParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 64 }) });
 
+export const ResultsQuery = Type.Object(
+  {
+    after: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 64, description: '`id` of the last result that the client has' }),
+    ),
+  },
+  closed,
+);
+
 export const BatchDeleted = Type.Object(
   {
     id: Type.String(),

@@ -47,6 +47,8 @@ export interface Blobs {
   keep(tx: Queryable, id: string): Promise<void>;
   /** In the transaction after which nothing needs the blob any more. */
   drop(tx: Queryable, id: string): Promise<void>;
+  /** What is known of its content. @throws GatewayError 500 if it is gone */
+  find(id: string): Promise<Blob>;
   /**
    * The content. Reading all of it fails at the end when it is not what was stored.
    * @param range first byte and the one after the last
@@ -114,16 +116,19 @@ class StoredBlobs implements Blobs {
     return store.dropBlob(tx, id);
   }
 
+  async find(id: string): Promise<Blob & store.RemovableBlob> {
+    const blob = await store.findBlob(this.#options.database, id);
+    if (blob === undefined) throw this.#failed(id, new BlobMissing(id, this.location));
+    return blob;
+  }
+
   async read(id: string, range?: { start: number; end: number }): Promise<AsyncIterable<Buffer>> {
-    const { database, log } = this.#options;
-    const blob = await store.findBlob(database, id);
+    const blob = await this.find(id);
     try {
-      if (blob === undefined) throw new BlobMissing(id, this.location);
       const content = presented(await this.#backendOf(blob).read(id, range));
       return range === undefined ? verified(content, blob) : content;
     } catch (error) {
-      if (error instanceof BlobMissing) log.error('the content of a blob is missing', { blob: id, error });
-      throw presentable(error);
+      throw this.#failed(id, error);
     }
   }
 
@@ -151,6 +156,11 @@ class StoredBlobs implements Blobs {
 
   async close(): Promise<void> {
     for (const backend of this.#backends.values()) await backend.close();
+  }
+
+  #failed(id: string, error: unknown): unknown {
+    if (error instanceof BlobMissing) this.#options.log.error('the content of a blob is missing', { blob: id, error });
+    return presentable(error);
   }
 
   /** Rows whose bytes could not be removed stay. */

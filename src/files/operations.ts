@@ -1,7 +1,4 @@
 /** `/files`. */
-
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { type Caller, chosenWorkspace } from '../access/index.ts';
 import { authorOf, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
@@ -9,6 +6,7 @@ import { GatewayError, invalidField, orNotFound } from '../base/errors.ts';
 import type { Blobs } from '../blobs/index.ts';
 import { ANY_KEY } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
+import { sendDownload } from '../http/download.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { readForm } from './form.ts';
@@ -34,6 +32,7 @@ export interface FileParts {
 const FORM_OVERHEAD_BYTES = 256 * 1024;
 const DEFAULT_PAGE = 100;
 const TAG = 'Files';
+const TAG_HEADER = 'The checksum of the content, for `If-Range` and `If-None-Match`';
 const FILE = 'file with this id in the workspace';
 
 /** Looks into `parts` only when a request comes. */
@@ -129,7 +128,16 @@ function downloadFile(parts: FileParts): Operation<Caller> {
     summary: 'Download a file that a tool or a batch produced',
     params: schema.FileParams,
     query: schema.ScopeQuery,
-    replies: { 200: { description: 'The content', contentType: '*/*' } },
+    errors: [...VENDOR_ERRORS, 416],
+    replies: {
+      200: {
+        description: 'The content',
+        contentType: '*/*',
+        headers: { ETag: TAG_HEADER, 'Accept-Ranges': '`bytes`' },
+      },
+      206: { description: 'The byte range of the header `Range`', contentType: '*/*', headers: { ETag: TAG_HEADER } },
+      304: { description: 'The content is the one of `If-None-Match`', headers: { ETag: TAG_HEADER } },
+    },
     async handle(exchange) {
       const vendor = await vendorFiles(exchange, parts);
       if (vendor !== undefined) return vendor.download();
@@ -140,14 +148,17 @@ function downloadFile(parts: FileParts): Operation<Caller> {
           'uploaded files cannot be downloaded; only files that tools or batches made',
         );
       }
-      const content = await parts.blobs.read(file.blobId);
-      exchange.response.writeHead(200, {
-        'Content-Type': file.mimeType,
-        'Content-Length': String(file.bytes),
-        'Content-Disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.filename)}`,
-        'X-Content-Type-Options': 'nosniff',
+      const { sha256 } = await parts.blobs.find(file.blobId);
+      await sendDownload(exchange, {
+        bytes: file.bytes,
+        checksum: sha256,
+        headers: {
+          'Content-Type': file.mimeType,
+          'Content-Disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.filename)}`,
+          'X-Content-Type-Options': 'nosniff',
+        },
+        read: (range) => parts.blobs.read(file.blobId, range),
       });
-      await pipeline(Readable.from(content), exchange.response);
     },
   };
 }

@@ -44,6 +44,7 @@ const ERROR_NOTES: Readonly<Record<number, string>> = {
   412: 'The version of the resource does not match the precondition.',
   413: 'The body is too large.',
   415: 'The media type or encoding of the body is not supported.',
+  416: 'The range is outside of the content.',
   422: 'The upstream cannot process the request.',
   429: 'A rate limit is reached.',
   500: 'The gateway failed.',

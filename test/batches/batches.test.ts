@@ -46,6 +46,23 @@ test('a batch runs, its results come in the order of its requests, and its usage
   );
 });
 
+test('a download of results continues after the last result that the client has', async () => {
+  const requests = Array.from({ length: 5 }, (_, n) => scripted(`item-${n}`, { text: `word ${n}` }));
+  const [batch, other] = [await submitted(chatBatch(requests)), await submitted(chatBatch(requests))];
+  await Promise.all([ended(batch.id), ended(other.id)]);
+  const download = async (query = '') => (await gateway.get(`/batches/${batch.id}/results${query}`)).text();
+  const whole = await download();
+  let had = '';
+  for (const line of whole.split(/(?<=\n)/)) {
+    had += line;
+    assert.equal(had + (await download(`?after=${JSON.parse(line).id}`)), whole);
+  }
+  const last = JSON.parse(whole.trimEnd().split('\n').at(-1)!).id;
+  for (const after of [`${other.id}_1`, last.toUpperCase(), `${batch.id}_x`, `${batch.id}_01`, batch.id, 'x']) {
+    await refused(send('GET', `/batches/${batch.id}/results?after=${after}`), 400, /^after is not the id of a result/);
+  }
+});
+
 test('items of every endpoint run, and a failed item has its error among the results of the others', async () => {
   const batches = {
     '/v1/messages': scripted('a', { text: 'hello' }).body,
