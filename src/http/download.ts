@@ -5,7 +5,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Exchange } from './operation.ts';
 
 /** The first byte, and the one after the last. */
-export interface ByteRange {
+interface ByteRange {
   start: number;
   end: number;
 }
