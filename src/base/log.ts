@@ -4,6 +4,7 @@
  * Frequent lines are buffered briefly and written together.
  */
 import { type Clock, systemClock, type Timer } from './clock.ts';
+import { secretForms } from './secret-forms.ts';
 
 export type Level = 'debug' | 'info' | 'warn' | 'error';
 
@@ -274,8 +275,6 @@ function printable(text: string, keepsLines = false): string {
 const MASK = '[redacted]';
 /** Shorter ones are not secrets, and would match other text: a local server's key is often `x`. */
 const MIN_LENGTH = 4;
-/** Encoded forms of shorter secrets would match other text. */
-const MIN_ENCODED_LENGTH = 8;
 
 const secrets = new Set<string>();
 const forms = new Set<string>();
@@ -300,25 +299,4 @@ export function scrub(text: string): string {
 function anyOf(texts: ReadonlySet<string>): RegExp {
   const longestFirst = [...texts].sort((a, b) => b.length - a.length);
   return new RegExp(longestFirst.map((text) => RegExp.escape(text)).join('|'), 'g');
-}
-
-function secretForms(secret: string): string[] {
-  const plain = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret.toWellFormed())];
-  return secret.length < MIN_ENCODED_LENGTH ? plain : [...plain, ...base64Cores(secret)];
-}
-
-/**
- * The base64 characters of the secret inside a longer text (`user:secret`), in each of the three alignments and both
- * alphabets, without the edge characters, which depend on the neighbours.
- */
-function base64Cores(secret: string): string[] {
-  const cores: string[] = [];
-  const bytes = Buffer.from(secret);
-  for (let before = 0; before < 3; before += 1) {
-    const padded = Buffer.concat([Buffer.alloc(before), bytes]);
-    const start = Math.ceil((before * 8) / 6);
-    const end = Math.floor((padded.length * 8) / 6);
-    cores.push(padded.toString('base64').slice(start, end), padded.toString('base64url').slice(start, end));
-  }
-  return cores;
 }

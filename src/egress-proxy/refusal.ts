@@ -1,0 +1,56 @@
+/**
+ * Why the proxy does not forward something.
+ *  - `not_a_proxy_request`, `bad_request`: the request itself
+ *  - `not_allowed`, `port`, `address`: where it leads
+ *  - `secret_elsewhere`: it carries the placeholder of a secret that is not bound to the host
+ *  - `secret_unsendable`: a secret cannot be written at that place
+ *  - `misdirected`: it names another host than the tunnel
+ *  - `upstream`, `certificate`, `encoding`: the host could not be reached, verified or checked
+ *  - `too_large`, `busy`: a limit
+ */
+type RefusalReason =
+  | 'not_a_proxy_request'
+  | 'bad_request'
+  | 'not_allowed'
+  | 'port'
+  | 'address'
+  | 'secret_elsewhere'
+  | 'secret_unsendable'
+  | 'misdirected'
+  | 'upstream'
+  | 'certificate'
+  | 'encoding'
+  | 'too_large'
+  | 'busy';
+
+const STATUS: Record<RefusalReason, number> = {
+  not_a_proxy_request: 400,
+  bad_request: 400,
+  not_allowed: 403,
+  port: 403,
+  address: 403,
+  secret_elsewhere: 403,
+  secret_unsendable: 403,
+  misdirected: 421,
+  upstream: 502,
+  certificate: 502,
+  encoding: 502,
+  too_large: 431,
+  busy: 503,
+};
+
+/** The message is shown in the sandbox. It never contains a secret's value. */
+export class Refusal extends Error {
+  readonly reason: RefusalReason;
+  readonly status: number;
+  /** The name of the secret that it is about. */
+  readonly secret: string | undefined;
+
+  constructor(reason: RefusalReason, message: string, secret?: string) {
+    super(message);
+    this.name = 'Refusal';
+    this.reason = reason;
+    this.status = STATUS[reason];
+    this.secret = secret;
+  }
+}
