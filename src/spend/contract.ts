@@ -4,6 +4,7 @@ import type { Usage } from '../formats/conversation/conversation.ts';
 import type { ActivityQuery, ActivitySum } from './activity/store.ts';
 import type { Budget, Charge, Interval, Refusal } from './budget.ts';
 import type { Accepted, Generation } from './generation.ts';
+import type { Holds } from './holds/holds.ts';
 import type { Attempt } from './record.ts';
 
 /** A request's share of each of its budgets, held until it is settled or released; later calls do nothing. */
@@ -83,6 +84,8 @@ export interface Backlog {
 }
 
 export interface Spend {
+  /** Reservations that outlive this process. */
+  readonly holds: Holds;
   /**
    * Holds `bound` in every budget or in none. Synchronous while this process's leases cover it. Rejects with
    * GatewayError 503 if the database is needed and down.

@@ -22,6 +22,7 @@ export type {
 } from './generation.ts';
 export { unansweredRow } from './generation.ts';
 export { encodeGeneration, GenerationEnvelope } from './generation-reply.ts';
+export type { HoldDraft, Holds } from './holds/holds.ts';
 export { ENTERED_WITHIN_MS } from './ledger.ts';
 export { spendMigrations } from './migrations/index.ts';
 export { spendOperations } from './operations.ts';

@@ -95,6 +95,15 @@ export class Leases {
     return taken;
   }
 
+  /** The database has moved these reservations out of this process's leases. */
+  moved(parts: readonly Part[]): void {
+    for (const { window, nano } of parts) {
+      window.moved(nano);
+      window.holders -= 1;
+      window.lastUseAt = this.#clock.monotonic();
+    }
+  }
+
   /** The database has entered these rows. Windows in `lost` no longer have a lease there. */
   entered(taken: readonly Taken[], lost: readonly string[]): void {
     for (const part of taken) {

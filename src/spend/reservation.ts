@@ -47,6 +47,13 @@ export class HeldReservation implements Reservation {
     return this.#leases.settle(this.parts, cost);
   }
 
+  /** Ends the reservation without returning what it holds. Its new owner gets the parts. Empty on later calls. */
+  detach(): readonly Part[] {
+    if (!this.#open) return [];
+    this.#open = false;
+    return this.parts;
+  }
+
   release(): void {
     this.settle(FREE);
   }

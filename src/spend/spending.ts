@@ -17,6 +17,7 @@ import type { Budget, Charge, Refusal } from './budget.ts';
 import type { Backlog, BudgetState, KeyUsage, OpenGeneration, Reservation, Spend, Viewer } from './contract.ts';
 import type { Accepted, Generation } from './generation.ts';
 import { GroupCommit } from './group-commit.ts';
+import { createHolds, type Holds } from './holds/holds.ts';
 import { Journal, type Segment } from './journal.ts';
 import { LEASE_LIMITS, type LeaseStore } from './lease-wait-queue.ts';
 import { Leases } from './leases.ts';
@@ -61,6 +62,7 @@ class Spending implements Spend {
   readonly dirty: OpenRow[] = [];
   readonly journal: Journal;
   readonly ledger: Ledger;
+  readonly holds: Holds;
   open = 0;
 
   readonly #commits: GroupCommit;
@@ -111,6 +113,7 @@ class Spending implements Spend {
       log,
       limits: { ...LEDGER_LIMITS, ...options.ledger },
     });
+    this.holds = createHolds({ database, changes, processId, ledger: this.ledger, leases: this.#leases, clock });
     this.#subscribe();
     this.#maintenance = clock.timer(options.maintainMs ?? RENEW_MS, () => {
       this.#maintaining = this.#maintain();

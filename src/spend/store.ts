@@ -165,6 +165,26 @@ async function changeWindows(tx: Queryable, windows: ReadonlyMap<string, WindowC
   );
 }
 
+/** Moves amounts of leases from one holder to another, which has none in these windows. */
+export async function moveLeases(
+  tx: Queryable,
+  from: string,
+  to: string,
+  amounts: ReadonlyMap<string, Nano>,
+): Promise<void> {
+  const moved = [...amounts].filter(([, nano]) => nano > 0n);
+  const windows = new Map<string, WindowChange>();
+  await changeLeases(tx, from, new Map(moved.map(([id, nano]) => [id, -nano])), windows);
+  // Where an operator has released the giver's lease, the amount is leased again.
+  for (const [id, nano] of moved) changeOf(windows, id).leased += nano;
+  await addLeases(
+    tx,
+    to,
+    moved.map(([windowId, grantedNano]) => ({ windowId, grantedNano })),
+  );
+  await changeWindows(tx, windows);
+}
+
 /** A process's request for a part of one window. */
 export interface LeaseRequest {
   windowId: string;
@@ -244,7 +264,11 @@ function min(one: Nano, other: Nano): Nano {
   return one < other ? one : other;
 }
 
-async function addLeases(tx: Queryable, processId: string, answers: readonly LeaseAnswer[]): Promise<void> {
+async function addLeases(
+  tx: Queryable,
+  processId: string,
+  answers: readonly Pick<LeaseAnswer, 'windowId' | 'grantedNano'>[],
+): Promise<void> {
   const grants = answers.filter((answer) => answer.grantedNano > 0n);
   if (grants.length === 0) return;
   await tx.query(
@@ -305,7 +329,7 @@ export async function windowStates(
     `select own.*, coalesce((
        select sum(lease.amount_nano) from spend_leases lease
        left join spend_processes process on process.id = lease.process_id
-       where lease.window_id = own.id
+       where lease.window_id = own.id and lease.process_id not in (select id from spend_holds)
          and (process.seen_at is null or process.seen_at < $2 or process.replayed_at is not null)
      ), 0)::bigint as unreturned_nano
      from spend_windows own where own.id = any($1::text[])`,

@@ -127,6 +127,13 @@ export class BudgetWindow {
     return missing;
   }
 
+  /** A reservation has left this process together with its part of the lease. It is not spent yet. */
+  moved(nano: Nano): void {
+    this.lease -= nano;
+    this.reserved -= nano;
+    this.othersLeased += nano;
+  }
+
   /** The database has entered a settled request. */
   entered(costNano: Nano, forcedNano: Nano): void {
     this.lease -= costNano;

@@ -8,6 +8,7 @@ import { days } from './0024-days.ts';
 import { balances } from './0025-balances.ts';
 import { summedRows } from './0026-summed-rows.ts';
 import { unreturned } from './0027-unreturned.ts';
+import { holds } from './0028-holds.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -18,4 +19,5 @@ export const spendMigrations: readonly Migration[] = [
   balances,
   summedRows,
   unreturned,
+  holds,
 ];

@@ -89,7 +89,10 @@ async function keepLeases(tx: Queryable, processId: string, kept: ReadonlyMap<st
  */
 export async function forgetEveryProcess(tx: Queryable): Promise<void> {
   await tx.query('delete from spend_processes where replayed_at is null');
-  await tx.query('delete from spend_leases where process_id not in (select id from spend_processes)');
+  await tx.query(
+    `delete from spend_leases
+       where process_id not in (select id from spend_processes) and process_id not in (select id from spend_holds)`,
+  );
   await tx.query(
     `update spend_windows own set leased_nano = coalesce(
        (select sum(amount_nano) from spend_leases lease where lease.window_id = own.id), 0)
@@ -123,7 +126,8 @@ export async function readProcesses(db: Queryable): Promise<ProcessRow[]> {
   const rows = await db.query<ProcessRow>(`select ${COLUMNS} from spend_processes order by id`);
   const unknown = await db.query<{ id: string }>(
     `select distinct process_id as id from spend_leases
-     where process_id not in (select id from spend_processes) order by 1`,
+     where process_id not in (select id from spend_processes) and process_id not in (select id from spend_holds)
+     order by 1`,
   );
   const nothing = {
     host: null,

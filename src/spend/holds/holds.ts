@@ -1,0 +1,140 @@
+/**
+ * Holds: reservations in the database, for work that outlives the process that reserved it, such as a batch that a provider
+ * runs for hours. A hold counts as leased until it is released; the rows that it pays for are entered in the transaction of
+ * their owner, so each is entered exactly once if its owner's change happens once.
+ */
+import type { Nano } from '../../base/money.ts';
+import type { Changes, Database, Queryable } from '../../storage/database.ts';
+import { chargeIn } from '../budget.ts';
+import type { Reservation } from '../contract.ts';
+import type { Generation } from '../generation.ts';
+import type { Leases } from '../leases.ts';
+import type { Ledger } from '../ledger.ts';
+import { addPartitions, isPartitionMissing } from '../partitions/store.ts';
+import { RETURN } from '../processes/processes.ts';
+import { forgetProcess } from '../processes/store.ts';
+import type { Entry } from '../record.ts';
+import type { HeldReservation } from '../reservation.ts';
+import { encodeRow } from '../row.ts';
+import { enterGenerations } from '../store.ts';
+import type { BudgetWindow } from '../window.ts';
+import { deleteHold, type HoldWindow, holdWindows, insertHold } from './store.ts';
+
+/** Collects reservations of this process until they are kept. Exactly one of `keep` and `release` is called. */
+export interface HoldDraft {
+  /** Takes the reservation over; it must not be used any more. */
+  add(reservation: Reservation): void;
+  /** Moves all of it into the database, in one transaction with `also`. Rejects, and releases it, if that fails. */
+  keep(id: string, also: (tx: Queryable) => Promise<void>): Promise<void>;
+  release(): void;
+}
+
+export interface Holds {
+  draft(): HoldDraft;
+  /**
+   * Enters rows that a hold pays for, in one transaction with what `work` writes and returns the rows of. What the hold does not
+   * cover is entered all the same.
+   */
+  enter(id: string, work: (tx: Queryable) => Promise<readonly Generation[]>): Promise<void>;
+  /** Returns what is left of the hold. Does nothing for one that is gone. */
+  release(tx: Queryable, id: string): Promise<void>;
+}
+
+interface HoldParts {
+  database: Database;
+  changes: Changes;
+  processId: string;
+  ledger: Ledger;
+  leases: Leases;
+  clock: { now(): number };
+}
+
+export function createHolds(parts: HoldParts): Holds {
+  const { database, changes } = parts;
+  return {
+    draft: () => new Draft(parts),
+    async enter(id, work) {
+      let months = new Set<string>();
+      const enter = () =>
+        database.transaction(async (tx) => {
+          const rows = await work(tx);
+          months = new Set(rows.map(({ createdAt }) => new Date(createdAt).toISOString().slice(0, 7)));
+          const windows = (await holdWindows(tx, id)) ?? [];
+          if (rows.length > 0)
+            await enterGenerations(
+              tx,
+              id,
+              rows.map((row) => entryOf(row, windows)),
+            );
+        });
+      try {
+        await enter();
+      } catch (error) {
+        if (!isPartitionMissing(error)) throw error;
+        await addPartitions(database, months);
+        await enter();
+      }
+    },
+    async release(tx, id) {
+      const windows = await holdWindows(tx, id);
+      if (windows === undefined) return;
+      await forgetProcess(tx, id);
+      await deleteHold(tx, id);
+      await changes.announce(tx, RETURN, ...windows.map((window) => `${id} ${window.id}`));
+    },
+  };
+}
+
+function entryOf(row: Generation, windows: readonly HoldWindow[]): Entry {
+  const cost = { creditNano: row.costNano, byokNano: row.byokNano };
+  const isFree = cost.creditNano === 0n && cost.byokNano === 0n;
+  const taken = windows.map((window) => ({ windowId: window.id, nano: chargeIn(window, cost), forcedNano: 0n }));
+  return { id: row.id, row: encodeRow(row), taken: isFree ? [] : taken };
+}
+
+class Draft implements HoldDraft {
+  readonly #parts: HoldParts;
+  readonly #amounts = new Map<BudgetWindow, Nano>();
+
+  constructor(parts: HoldParts) {
+    this.#parts = parts;
+  }
+
+  add(reservation: Reservation): void {
+    for (const { window, nano } of (reservation as HeldReservation).detach()) {
+      const before = this.#amounts.get(window);
+      // One holder of the window remains for all of them.
+      if (before !== undefined) window.holders -= 1;
+      this.#amounts.set(window, (before ?? 0n) + nano);
+    }
+  }
+
+  async keep(id: string, also: (tx: Queryable) => Promise<void>): Promise<void> {
+    const { ledger, leases, database, processId, clock } = this.#parts;
+    const windows = [...this.#amounts.keys()].map((window) => ({
+      id: window.id,
+      includeByok: window.budget.includeByok,
+    }));
+    const amounts = new Map([...this.#amounts].map(([window, nano]) => [window.id, nano]));
+    await ledger.inOrder(async () => {
+      try {
+        await database.transaction(async (tx) => {
+          await insertHold(tx, { id, processId, windows, amounts, at: new Date(clock.now()) });
+          await also(tx);
+        });
+      } catch (error) {
+        // The transaction may have been committed.
+        leases.uncertain = true;
+        this.release();
+        throw error;
+      }
+      leases.moved([...this.#amounts].map(([window, nano]) => ({ window, nano })));
+    });
+  }
+
+  release(): void {
+    const parts = [...this.#amounts].map(([window, nano]) => ({ window, nano }));
+    this.#amounts.clear();
+    this.#parts.leases.settle(parts, { creditNano: 0n, byokNano: 0n });
+  }
+}
