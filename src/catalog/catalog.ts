@@ -25,6 +25,8 @@ export interface Endpoint {
   maxCompletionTokens: number | null;
   /** Null: unknown, which does not mean free. */
   pricing: Pricing | null;
+  /** In the provider's batch interface, if the configuration sets it (`batch-price.ts`). */
+  batchPricing?: Pricing;
   /** Null: unknown. */
   inputModalities: readonly string[] | null;
   outputModalities: readonly string[] | null;

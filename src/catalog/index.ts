@@ -3,6 +3,7 @@
  * here: how to reach a provider (`providers/`), and which endpoint a request gets (`inference/routing`).
  */
 
+export { atBatchPrice } from './batch-price.ts';
 export { isNamed } from './called-models.ts';
 export {
   buildCatalog,

@@ -10,12 +10,22 @@ export { Identities } from './admission/identity.ts';
 export type { RateDefaults } from './admission/rate-limits.ts';
 export { regionOf } from './admission/region.ts';
 export type { Sink } from './answer/sink.ts';
+export { atBatch, hasBatches, type PreparedCall, prepareForBatch } from './batched/prepare.ts';
+export { settleBatched } from './batched/settle.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
 export type { AcceptedRequest, AnyFormat, RequestAbout } from './request.ts';
 export { RequestsInFlight } from './requests-in-flight.ts';
-export { type AccountPolicy, Credentials, Health, leavesEndpoint, Sessions } from './routing/index.ts';
+export {
+  type AccountPolicy,
+  type Candidate,
+  Credentials,
+  Health,
+  leavesEndpoint,
+  Sessions,
+  targetOf,
+} from './routing/index.ts';
 export { Threads } from './routing/threads.ts';
 export { refuseUnroutable, serve } from './serve.ts';
 export { userHashSecret } from './store.ts';

@@ -1,8 +1,7 @@
 /**
  * One inference request from acceptance to its row: the table of contents. The stages, in order:
  *
- * 1. `admission` counts the request against rate limits and finds the stored files that it names, then guardrail filters
- *    refuse, redact or flag it.
+ * 1. `admission` counts the request against rate limits, then guardrail filters refuse, redact or flag it.
  * 2. `answer/log-contents` listens to the answer if its content is logged.
  * 3. `routing` ranks the endpoints that may serve it.
  * 4. `cache` replays the answer to an identical request that opted in.
@@ -63,7 +62,7 @@ export async function refuseUnroutable(request: AcceptedRequest, sink: Sink, par
   routeOf(context, taskOf(context, parts), parts);
 }
 
-function taskOf(context: RequestContext, parts: InferenceParts): Task {
+export function taskOf(context: RequestContext, parts: InferenceParts): Task {
   return isConversation(context.request)
     ? new ConversationTask(context as RequestContext<ConversationRequest>, parts)
     : new DirectTask(context as RequestContext<DirectRequest>, parts);

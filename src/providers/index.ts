@@ -11,6 +11,15 @@ import type { Provider, ProviderKind } from './provider.ts';
 
 export { KINDS } from './all-kinds.ts';
 export type { Signature, Signer, UnsignedCall } from './auth/sign.ts';
+export {
+  type BatchAbout,
+  type BatchAccount,
+  type BatchedCall,
+  BatchRefusal,
+  type BatchService,
+  type UpstreamBatch,
+  type UpstreamResult,
+} from './batches/contract.ts';
 export { addressOf, byokTarget, optionProblem, type UpstreamTarget } from './byok-target.ts';
 export { type DeliveryParts, deliver } from './deliver.ts';
 export { Discovery, type LocalServer } from './discovery.ts';
@@ -47,6 +56,7 @@ function providerFrom(settings: ProviderSettings): Provider {
     ...(settings.headers && { headers: revealed(settings.headers) }),
     timeouts: settings.timeouts,
     maxConcurrency: settings.maxConcurrency,
+    ...(settings.batches === false && { batches: false }),
   };
   const signer = provider.kind.signer?.(provider);
   return Object.freeze(signer === undefined ? provider : { ...provider, signer });

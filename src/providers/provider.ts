@@ -12,6 +12,7 @@ import type { EmbeddingAdapter } from '../formats/embedding/index.ts';
 import type { ImageAdapter } from '../formats/image/index.ts';
 import type { RerankAdapter } from '../formats/rerank/index.ts';
 import type { Signer } from './auth/sign.ts';
+import type { BatchService } from './batches/contract.ts';
 import type { Framing } from './framing/framing.ts';
 import type { LocalDiscovery } from './local-models.ts';
 import type { StreamedBody, Timeouts, Transport } from './send/transport.ts';
@@ -108,6 +109,8 @@ export interface ProviderKind {
   completion?: CompletionAdapter;
   /** Image adapter. */
   image?: ImageAdapter;
+  /** Its interface for batches; absent: requests of batches are sent one by one. */
+  batches?: BatchService;
   /** Absent for software that is not looked for on this machine. */
   discovery?: LocalDiscovery;
   /** Transport of in-process providers (`simulated`), instead of the network. */
@@ -151,6 +154,8 @@ export interface Provider {
   headers?: Readonly<Record<string, string>>;
   timeouts: Timeouts;
   maxConcurrency: number;
+  /** False: its batch interface is not used. */
+  batches?: false;
   /** Absent: the kind's headers are sufficient. */
   signer?: Signer;
 }
@@ -168,7 +173,7 @@ export interface Delivery {
   path: string;
   body: Buffer | string;
   /** Set for an operation other than the format's main one, so that the kind can choose its path. */
-  operation?: 'countTokens' | 'models' | 'files';
+  operation?: 'countTokens' | 'models' | 'files' | 'batches';
   /** Replaces `body`; only for kinds without a signature of it. */
   streamed?: StreamedBody;
   /** Default POST. */

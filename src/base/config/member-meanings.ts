@@ -175,6 +175,10 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     catalog_prices: [
       'Keep the prices of the catalog. Defaults to `true` at the URL of the kind and to `false` at another `base_url`.',
     ],
+    batches: [
+      'Use the batch interface of the provider for batches, where its kind has one ([batches](../guides/batches.md#batch-services-of-providers)). `false` sends their requests one by one.',
+      true,
+    ],
     speaks: [
       'Wire formats of this service. A client of one of them is relayed, all others are translated to the first that can carry the request. Defaults to what the kind says.',
     ],
@@ -191,6 +195,9 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     max_completion_tokens: ['Longest completion in tokens. Unknown by default.'],
     pricing: [
       'Prices in USD, as quoted decimals. Without them cost is `null`, and keys with a spending limit cannot use the model.',
+    ],
+    batch_pricing: [
+      'Prices in the batch interface of the provider. Defaults to the discount that the provider documents, mostly half of `pricing` for every token.',
     ],
     input_modalities: ['Such as `[text, image, audio, file]`. Unknown by default.'],
     output_modalities: ['Such as `[text, image]`. Unknown by default.'],
@@ -230,6 +237,11 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     per: ['Unit of the price. Megapixels are rounded up.', 'image'],
     variant: ['Quality and size that the price is for, such as `high 1024x1024`. Without it, for all others.'],
   }),
+  'providers[].models[].batch_pricing': {
+    meaning: 'Prices of batches.',
+    fallback: '',
+    like: 'providers[].models[].pricing',
+  },
   ...Object.fromEntries(
     ['priority', 'flex', 'scale', 'ultrafast'].map((tier) => [
       `providers[].models[].service_tiers.${tier}.pricing`,

@@ -209,6 +209,8 @@ export interface ProviderSettings {
   functionToolsOnly?: boolean;
   /** The catalog's prices apply to it; absent: only at the kind's own address. */
   catalogPrices?: boolean;
+  /** Its batch interface is used, if its kind has one; absent: yes. */
+  batches?: boolean;
   /** Additional headers of its calls, names in lower case. */
   headers?: Readonly<Record<string, Secret>>;
   models: readonly ModelSettings[];
@@ -227,6 +229,8 @@ export interface ModelSettings {
   maxCompletionTokens: number | null;
   /** null: unknown, which is not free. */
   pricing: Pricing | null;
+  /** In the provider's batch interface; absent: as the kind discounts the list price. */
+  batchPricing?: Pricing;
   /** null: unknown. */
   inputModalities: readonly string[] | null;
   outputModalities: readonly string[] | null;

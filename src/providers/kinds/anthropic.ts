@@ -1,3 +1,4 @@
+import { anthropicBatches } from '../batches/anthropic.ts';
 import type { ProviderKind } from '../provider.ts';
 import { messages } from './messages.ts';
 
@@ -23,6 +24,7 @@ export const anthropic: ProviderKind = {
   guide: { verifiedBy: 'recording', quirks: 'threads and web search; beta features by the header `anthropic-beta`' },
   origin: 'anthropic-claude-v1',
   dialect: { messages: { threads: true, webSearch: true } },
+  batches: anthropicBatches,
   // The model list is paginated.
   path: ({ operation, path: usual }) => (operation === 'models' ? `${usual}?limit=1000` : usual),
 };

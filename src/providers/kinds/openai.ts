@@ -3,6 +3,7 @@ import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { openaiImages } from '../../formats/image/index.ts';
 import { bearer } from '../auth/bearer.ts';
+import { openaiBatches } from '../batches/openai.ts';
 import type { ProviderKind } from '../provider.ts';
 import { openaiResponses } from './responses.ts';
 
@@ -83,4 +84,8 @@ export const openai: ProviderKind = {
   }),
   embedding: openaiEmbedding(),
   image: openaiImages,
+  batches: openaiBatches({
+    paths: ['/chat/completions', '/responses', '/embeddings'],
+    limits: { items: 50_000, bytes: 200 * 1024 * 1024 },
+  }),
 };

@@ -1,0 +1,165 @@
+/** Requests to a batch interface: JSON in and out, streamed uploads and downloads, and what failures mean. */
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { deliver } from '../deliver.ts';
+import type { Delivery } from '../provider.ts';
+import type { UpstreamCall } from '../send/index.ts';
+import { type BatchAccount, BatchRefusal } from './contract.ts';
+
+const MOST_REPLY_BYTES = 8 * 1024 * 1024;
+const LONGEST_MESSAGE = 500;
+/** Uploads take long before the first byte of the response. */
+const TIMEOUTS = { connect: 10_000, firstByte: 600_000, idle: 60_000, stall: 600_000, total: 1_800_000 };
+
+export type Json = Readonly<Record<string, unknown>>;
+type BatchRequest = Pick<Delivery, 'path'> &
+  Partial<Pick<Delivery, 'method' | 'contentType' | 'streamed' | 'body' | 'url'>>;
+
+/** Rejects with `BatchRefusal` for every response but a successful one with a JSON object or list. */
+export async function call(account: BatchAccount, request: BatchRequest): Promise<Json> {
+  const content = await open(account, request);
+  const text = await textOf(content);
+  const value = parsed(text);
+  // Some answer a cancellation or a deletion with nothing.
+  if (value === undefined && text.trim() === '') return {};
+  if (value === undefined) throw new BatchRefusal('the provider answered without JSON', null);
+  return value;
+}
+
+/** Resolves with the body of a successful response. Rejects with `BatchRefusal` for any other. */
+export function open(
+  { target: { provider, credential }, clientHeaders, parts }: BatchAccount,
+  request: BatchRequest,
+): Promise<Readable> {
+  const { promise, resolve, reject } = Promise.withResolvers<Readable>();
+  let sent: UpstreamCall | undefined;
+  const content = new Readable({
+    read: () => sent?.resume(),
+    destroy(error, done) {
+      sent?.abort();
+      done(error);
+    },
+  });
+  const refuse = async (status: number, headers: Record<string, string>) =>
+    reject(refusalOf(status, parsed(await textOf(content).catch(() => '')), Number(headers['retry-after'])));
+  sent = deliver(
+    {
+      ...{ provider: { ...provider, timeouts: TIMEOUTS }, credential, clientHeaders, operation: 'batches' },
+      ...{ format: 'chat', model: '', stream: false, body: '' },
+      ...request,
+    },
+    {
+      head(status, headers) {
+        if (status >= 200 && status < 300) resolve(content);
+        else void refuse(status, headers);
+      },
+      data(chunk) {
+        if (!content.push(chunk)) sent?.pause();
+      },
+      end: () => void content.push(null),
+      failed({ message, kind, status }) {
+        const error = new BatchRefusal(`the provider cannot be reached: ${message}`, kind === 'auth' ? 401 : status);
+        reject(error);
+        content.destroy(error);
+      },
+    },
+    parts,
+  );
+  // The reader of the content or the promise reports its error.
+  content.on('error', () => {});
+  return promise;
+}
+
+export function post(account: BatchAccount, path: string, body: unknown = {}): Promise<Json> {
+  return call(account, { path, body: JSON.stringify(body) });
+}
+
+export function get(account: BatchAccount, path: string): Promise<Json> {
+  return call(account, { path, method: 'GET' });
+}
+
+/** Deletes what may be gone already. */
+export async function forget(account: BatchAccount, path: string): Promise<void> {
+  await unlessStatus([404, 405, 410], call(account, { path, method: 'DELETE' }));
+}
+
+export async function unlessStatus(statuses: readonly number[], pending: Promise<unknown>): Promise<void> {
+  await pending.catch((error: unknown) => {
+    if (!(error instanceof BatchRefusal) || error.status === null || !statuses.includes(error.status)) throw error;
+  });
+}
+
+/** Uploads content as a file of a multipart form. */
+export function upload(
+  account: BatchAccount,
+  path: string,
+  file: { name: string; bytes: number; content: AsyncIterable<Buffer> },
+  fields: Readonly<Record<string, string>>,
+): Promise<Json> {
+  const boundary = `gatehouse-${randomUUID()}`;
+  const simple = Object.entries(fields).map(
+    ([name, value]) => `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+  );
+  const head = Buffer.from(
+    `${simple.join('')}--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="${file.name}"\r\n` +
+      'content-type: application/jsonl\r\n\r\n',
+  );
+  const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
+  async function* chunks() {
+    yield head;
+    yield* file.content;
+    yield tail;
+  }
+  return call(account, {
+    path,
+    contentType: `multipart/form-data; boundary=${boundary}`,
+    streamed: { bytes: head.length + file.bytes + tail.length, chunks: chunks() },
+  });
+}
+
+async function textOf(content: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of content as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MOST_REPLY_BYTES) throw new BatchRefusal('the answer of the provider is too large', 400);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parsed(text: string): Json | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Json) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function refusalOf(status: number, body: Json | undefined, retryAfterSeconds: number): BatchRefusal {
+  const retryAfterMs = retryAfterSeconds > 0 ? retryAfterSeconds * 1000 : undefined;
+  // The text may repeat a part of the credential.
+  if (status === 401 || status === 403) {
+    return new BatchRefusal('the provider refuses the credential or its access to batches', status, retryAfterMs);
+  }
+  return new BatchRefusal(messageIn(body) ?? `the provider answered with ${status}`, status, retryAfterMs);
+}
+
+function messageIn(body: Json | undefined): string | undefined {
+  const { error, message, detail } = body ?? {};
+  const found = [(error as Json | undefined)?.['message'], error, message, detail].find(
+    (text) => typeof text === 'string' && text !== '',
+  );
+  return (found as string | undefined)?.slice(0, LONGEST_MESSAGE);
+}
+
+export function textIn(value: Json, key: string): string | undefined {
+  const found = value[key];
+  return typeof found === 'string' && found !== '' ? found : undefined;
+}
+
+export function listIn(value: Json, key: string): Json[] {
+  const found = value[key];
+  return Array.isArray(found) ? found.filter((each): each is Json => typeof each === 'object' && each !== null) : [];
+}

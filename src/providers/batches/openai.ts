@@ -1,0 +1,158 @@
+/**
+ * The batch interface of OpenAI, which others share: a file of calls, a batch of that file, files of results
+ * (platform.openai.com/docs/api-reference/batch).
+ */
+
+import type { BatchAccount, BatchService, UpstreamBatch, UpstreamResult } from './contract.ts';
+import { call, forget, get, type Json, listIn, open, post, textIn, unlessStatus, upload } from './exchange.ts';
+import { linesOf, objectOf, oneLine, spliced } from './lines.ts';
+
+interface Variation {
+  /** Paths of calls that it accepts. */
+  paths: readonly string[];
+  limits: BatchService['limits'];
+  pricePercent?: number;
+  uploadPath?: string;
+  uploadFields?: Readonly<Record<string, string>>;
+  /** The batch within a response, if not the response itself. */
+  unwrap?(response: Json): Json;
+  /** False: it stores no metadata, so its batches are found by their input file. */
+  hasMetadata?: boolean;
+}
+
+const METADATA_KEY = 'gatehouse_batch';
+/** Pages of a list that are searched: batches of an account, newest first. */
+const MOST_PAGES = 20;
+/** Clocks differ. */
+const SKEW_MS = 600_000;
+const DONE = [400, 404, 409];
+
+const STATES: Readonly<Record<string, UpstreamBatch['state']>> = {
+  completed: 'completed',
+  failed: 'failed',
+  expired: 'expired',
+  cancelled: 'cancelled',
+};
+
+export function openaiBatches(variation: Variation): BatchService {
+  const { paths, limits, pricePercent = 50, uploadPath = '/files', hasMetadata = true } = variation;
+  const unwrap = variation.unwrap ?? ((response) => response);
+  return {
+    limits,
+    pricePercent,
+    carries: ({ path }) => paths.includes(path),
+    frame: () => ({ head: '', between: '', tail: '' }),
+    line: (id, each) =>
+      Buffer.concat([
+        spliced(
+          ['custom_id', JSON.stringify(id)],
+          ['method', '"POST"'],
+          ['url', JSON.stringify(`/v1${each.path}`)],
+          ['body', oneLine(each)],
+        ),
+        Buffer.from('\n'),
+      ]),
+    async submit(submission, account) {
+      const { marker, path, bytes } = submission;
+      let { uploadId } = submission;
+      if (uploadId === null) {
+        const name = `gatehouse-${marker}.jsonl`;
+        if (submission.isRepeated) await removeUploads(name, account);
+        const file = { name, bytes, content: await submission.content() };
+        const fields = variation.uploadFields ?? { purpose: 'batch' };
+        uploadId = String((await upload(account, uploadPath, file, fields))['id']);
+        await submission.uploaded(uploadId);
+      }
+      const made = await post(account, '/batches', {
+        input_file_id: uploadId,
+        endpoint: `/v1${path}`,
+        completion_window: '24h',
+        ...(hasMetadata && { metadata: { [METADATA_KEY]: marker } }),
+      });
+      return String(unwrap(made)['id']);
+    },
+    async find({ marker, beganAt }, uploadId, account) {
+      const found: string[] = [];
+      for await (const batch of batchesSince(account, beganAt - SKEW_MS)) {
+        const stored = (batch['metadata'] as Json | null | undefined)?.[METADATA_KEY];
+        const isOurs = stored === marker || (uploadId !== null && batch['input_file_id'] === uploadId);
+        if (isOurs) found.unshift(String(batch['id']));
+      }
+      return found;
+    },
+    async poll(id, account) {
+      return batchOf(unwrap(await get(account, `/batches/${encodeURIComponent(id)}`)));
+    },
+    results: ({ outputs }, account) => resultsOf(outputs, account),
+    async cancel(id, account) {
+      await unlessStatus(DONE, post(account, `/batches/${encodeURIComponent(id)}/cancel`));
+    },
+    async remove({ outputs }, uploadId, account) {
+      for (const file of uploadId === null ? outputs : [uploadId, ...outputs]) {
+        await forget(account, `/files/${encodeURIComponent(file)}`);
+      }
+    },
+  };
+}
+
+/** Of attempts that ended before their id was stored. */
+async function removeUploads(name: string, account: BatchAccount): Promise<void> {
+  const list = await get(account, '/files?purpose=batch');
+  for (const file of Array.isArray(list) ? (list as Json[]) : listIn(list, 'data')) {
+    if (file['filename'] === name) await forget(account, `/files/${encodeURIComponent(String(file['id']))}`);
+  }
+}
+
+async function* batchesSince(account: BatchAccount, since: number): AsyncGenerator<Json> {
+  let after = '';
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const list = await call(account, { path: `/batches?limit=100${after}`, method: 'GET' });
+    const batches = Array.isArray(list) ? (list as Json[]) : listIn(list, 'data');
+    yield* batches;
+    const last = batches.at(-1);
+    if (last === undefined || list['has_more'] !== true || createdAt(last) < since) return;
+    after = `&after=${encodeURIComponent(String(last['id']))}`;
+  }
+}
+
+function createdAt({ created_at: at }: Json): number {
+  return typeof at === 'number' ? at * 1000 : Date.parse(String(at));
+}
+
+function batchOf(batch: Json): UpstreamBatch {
+  const outputs = ['output_file_id', 'error_file_id'].flatMap((key) => textIn(batch, key) ?? []);
+  const [error] = listIn((batch['errors'] ?? {}) as Json, 'data');
+  return {
+    id: String(batch['id']),
+    state: STATES[String(batch['status']).toLowerCase()] ?? 'running',
+    message: (error && textIn(error, 'message')) ?? textIn(batch, 'error'),
+    outputs,
+  };
+}
+
+async function* resultsOf(files: readonly string[], account: BatchAccount): AsyncGenerator<UpstreamResult> {
+  for (const file of files) {
+    const path = `/files/${encodeURIComponent(file)}/content`;
+    for await (const line of linesOf(await open(account, { path, method: 'GET' }))) {
+      const result = resultOf(line);
+      if (result !== undefined) yield result;
+    }
+  }
+}
+
+/** One line of the results or of the errors. */
+function resultOf(line: Buffer): UpstreamResult | undefined {
+  const object = objectOf(line);
+  const id = object?.member('custom_id');
+  if (object === undefined || typeof id !== 'string') return undefined;
+  const response = objectOf(object.bytes('response') ?? Buffer.from('null'));
+  const body = response?.bytes('body');
+  if (response !== undefined && body !== undefined) {
+    const status = Number(response.member('status_code') ?? 200);
+    return { id, kind: 'answered', status, body };
+  }
+  const { code, message } = (object.member('error') ?? {}) as { code?: unknown; message?: unknown };
+  if (code === 'batch_expired') return { id, kind: 'expired' };
+  if (code === 'batch_cancelled') return { id, kind: 'cancelled' };
+  return { id, kind: 'failed', message: typeof message === 'string' ? message : 'the provider gave no response' };
+}
