@@ -4,6 +4,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Database, Queryable } from '../storage/database.ts';
 import { type Batch, isTerminal, nextState } from './batch.ts';
 import * as items from './items.sql.ts';
+import { insertPlan, mayRunNatively } from './native/index.ts';
 import { CANCELLED, EXPIRED } from './result.ts';
 import type { RunParts } from './run.ts';
 import * as store from './store.ts';
@@ -13,10 +14,11 @@ type Conclusion = 'over' | { lookAfterMs: number };
 
 const SOON_MS = 1_000;
 
-type BeginParts = Pick<RunParts, 'database' | 'clock' | 'callerOfKey'>;
+type BeginParts = Pick<RunParts, 'database' | 'clock' | 'callerOfKey' | 'inference'>;
 
 /** Begins a batch that no process has looked at yet. Returns it as it is now. */
-export async function begin({ database, clock, callerOfKey }: BeginParts, id: string): Promise<Batch | undefined> {
+export async function begin(parts: BeginParts, id: string): Promise<Batch | undefined> {
+  const { database, clock, callerOfKey, inference } = parts;
   const found = await store.findBatch(database, id);
   if (found?.state !== 'validating') return found;
   const unusable = await problemOf(found.keyHash, callerOfKey);
@@ -28,6 +30,7 @@ export async function begin({ database, clock, callerOfKey }: BeginParts, id: st
       state,
       ...(unusable !== undefined && { error: unusable, finalizedAt: new Date(clock.now()) }),
     });
+    if (state === 'in_progress' && mayRunNatively(batch, inference)) await insertPlan(tx, id);
     return { ...batch, state };
   });
 }

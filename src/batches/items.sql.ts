@@ -77,6 +77,7 @@ export async function claimItems(
         select position, bytes from batch_items
           where batch_id = $1 and outcome is null and free_at <= $2
             and exists (select 1 from batches where id = $1 and state = 'in_progress' and expires_at > $2)
+            and not exists (select 1 from batch_plans where batch_plans.batch_id = $1)
           order by position limit $3 for update skip locked),
       next as (
         select position from (select position, sum(bytes) over (order by position) - bytes as before from free) as sized

@@ -3,6 +3,7 @@ import type { Job, JobKind, Jobs } from '../jobs/index.ts';
 import type { Queryable } from '../storage/database.ts';
 import { begin, conclude } from './conclude.ts';
 import { deleteItems } from './items.sql.ts';
+import { type NativeParts, nativeJobs, planNative } from './native/index.ts';
 import { BatchRun, type RunParts } from './run.ts';
 import * as store from './store.ts';
 
@@ -33,7 +34,8 @@ export interface BatchJobs {
   start(tx: Queryable, id: string, total: number): Promise<void>;
 }
 
-export function batchJobs(parts: RunParts, jobs: Pick<Jobs, 'send'>): BatchJobs {
+export function batchJobs(parts: NativeParts, jobs: Pick<Jobs, 'send'>): BatchJobs {
+  const native = nativeJobs(parts, jobs, (tx, id) => jobs.send(run, { id }, { tx }));
   const run: JobKind<BatchJob> = {
     name: 'batches.run',
     runs: 'many',
@@ -44,7 +46,15 @@ export function batchJobs(parts: RunParts, jobs: Pick<Jobs, 'send'>): BatchJobs 
       if (id === undefined) return;
       const batch = await begin(parts, id);
       if (batch === undefined) return;
-      if (batch.state === 'in_progress') await new BatchRun(batch, parts, signal).run();
+      if (batch.state === 'cancelling') await native.wake(id);
+      if (batch.state === 'in_progress') {
+        const pauseMs = await planNative(batch, parts, native.start, signal);
+        if (pauseMs !== undefined) {
+          await jobs.send(run, { id }, { afterSeconds: Math.ceil(pauseMs / 1000) });
+          return;
+        }
+        await new BatchRun(batch, parts, signal).run();
+      }
       signal.throwIfAborted();
       const conclusion = await conclude(parts, id);
       if (conclusion === 'over') return;
@@ -53,7 +63,7 @@ export function batchJobs(parts: RunParts, jobs: Pick<Jobs, 'send'>): BatchJobs 
     },
   };
   return {
-    kinds: [run, tidyJob(parts, (id) => jobs.send(run, { id }))],
+    kinds: [run, native.kind, tidyJob(parts, (id) => jobs.send(run, { id }), native.wakeForgotten)],
     async start(tx, id, total) {
       const shares = Math.min(MOST_SHARES, 1 + Math.floor(total / ITEMS_PER_SHARE));
       for (let share = 0; share < shares; share += 1) await jobs.send(run, { id }, { tx });
@@ -62,7 +72,11 @@ export function batchJobs(parts: RunParts, jobs: Pick<Jobs, 'send'>): BatchJobs 
 }
 
 /** Removes what is no longer kept, and wakes up batches whose job was lost. */
-function tidyJob(parts: RunParts, wake: (id: string) => Promise<void>): JobKind<BatchJob> {
+function tidyJob(
+  parts: RunParts,
+  wake: (id: string) => Promise<void>,
+  wakeNative: () => Promise<void>,
+): JobKind<BatchJob> {
   return {
     name: 'batches.tidy',
     runs: 'one',
@@ -81,6 +95,7 @@ function tidyJob(parts: RunParts, wake: (id: string) => Promise<void>): JobKind<
       // Jobs are lost with a restored database, or after too many failures. One too many does no harm.
       for (const id of await store.forgottenBatches(database, new Date(now - FORGOTTEN_MS), new Date(now)))
         await wake(id);
+      await wakeNative();
     },
   };
 }

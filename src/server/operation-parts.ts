@@ -4,7 +4,7 @@ import { sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
 import { batchJobs, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
-import { createFileContents, endFiles, FILE_LIMITS, type VendorParts } from '../files/index.ts';
+import { endFiles, FILE_LIMITS, type VendorParts } from '../files/index.ts';
 import { endGuardrails } from '../guardrails/index.ts';
 import {
   Concurrency,
@@ -64,7 +64,10 @@ export function operationParts(
     batches: {
       ...{ database, changes, clock, inference, namespace: namespace.name },
       itemBytes: config.limits.inferenceBodyBytes,
-      jobs: batchJobs({ database, clock, inference, callerOfKey: (hash) => access.callerOfKey(hash) }, parts.jobs),
+      jobs: batchJobs(
+        { database, clock, inference, blobs, callerOfKey: (hash) => access.callerOfKey(hash) },
+        parts.jobs,
+      ),
     },
     transcripts: {
       ...{ transcripts, database, clock },
@@ -128,7 +131,6 @@ function inferenceParts(
     sessions: new Sessions(clock),
     threads: new Threads(spend),
     thinking: new RememberedThinking(clock),
-    files: createFileContents({ ...parts, clock }),
     accountPolicy: () => live.settings.account,
     promptCaching: () => live.settings.account.promptCaching,
     hedgeAfterMs: () => live.settings.routing.hedgeAfterMs,

@@ -8,7 +8,7 @@ import { batchesOf, type Json } from './batches-client.ts';
 test('embeddings run as a batch, with usage of input tokens only', async (t) => {
   const other = await startGateway(t, {
     providers: {
-      vectors: { kind: 'openai', model: { output_modalities: ['embeddings'] } },
+      vectors: { kind: 'openai', batches: false, model: { output_modalities: ['embeddings'] } },
     },
   });
   const data = [{ object: 'embedding', index: 0, embedding: [0.25, 0.5] }];

@@ -3,5 +3,6 @@ import type { Migration } from '../../storage/migrate.ts';
 import { batches } from './0160-batches.ts';
 import { idempotencyKeys } from './0161-idempotency-keys.ts';
 import { itemModels } from './0162-item-models.ts';
+import { nativeBatches } from './0163-native-batches.ts';
 
-export const batchMigrations: readonly Migration[] = [batches, idempotencyKeys, itemModels];
+export const batchMigrations: readonly Migration[] = [batches, idempotencyKeys, itemModels, nativeBatches];

@@ -17,7 +17,6 @@ import { encodeReply } from './encode-reply.ts';
 import { MessagesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure, encodeFailure } from './failure.ts';
-import { fileWords } from './file-words.ts';
 import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
@@ -54,7 +53,6 @@ export const messages: ServedFormat & SpokenFormat = {
   texts: textsWith(),
   loggedContent: (document) => loggedMessages(document, 'messages', 'system'),
   images,
-  fileWords,
   searchTrace,
   ownFeatures: ['mcp_servers', 'container'],
   threadMember: 'thread',

@@ -1,0 +1,239 @@
+/**
+ * Takes a native batch through its life at the provider: submit, poll, read, end. Each step is one run of a job. Before anything
+ * is sent, the database says that it may have been; after a crash the provider is searched for our marker.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import type { Candidate } from '../../inference/index.ts';
+import { type BatchAbout, BatchRefusal, type UpstreamBatch } from '../../providers/index.ts';
+import type { Queryable } from '../../storage/database.ts';
+import { type Batch, isTerminal } from '../batch.ts';
+import { writeResults } from '../items.sql.ts';
+import { failedResult, itemErrorOf } from '../result.ts';
+import { findBatch } from '../store.ts';
+import { type NativePart, placeOf } from './part.ts';
+import * as sql from './parts.sql.ts';
+import type { NativeParts } from './plan.ts';
+import { ResultReader } from './read.ts';
+
+/** `over`: the part is gone. Otherwise the next step follows after so many milliseconds. */
+type Next = 'over' | number;
+
+const FIRST_POLL_MS = 1_000;
+const LONGEST_POLL_MS = 60_000;
+const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 300_000;
+/** Failures in a row after which a part that was not submitted is given up. */
+const MOST_FAILURES = 8;
+/** How long a request may take effect after its connection broke. */
+const UNSETTLED_MS = 30_000;
+const FIND_AGAIN_MS = 5_000;
+/** How long after the window of the batch the provider may still say how it ended. */
+const GRACE_MS = 24 * 3_600_000;
+const WRITTEN_AT_ONCE = 500;
+
+/** What a step works with. */
+interface Step {
+  part: NativePart;
+  batch: Batch;
+  /** This process still has the part. Rejects if not. */
+  change(change: Parameters<typeof sql.changePart>[3]): Promise<void>;
+  signal: AbortSignal;
+}
+
+export class NativeFollower {
+  readonly #parts: NativeParts;
+  /** Wakes up the batch when a part of it has ended. */
+  readonly #ended: (tx: Queryable, batchId: string) => Promise<void>;
+
+  constructor(parts: NativeParts, ended: (tx: Queryable, batchId: string) => Promise<void>) {
+    this.#parts = parts;
+    this.#ended = ended;
+  }
+
+  async step(part: NativePart, claim: string, signal: AbortSignal): Promise<Next> {
+    const { database } = this.#parts;
+    const batch = await findBatch(database, part.batchId);
+    if (batch === undefined) return this.#orphaned(part);
+    const change: Step['change'] = async (changes) => {
+      await sql.changePart(database, part.id, claim, changes);
+      Object.assign(part, changes);
+    };
+    const step = { part, batch, change, signal };
+    try {
+      return part.upstreamId === null ? await this.#submit(step) : await this.#follow(step, part.upstreamId);
+    } catch (error) {
+      return this.#failed(step, error);
+    }
+  }
+
+  get #clock(): Clock {
+    return this.#parts.clock;
+  }
+
+  // Submission.
+
+  async #submit(step: Step): Promise<Next> {
+    const { part } = step;
+    if (part.triedAt !== null) {
+      const found = await this.#find(step);
+      if (found !== undefined) return this.#submitted(step, found);
+      if (this.#clock.now() - part.triedAt.getTime() < UNSETTLED_MS) return FIND_AGAIN_MS;
+      if (part.failures >= MOST_FAILURES) return this.#end(step, { state: 'failed', message: 'it cannot be reached' });
+    }
+    if (isOver(step.batch, this.#clock)) return this.#end(step, undefined);
+    const isRepeated = part.beganAt !== null;
+    const now = new Date(this.#clock.now());
+    await step.change({ beganAt: part.beganAt ?? now, triedAt: now });
+    const { candidate, service, account } = placeOf(part, step.batch, this.#parts.inference);
+    const id = await service.submit(
+      {
+        ...aboutOf(part, candidate),
+        isRepeated,
+        bytes: part.bytes,
+        content: () => this.#parts.blobs.read(part.blobId),
+        uploadId: part.uploadId,
+        uploaded: (uploadId) => step.change({ uploadId }),
+      },
+      account,
+    );
+    return this.#submitted(step, id);
+  }
+
+  /** The upstream batch that an earlier attempt created. */
+  async #find({ part, batch }: Step): Promise<string | undefined> {
+    const { candidate, service, account } = placeOf(part, batch, this.#parts.inference);
+    const found = await service.find(aboutOf(part, candidate), part.uploadId, account);
+    const known = await sql.knownUpstream(this.#parts.database, part.id, found);
+    const [first] = found.filter((id) => !known.has(id) && !part.notOurs.includes(id));
+    return first;
+  }
+
+  async #submitted(step: Step, upstreamId: string): Promise<Next> {
+    await step.change({ upstreamId, triedAt: null, failures: 0 });
+    this.#log('a native batch was submitted', step.part);
+    return FIRST_POLL_MS;
+  }
+
+  // After it.
+
+  async #follow(step: Step, upstreamId: string): Promise<Next> {
+    const { part, batch } = step;
+    const { service, account } = placeOf(part, batch, this.#parts.inference);
+    if (isOver(batch, this.#clock) && !part.cancelled) {
+      await service.cancel(upstreamId, account);
+      await step.change({ cancelled: true });
+    }
+    const upstream = await service.poll(upstreamId, account);
+    if (upstream.state === 'running') {
+      await step.change({ polls: part.polls + 1, failures: 0 });
+      if (this.#clock.now() > batch.expiresAt.getTime() + GRACE_MS) return this.#end(step, undefined);
+      return Math.min(LONGEST_POLL_MS, FIRST_POLL_MS * 2 ** Math.min(part.polls, 10));
+    }
+    if (upstream.state !== 'failed' || upstream.outputs.length > 0) {
+      const isOurs = await this.#read(step, upstream);
+      if (!isOurs) {
+        await step.change({ upstreamId: null, triedAt: part.beganAt, notOurs: [...part.notOurs, upstreamId] });
+        return 0;
+      }
+    }
+    await service.remove(upstream, part.uploadId, account).catch((error: unknown) => {
+      this.#parts.inference.log.warn('a provider keeps the data of a batch', { native: part.id, error });
+    });
+    return this.#end(step, upstream);
+  }
+
+  /** False: the results are those of another batch, which was taken for this one. */
+  async #read({ part, batch, signal }: Step, upstream: UpstreamBatch): Promise<boolean> {
+    const { candidate, service, account } = placeOf(part, batch, this.#parts.inference);
+    const mayRunAgain = fallsBack(batch) && !isOver(batch, this.#clock);
+    const reader = new ResultReader(part, batch, candidate, this.#parts, mayRunAgain);
+    await reader.read(service.results(upstream, account), signal);
+    if (reader.foreign > 0)
+      this.#log('the results of a native batch have unknown ids', part, { own: reader.own, unknown: reader.foreign });
+    return reader.own > 0 || reader.foreign === 0;
+  }
+
+  /** The items without a result run one by one, fail, or end with the batch; then nothing of the part is left. */
+  async #end({ part, batch }: Step, upstream: Pick<UpstreamBatch, 'state' | 'message'> | undefined): Promise<Next> {
+    const { database, inference, blobs } = this.#parts;
+    const freeAt = new Date(this.#clock.now());
+    const isWanted = !isOver(batch, this.#clock);
+    if (isWanted && !fallsBack(batch)) await this.#failOpen(part, batch, upstream?.message);
+    await database.transaction(async (tx) => {
+      await sql.releaseItems(tx, batch.id, { claim: part.id, freeAt, direct: true });
+      await inference.spend.holds.release(tx, part.id);
+      await blobs.drop(tx, part.blobId);
+      await sql.deletePart(tx, part.id);
+      await this.#ended(tx, batch.id);
+    });
+    this.#log('a native batch ended', part, { state: upstream?.state ?? 'given up', reason: upstream?.message });
+    return 'over';
+  }
+
+  async #failOpen(part: NativePart, batch: Batch, message = 'it gave no result'): Promise<void> {
+    const { database } = this.#parts;
+    const error = itemErrorOf(
+      new GatewayError(
+        'provider_unavailable',
+        `the batch service of the provider did not run this request: ${message}`,
+      ),
+    );
+    for (let count = WRITTEN_AT_ONCE; count === WRITTEN_AT_ONCE; ) {
+      const open = await sql.openItemsOf(database, part, { limit: WRITTEN_AT_ONCE });
+      count = open.length;
+      const results = open.map(({ position }) => failedResult(position, error));
+      if (count > 0) await database.transaction((tx) => writeResults(tx, batch.id, results));
+    }
+  }
+
+  /** The batch was deleted with its workspace. */
+  async #orphaned(part: NativePart): Promise<Next> {
+    const { database, inference, blobs } = this.#parts;
+    await database.transaction(async (tx) => {
+      await inference.spend.holds.release(tx, part.id);
+      await blobs.drop(tx, part.blobId);
+      await sql.deletePart(tx, part.id);
+    });
+    return 'over';
+  }
+
+  // Failures.
+
+  async #failed(step: Step, error: unknown): Promise<Next> {
+    const { part, batch, signal } = step;
+    const isRefusal = error instanceof BatchRefusal;
+    const isMissing = error instanceof GatewayError && error.status === 503;
+    if (signal.aborted || !(isRefusal || isMissing)) throw error;
+    const failures = part.failures + 1;
+    this.#parts.inference.log.warn('a native batch failed', { native: part.id, batch: part.batchId, failures, error });
+    const isDefinite = isRefusal && error.status !== null && error.status < 500;
+    const isSubmission = part.upstreamId === null;
+    const isTooLate = this.#clock.now() > batch.expiresAt.getTime() + GRACE_MS;
+    const isHopeless = isRefusal && !error.passing;
+    if (isTooLate || (isHopeless && isDefinite) || (isSubmission && failures >= MOST_FAILURES && isDefinite)) {
+      return this.#end(step, { state: 'failed', message: (error as Error).message });
+    }
+    // After a definite refusal nothing was created.
+    await step.change({ failures, ...(isSubmission && isDefinite && { triedAt: null }) });
+    const delayMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10));
+    return Math.max(delayMs, (isRefusal && error.retryAfterMs) || 0);
+  }
+
+  #log(message: string, { id, batchId, upstreamId, items }: NativePart, more: object = {}): void {
+    this.#parts.inference.log.info(message, { native: id, batch: batchId, upstream: upstreamId, items, ...more });
+  }
+}
+
+function aboutOf({ id, format, path, items, beganAt }: NativePart, { endpoint }: Candidate): BatchAbout {
+  return { marker: id, model: endpoint.upstreamId, format, path, items, beganAt: beganAt?.getTime() ?? 0 };
+}
+
+function fallsBack({ provider }: Batch): boolean {
+  return provider?.allow_fallbacks !== false;
+}
+
+/** Nothing more of the batch is wanted. */
+function isOver(batch: Batch, clock: Pick<Clock, 'now'>): boolean {
+  return batch.state === 'cancelling' || isTerminal(batch.state) || clock.now() >= batch.expiresAt.getTime();
+}

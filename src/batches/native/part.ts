@@ -1,0 +1,107 @@
+/** A native batch: a part of a batch that a provider runs in its own batch interface. */
+import { createHash } from 'node:crypto';
+import { type Caller, NO_GUARDRAILS, NO_TERMS } from '../../access/index.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { atBatch, type Candidate, type InferenceParts, targetOf } from '../../inference/index.ts';
+import type { BatchAccount, BatchService, Delivery } from '../../providers/index.ts';
+import type { Batch } from '../batch.ts';
+
+export interface NativePart {
+  /** UUID; also our marker at the provider. */
+  id: string;
+  batchId: string;
+  keyId: string;
+  endpointId: string;
+  /** The catalog's id. */
+  model: string;
+  /** Fingerprint of the credential, because only its account knows the batch. */
+  credential: string;
+  byokId: string | null;
+  format: Delivery['format'];
+  path: string;
+  items: number;
+  bytes: number;
+  blobId: string;
+  createdAt: Date;
+  /** The first attempt to submit it. */
+  beganAt: Date | null;
+  /** The last attempt to submit it whose outcome is unknown. */
+  triedAt: Date | null;
+  uploadId: string | null;
+  upstreamId: string | null;
+  /** Batches of the account that were taken for it. */
+  notOurs: readonly string[];
+  /** The provider was told to cancel it. */
+  cancelled: boolean;
+  /** Failures in a row. */
+  failures: number;
+  polls: number;
+  turn: number;
+}
+
+/** The id of an item at the provider: no id of a client can be one that the provider refuses. */
+export function itemId(partId: string, position: number): string {
+  return `${partId.replaceAll('-', '')}x${position}`;
+}
+
+/** Undefined for the id of something else. */
+export function positionOf(partId: string, id: string): number | undefined {
+  const prefix = `${partId.replaceAll('-', '')}x`;
+  const digits = id.startsWith(prefix) ? id.slice(prefix.length) : '';
+  return /^\d{1,9}$/.test(digits) ? Number(digits) : undefined;
+}
+
+export function fingerprint(credential: string | null): string {
+  return credential === null ? '' : createHash('sha256').update(credential).digest('hex').slice(0, 32);
+}
+
+/** Where the calls of a part go, by the present configuration. */
+interface Place {
+  candidate: Candidate;
+  service: BatchService;
+  account: BatchAccount;
+}
+
+/** @throws GatewayError 503 while the endpoint or its credential is not configured */
+export function placeOf(part: NativePart, batch: Batch, inference: InferenceParts): Place {
+  const endpoint = inference
+    .catalog()
+    .find(part.model)
+    ?.endpoints.find(({ id }) => id === part.endpointId);
+  const service = endpoint?.provider.kind.batches;
+  if (endpoint === undefined || service === undefined) throw missing(`the endpoint ${part.endpointId}`);
+  const candidate = atBatch({ endpoint, rank: 0, ...credentialOf(part, batch, endpoint, inference) });
+  const target = targetOf(candidate, inference.credentials.choose(candidate));
+  return { candidate, service, account: { target, parts: inference, clientHeaders: batch.headers } };
+}
+
+function credentialOf(
+  { byokId, credential, model }: NativePart,
+  batch: Batch,
+  { provider }: Candidate['endpoint'],
+  { byokCredentials }: InferenceParts,
+): Pick<Candidate, 'byok' | 'credentialId'> {
+  if (byokId !== null) {
+    const ids = { id: provider.id, kindId: provider.kind.id };
+    const byok = byokCredentials?.of(lastCaller(batch, ''), ids, model).find(({ id }) => id === byokId);
+    if (byok === undefined) throw missing('the BYOK credential');
+    return { byok };
+  }
+  if (credential === '') return {};
+  const at = provider.credentials.findIndex((each) => fingerprint(each) === credential);
+  if (at < 0) throw missing(`the credential of ${provider.id}`);
+  return { credentialId: `${provider.id}#${at}` };
+}
+
+function missing(what: string): GatewayError {
+  return new GatewayError('server', `${what} that a native batch uses is not configured`, { status: 503 });
+}
+
+/** A caller without rules, for what must be paid although the key of the batch may no longer be used. */
+export function lastCaller({ keyHash, organizationId, workspaceId }: Batch, keyId: string): Caller {
+  return {
+    ...{ keyId, keyHash, kind: 'inference', name: '', label: '', userId: null, organizationId, workspaceId },
+    ...{ limitNano: null, limitReset: null, includeByokInLimit: false, rateLimits: null, externalUser: null },
+    ...{ expiresAt: null, workspace: NO_TERMS, guardrails: NO_GUARDRAILS },
+  };
+}

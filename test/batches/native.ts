@@ -1,0 +1,74 @@
+/** Gateways whose provider has a batch interface, for tests. */
+import type { TestContext } from 'node:test';
+import { type GatewayOptions, PRICING, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { BatchVendor, type Json } from '../../src/testing/upstream/batch-vendor.ts';
+
+/** A vendor and a gateway that uses it as `test/native`, with the fallback `test/native` of another provider if wanted. */
+export async function startNative(
+  t: TestContext,
+  kind: ConstructorParameters<typeof BatchVendor>[0],
+  options: GatewayOptions & { provider?: object; model?: Record<string, unknown> } = {},
+) {
+  const vendor = await new BatchVendor(kind).listen();
+  t.after(() => vendor.close());
+  const { provider, model, ...rest } = options;
+  const gateway = await startGateway(t, {
+    ...rest,
+    providers: {
+      native: { kind, base_url: vendor.url, ...(model && { model }), ...provider },
+      ...rest.providers,
+    },
+  });
+  return { vendor, gateway };
+}
+
+/** The answer of a chat model: the text of the last message, and as many tokens as a test can compute. */
+export function chatAnswer({ body }: { body: Json }) {
+  const text = textOf(body.messages.at(-1).content);
+  return {
+    status: 200,
+    body: {
+      id: `chatcmpl-${text}`,
+      object: 'chat.completion',
+      created: 1,
+      model: body.model,
+      choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: `re: ${text}` } }],
+      usage: { prompt_tokens: 10 + text.length, completion_tokens: 5, total_tokens: 15 + text.length },
+    },
+  };
+}
+
+export function messageAnswer({ body }: { body: Json }) {
+  const text = textOf(body.messages.at(-1).content);
+  return {
+    status: 200,
+    body: {
+      ...{ id: `msg_${text}`, type: 'message', role: 'assistant', model: body.model },
+      content: [{ type: 'text', text: `re: ${text}` }],
+      ...{ stop_reason: 'end_turn', stop_sequence: null },
+      usage: { input_tokens: 10 + text.length, output_tokens: 5, service_tier: 'batch' },
+    },
+  };
+}
+
+function textOf(content: Json): string {
+  return typeof content === 'string' ? content : content.map(({ text }: Json) => text).join('');
+}
+
+export const item = (customId: string, text = customId, more: object = {}) => ({
+  custom_id: customId,
+  body: { max_tokens: 20, messages: [{ role: 'user', content: text }], ...more },
+});
+
+export const nativeBatch = (requests: readonly unknown[], more: object = {}) => ({
+  endpoint: '/v1/chat/completions',
+  model: 'test/native',
+  requests,
+  ...more,
+});
+
+/** The cost of `chatAnswer` and `messageAnswer` at half the list price, in USD. */
+export function halfCost(texts: readonly string[]): number {
+  const tokens = texts.reduce((sum, text) => sum + (10 + text.length) * Number(PRICING.prompt), 0);
+  return (tokens + texts.length * 5 * Number(PRICING.completion)) / 2;
+}
