@@ -6,6 +6,7 @@ import { messages } from '../formats/index.ts';
 import { ANY_KEY } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { ErrorContext, Exchange, Operation } from '../http/operation.ts';
+import { publicUrl } from '../http/public-url.ts';
 import type { Catalog, Endpoint, Model } from './catalog.ts';
 import { feedOf } from './feed.ts';
 import { imageOperations } from './images/index.ts';
@@ -274,8 +275,8 @@ function encodeError(error: GatewayError, { headers }: ErrorContext): unknown {
   return isAnthropic(headers) ? messages.encodeFailure(error, { generationId: null }) : undefined;
 }
 
-function replyFeed<C>({ response, host = 'localhost', protocol }: Exchange<C>, rows: readonly Row[]): void {
-  const origin = /^[\w.:[\]-]{1,255}$/.test(host) ? `${protocol}://${host}` : `${protocol}://localhost`;
+function replyFeed<C>(exchange: Exchange<C>, rows: readonly Row[]): void {
+  const { response } = exchange;
   response.writeHead(200, { 'Content-Type': 'application/rss+xml; charset=utf-8' });
-  response.end(feedOf(rows, origin));
+  response.end(feedOf(rows, publicUrl(exchange)));
 }

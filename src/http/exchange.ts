@@ -101,6 +101,10 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     return this.#core.proxies().protocol(socket.remoteAddress, this.headers, 'encrypted' in socket);
   }
 
+  get prefix(): string {
+    return this.#core.proxies().prefix(this.#request.socket.remoteAddress, this.headers);
+  }
+
   get clientAddress(): string | undefined {
     return this.#core.proxies().clientAddress(this.#request.socket.remoteAddress, this.headers);
   }

@@ -33,6 +33,16 @@ test('host and protocol come from the trusted proxy, the last value if there are
   assert.equal(proxies.host(undefined, headers), 'inner');
 });
 
+test('the prefix comes from the trusted proxy, and only a plain path counts', () => {
+  const of = (prefix: string, peer = '10.0.0.1') => proxies.prefix(peer, { 'x-forwarded-prefix': prefix });
+  assert.equal(of('/forged, /llm/v2/'), '/llm/v2');
+  assert.equal(of('/llm', '198.51.100.1'), '');
+  assert.equal(proxies.prefix('10.0.0.1', {}), '');
+  for (const wrong of ['/', 'llm', '//other.test', '/a?b', '/a"b', '/a/%2e', `/${'a'.repeat(255)}`]) {
+    assert.equal(of(wrong), '', wrong);
+  }
+});
+
 test('an unknown protocol and empty headers have no effect', () => {
   const headers = { host: 'inner', 'x-forwarded-host': ' , ', 'x-forwarded-proto': 'javascript' };
   assert.equal(proxies.host('10.0.0.1', headers), 'inner');

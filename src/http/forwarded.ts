@@ -5,6 +5,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
+/** Of a path below which a proxy serves the gateway. */
+const PREFIX = /^(?:\/[\w.~-]+)+$/;
+const LONGEST_PREFIX = 255;
 const BITS = { 4: 32, 6: 128 } as const;
 /** The longest chain of proxies that is followed. */
 const MOST_HOPS = 32;
@@ -53,6 +56,13 @@ export class TrustedProxies {
     const forwarded = this.trusts(peer) ? valuesOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined;
     if (forwarded === 'http' || forwarded === 'https') return forwarded;
     return encrypted ? 'https' : 'http';
+  }
+
+  /** The path below which the proxy serves the gateway and which it removes: `/llm`; empty if there is none. */
+  prefix(peer: string | undefined, headers: IncomingHttpHeaders): string {
+    const forwarded = this.trusts(peer) ? valuesOf(headers['x-forwarded-prefix']).at(-1) : undefined;
+    const prefix = forwarded?.replace(/\/+$/, '') ?? '';
+    return prefix.length <= LONGEST_PREFIX && PREFIX.test(prefix) ? prefix : '';
   }
 }
 

@@ -100,6 +100,8 @@ export interface Exchange<C = unknown> {
   readonly host: string | undefined;
   /** As the client sees it, in front of any trusted proxy. */
   readonly protocol: 'http' | 'https';
+  /** The path below which a trusted proxy serves the gateway, such as `/llm`; mostly empty. */
+  readonly prefix: string;
   /** The client's address, as reported by trusted proxies; undefined after the connection has closed. */
   readonly clientAddress: string | undefined;
   readonly caller: C;

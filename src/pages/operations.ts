@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { ANYONE } from '../http/access-rule.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
+import { publicUrl } from '../http/public-url.ts';
 import { PAGE_HEADERS } from './html.ts';
 import { referencePage } from './reference.ts';
 import { type ServiceState, startPage } from './start-page.ts';
@@ -20,7 +21,6 @@ const OpenApiDocument = Type.Object(
   { $id: 'OpenApiDocument' },
 );
 const TAG = 'Pages';
-const HOST = /^[\w.-]{1,253}(?::\d{1,5})?$|^\[[\da-fA-F:.]{2,45}\](?::\d{1,5})?$/;
 
 export function pageOperations<C>(parts: PageParts): Operation<C>[] {
   const document = new StaticText(() => parts.document(), { 'Content-Type': 'application/json' });
@@ -57,8 +57,7 @@ export function pageOperations<C>(parts: PageParts): Operation<C>[] {
 }
 
 function answerStart<C>(exchange: Exchange<C>, { version, state }: PageParts): void {
-  const host = exchange.host !== undefined && HOST.test(exchange.host) ? exchange.host : 'localhost';
-  const root = `${exchange.protocol}://${host}`;
+  const root = publicUrl(exchange);
   const body = startPage({ root, version, ...state() });
   const length = Buffer.byteLength(body);
   exchange.response.writeHead(200, { ...PAGE_HEADERS, 'Cache-Control': 'no-store', 'Content-Length': length });

@@ -5,6 +5,7 @@ import { GatewayError } from '../../base/errors.ts';
 import { SCIM } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
+import { publicUrl } from '../../http/public-url.ts';
 import { type AttributePath, attributePathOf, type ResourceType } from './attributes.ts';
 import { type Condition, readFilter } from './condition.ts';
 import { encodeFault, FaultSchema, refusal, SCIM_TYPE } from './fault.ts';
@@ -199,8 +200,8 @@ export function replyList(
 }
 
 /** The client's URL of `/scim/v2`. */
-export function rootUrl({ protocol, host }: Pick<Exchange, 'protocol' | 'host'>): string {
-  return host === undefined ? ROOT : `${protocol}://${host}${ROOT}`;
+export function rootUrl(exchange: Parameters<typeof publicUrl>[0]): string {
+  return publicUrl(exchange) + ROOT;
 }
 
 export interface Versioned {
