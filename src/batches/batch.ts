@@ -75,9 +75,16 @@ export interface Batch {
   /** The end of the window: items that have not begun by then do not run. */
   expiresAt: Date;
   finalizedAt: Date | null;
+  /** When the client cancelled it; null if it did not. */
+  cancelledAt: Date | null;
   total: number;
   completed: number;
+  /** Those that never ran included. */
   failed: number;
+  /** Items that never ran, because the batch was cancelled. */
+  cancelled: number;
+  /** Items that never ran, because the batch expired. */
+  expired: number;
   /** Sums over the results, by `UsageCount`; null before the batch is final, or if nothing was used. */
   usage: UsageCounts | null;
   error: string | null;
@@ -111,14 +118,18 @@ export type UsageCounts = Partial<Readonly<Record<UsageCount, number>>>;
 
 const ID_PREFIX = 'batch_';
 
-export function wireId(id: string): string {
-  return ID_PREFIX + id.replaceAll('-', '');
+export function wireId(id: string, prefix = ID_PREFIX): string {
+  return prefix + id.replaceAll('-', '');
 }
 
 /** The UUID of a wire id; undefined if the text is not a wire id. */
-export function storedId(text: string): string | undefined {
-  const [, ...parts] = /^batch_(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$/.exec(text.toLowerCase()) ?? [];
-  return parts.length > 0 && parts.every((part) => /^[0-9a-f]+$/.test(part)) ? parts.join('-') : undefined;
+export function storedId(text: string, prefix = ID_PREFIX): string | undefined {
+  if (!text.startsWith(prefix)) return undefined;
+  const [, ...parts] =
+    /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/.exec(
+      text.slice(prefix.length).toLowerCase(),
+    ) ?? [];
+  return parts.length > 0 ? parts.join('-') : undefined;
 }
 
 const seconds = (time: Date) => Math.floor(time.getTime() / 1000);

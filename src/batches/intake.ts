@@ -6,6 +6,7 @@ import { type ItemTarget, modelOf } from './item.ts';
 import { type IntakeParts, type ItemIntake, knownModel } from './item-intake.ts';
 import { RequestsReader } from './requests-reader.ts';
 import type { Origin } from './submit.ts';
+import { svcItems } from './submitted-item.ts';
 
 const MEMBER_BYTES = 64 * 1024;
 
@@ -32,7 +33,11 @@ export class BodyIntake {
 
   /** @throws GatewayError for the first thing that is wrong */
   async read(body: AsyncIterable<Buffer>): Promise<ItemTarget> {
-    const reader = new RequestsReader({ itemBytes: this.#parts.itemBytes, memberBytes: MEMBER_BYTES });
+    const reader = new RequestsReader({
+      itemBytes: this.#parts.itemBytes,
+      memberBytes: MEMBER_BYTES,
+      nameItem: svcItems.name,
+    });
     for await (const chunk of body) {
       for (const piece of reader.read(chunk)) {
         if (piece.kind === 'member') this.#member(piece.key, piece.bytes);

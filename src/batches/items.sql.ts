@@ -1,7 +1,7 @@
 /** The SQL of the items of batches. */
 import type { Queryable } from '../storage/database.ts';
 import type { UsageCounts } from './batch.ts';
-import type { ItemError } from './result.ts';
+import { CANCELLED, EXPIRED, type ItemError } from './result.ts';
 
 const DELETED_AT_ONCE = 5_000;
 
@@ -132,6 +132,16 @@ export interface ItemResult {
   usage: UsageCounts | null;
 }
 
+/** Counts the items of `settled` in their batch. */
+const COUNT_SETTLED = `update batches set completed = batches.completed + counted.completed,
+    failed = batches.failed + counted.failed, cancelled = batches.cancelled + counted.cancelled,
+    expired = batches.expired + counted.expired
+  from (select count(*) filter (where outcome = 'completed') as completed,
+      count(*) filter (where outcome = 'failed') as failed,
+      count(*) filter (where error ->> 'type' = '${CANCELLED.type}') as cancelled,
+      count(*) filter (where error ->> 'type' = '${EXPIRED.type}') as expired from settled) as counted
+  where id = $1`;
+
 /** Writes results and counts them in the batch, in one statement. An item that has a result keeps it. */
 export async function writeResults(tx: Queryable, batchId: string, results: readonly ItemResult[]): Promise<void> {
   const json = (value: unknown) => (value === null ? null : JSON.stringify(value));
@@ -143,9 +153,8 @@ export async function writeResults(tx: Queryable, batchId: string, results: read
           from unnest($2::integer[], $3::text[], $4::integer[], $5::text[], $6::bytea[], $7::text[], $8::text[])
             as given (position, outcome, status_code, request_id, response, error, usage)
           where item.batch_id = $1 and item.position = given.position and item.outcome is null
-          returning item.outcome)
-      update batches set completed = completed + (select count(*) from settled where outcome = 'completed'),
-        failed = failed + (select count(*) from settled where outcome = 'failed') where id = $1`,
+          returning item.outcome, item.error)
+      ${COUNT_SETTLED}`,
     [
       batchId,
       results.map((result) => result.position),
@@ -162,10 +171,10 @@ export async function writeResults(tx: Queryable, batchId: string, results: read
 /** Ends every item without a result with this error, and counts it. */
 export async function failOpenItems(tx: Queryable, batchId: string, error: ItemError): Promise<void> {
   await tx.query(
-    `with ended as (
+    `with settled as (
         update batch_items set outcome = 'failed', error = $2::jsonb, claim = null
-          where batch_id = $1 and outcome is null returning position)
-      update batches set failed = failed + (select count(*) from ended) where id = $1`,
+          where batch_id = $1 and outcome is null returning outcome, error)
+      ${COUNT_SETTLED}`,
     [batchId, JSON.stringify(error)],
   );
 }

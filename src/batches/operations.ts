@@ -1,31 +1,21 @@
 /** `/batches`. */
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import type { Caller } from '../access/index.ts';
-import { authorOf, changeAs } from '../audit/index.ts';
-import { GatewayError, invalidField, orNotFound } from '../base/errors.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
 import { readTimestamp } from '../base/timestamp.ts';
 import { INFERENCE } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
-import {
-  type Batch,
-  type BatchState,
-  batchReply,
-  isTerminal,
-  nextState,
-  resourceOf,
-  storedId,
-  wireId,
-} from './batch.ts';
+import { messageBatchOperations } from './anthropic/operations.ts';
+import { type Batch, type BatchState, batchReply, isTerminal, storedId, wireId } from './batch.ts';
+import { cancelBatch, conflict, deleteBatch, ownBatch } from './change-batch.ts';
 import { BodyIntake } from './intake.ts';
 import { deleteItems } from './items.sql.ts';
 import { resultPosition } from './result.ts';
-import { batchWithResults, resultLines } from './results.ts';
+import { batchWithResults, resultLines, sendStream } from './results.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
-import { type SubmitParts, submit } from './submit.ts';
+import { MAX_INPUT_BYTES, type SubmitParts, submit } from './submit.ts';
 import { svcItems } from './submitted-item.ts';
 
 export interface BatchParts extends SubmitParts {
@@ -33,9 +23,7 @@ export interface BatchParts extends SubmitParts {
   namespace: string;
 }
 
-const MAX_INPUT_BYTES = 200 * 1024 * 1024;
 const DEFAULT_PAGE = 20;
-const BATCH = 'batch with this id in the workspace of the key';
 
 const common = { tag: 'Batches', access: INFERENCE } as const;
 
@@ -46,8 +34,9 @@ export function batchOperations(parts: BatchParts): Operation<Caller>[] {
     listBatches(parts),
     getBatch(parts),
     getResults(parts),
-    cancelBatch(parts),
-    deleteBatch(parts),
+    cancel(parts),
+    remove(parts),
+    ...messageBatchOperations(parts),
   ];
 }
 
@@ -141,7 +130,7 @@ function getBatch(parts: BatchParts): Operation<Caller> {
       if (!isTerminal(batch.state) || batch.completed + batch.failed === 0) {
         return exchange.reply(200, { ...batchReply(batch), results: null });
       }
-      await send(exchange, 'application/json; charset=utf-8', batchWithResults(parts.database, batch));
+      await sendStream(exchange, 'application/json; charset=utf-8', batchWithResults(parts.database, batch));
     },
   };
 }
@@ -165,12 +154,12 @@ function getResults(parts: BatchParts): Operation<Caller> {
       const { after } = exchange.query as { after?: string };
       const position = after === undefined ? -1 : resultPosition(batch.id, after);
       if (position === undefined) throw invalidField('after', 'is not the id of a result of this batch');
-      await send(exchange, 'application/x-ndjson', resultLines(parts.database, batch.id, position));
+      await sendStream(exchange, 'application/x-ndjson', resultLines(parts.database, batch.id, position));
     },
   };
 }
 
-function cancelBatch(parts: BatchParts): Operation<Caller> {
+function cancel(parts: BatchParts): Operation<Caller> {
   return {
     ...common,
     id: 'cancelBatch',
@@ -182,28 +171,12 @@ function cancelBatch(parts: BatchParts): Operation<Caller> {
     replies: ok('The batch, `cancelling`', schema.Batch),
     async handle(exchange) {
       const known = await existing(exchange, parts);
-      const batch = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
-        const before = orNotFound(await store.findBatch(tx, known.id, true), BATCH);
-        const state = nextState(before.state, 'cancel');
-        if (state === undefined) throw conflict(`the batch is ${before.state} and cannot be cancelled`);
-        if (state === before.state) return before;
-        await store.changeState(tx, before.id, { state });
-        await parts.jobs.start(tx, before.id, 0);
-        const after = { ...before, state };
-        await changed({
-          action: 'batch.cancelled',
-          ...resourceOf(after),
-          before: batchReply(before),
-          after: batchReply(after),
-        });
-        return after;
-      });
-      exchange.reply(200, { ...batchReply(batch), results: null });
+      exchange.reply(200, { ...batchReply(await cancelBatch(exchange, known.id, parts)), results: null });
     },
   };
 }
 
-function deleteBatch(parts: BatchParts): Operation<Caller> {
+function remove(parts: BatchParts): Operation<Caller> {
   return {
     ...common,
     id: 'deleteBatch',
@@ -215,13 +188,7 @@ function deleteBatch(parts: BatchParts): Operation<Caller> {
     replies: ok('The batch is gone', schema.BatchDeleted),
     async handle(exchange) {
       const known = await existing(exchange, parts);
-      await changeAs(authorOf(exchange), parts, async (tx, changed) => {
-        const batch = orNotFound(await store.findBatch(tx, known.id, true), BATCH);
-        if (!isTerminal(batch.state)) throw conflict(`the batch is ${batch.state}; cancel it first`);
-        await store.deleteBatch(tx, batch.id);
-        await deleteItems(tx, batch.id);
-        await changed({ action: 'batch.deleted', ...resourceOf(batch), before: batchReply(batch) });
-      });
+      await deleteBatch(exchange, known.id, parts);
       exchange.reply(200, {
         id: wireId(known.id),
         object: 'batch',
@@ -238,10 +205,8 @@ export function endBatches() {
   };
 }
 
-async function existing({ params, caller }: Exchange<Caller>, { database }: BatchParts): Promise<Batch> {
-  const id = storedId(params['id'] ?? '');
-  const batch = id === undefined ? undefined : await store.findBatch(database, id);
-  return orNotFound(batch?.workspaceId === caller.workspaceId ? batch : undefined, BATCH);
+function existing(exchange: Exchange<Caller>, parts: BatchParts): Promise<Batch> {
+  return ownBatch(exchange, storedId(exchange.params['id'] ?? ''), parts);
 }
 
 /** @throws GatewayError 410 after the retention */
@@ -249,14 +214,4 @@ async function kept(exchange: Exchange<Caller>, parts: BatchParts): Promise<Batc
   const batch = await existing(exchange, parts);
   if (batch.purgedAt === null) return batch;
   throw new GatewayError('not_found', 'the requests and results of this batch are no longer kept', { status: 410 });
-}
-
-function conflict(message: string): GatewayError {
-  return new GatewayError('invalid_request', message, { status: 409 });
-}
-
-async function send({ response }: Exchange<Caller>, type: string, content: AsyncIterable<Buffer>): Promise<void> {
-  response.writeHead(200, { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' });
-  if (response.req.method === 'HEAD') return void response.end();
-  await pipeline(Readable.from(content), response);
 }

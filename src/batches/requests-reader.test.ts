@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { GatewayError } from '../base/errors.ts';
 import { type Piece, RequestsReader } from './requests-reader.ts';
 
-const LIMITS = { itemBytes: 10_000, memberBytes: 1_000 };
+const nameItem = (index: number) => `requests[${index}]`;
+const LIMITS = { itemBytes: 10_000, memberBytes: 1_000, nameItem };
 
 function piecesOf(text: string, cuts: readonly number[] = [], limits = LIMITS): Piece[] {
   const reader = new RequestsReader(limits);
@@ -36,7 +37,11 @@ test('members and requests come out as they are in the text, however the text is
       (before, after, requests, space, cuts) => {
         const rest = Object.fromEntries(Object.entries(after).filter(([key]) => !Object.hasOwn(before, key)));
         const whole = { ...before, requests, ...rest };
-        const pieces = piecesOf(JSON.stringify(whole, undefined, space), cuts, { itemBytes: 1e6, memberBytes: 1e6 });
+        const pieces = piecesOf(JSON.stringify(whole, undefined, space), cuts, {
+          itemBytes: 1e6,
+          memberBytes: 1e6,
+          nameItem,
+        });
         const read: Record<string, unknown> = { requests: [] };
         for (const piece of pieces) {
           const value = JSON.parse(piece.bytes.toString()) as unknown;

@@ -24,6 +24,8 @@ interface ReaderLimits {
   itemBytes: number;
   /** Of any other member, its name included. */
   memberBytes: number;
+  /** An element of `requests`, in errors. */
+  nameItem(index: number): string;
 }
 
 /** What the next byte may be. */
@@ -199,11 +201,11 @@ export class RequestsReader {
   }
 
   #checkSize(bytes: number): void {
-    const { itemBytes, memberBytes } = this.#limits;
+    const { itemBytes, memberBytes, nameItem } = this.#limits;
     const isItem = this.#place === 'in item';
     const most = isItem ? itemBytes : memberBytes;
     if (this.#partBytes + bytes <= most) return;
-    const what = isItem ? `requests[${this.#items}]` : this.#place === 'in key' ? 'the name of a member' : this.#key;
+    const what = isItem ? nameItem(this.#items) : this.#place === 'in key' ? 'the name of a member' : this.#key;
     throw new GatewayError('payload_too_large', `${what} is larger than ${most} bytes`, { path: what });
   }
 

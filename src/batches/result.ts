@@ -97,11 +97,21 @@ export function completedResult(position: number, { status, body, row }: ItemSin
     outcome: 'completed',
     statusCode: status,
     requestId: row?.id ?? null,
-    response: body!,
+    response: onOneLine(body!),
     error: null,
     usage: row === undefined ? null : usageOf(row),
   };
 }
+
+/** Upstreams may write JSON over several lines. Within its strings there are no line breaks. */
+function onOneLine(json: Buffer): Buffer {
+  if (!json.includes(LINE_FEED) && !json.includes(CARRIAGE_RETURN)) return json;
+  return Buffer.from(json.map((byte) => (byte === LINE_FEED || byte === CARRIAGE_RETURN ? SPACE : byte)));
+}
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const SPACE = 0x20;
 
 export function failedResult(position: number, error: ItemError, row?: Generation): ItemResult {
   return {

@@ -1,24 +1,40 @@
 /** The results of a batch as a stream, a page of rows at a time. */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Exchange } from '../http/operation.ts';
 import type { Database } from '../storage/database.ts';
 import { type Batch, batchReply } from './batch.ts';
-import { resultsAfter } from './items.sql.ts';
+import { resultsAfter, type StoredResult } from './items.sql.ts';
 import { resultJson } from './result.ts';
 
 const PAGE = { count: 200, bytes: 1024 * 1024 };
 
-async function* resultsOf(database: Database, batchId: string, after = -1): AsyncGenerator<Buffer[]> {
+/** The JSON of one result. */
+type Render = (batchId: string, result: StoredResult) => Buffer;
+
+async function* resultsOf(
+  database: Database,
+  batchId: string,
+  after = -1,
+  render: Render = resultJson,
+): AsyncGenerator<Buffer[]> {
   for (let last = after; ; ) {
     const page = await resultsAfter(database, batchId, last, PAGE);
     if (page.length === 0) return;
-    yield page.map((result) => resultJson(batchId, result));
+    yield page.map((result) => render(batchId, result));
     last = page.at(-1)!.position;
   }
 }
 
 /** One result per line, in the order of the requests. @param after a position; -1 for all */
-export async function* resultLines(database: Database, batchId: string, after: number): AsyncGenerator<Buffer> {
+export async function* resultLines(
+  database: Database,
+  batchId: string,
+  after = -1,
+  render: Render = resultJson,
+): AsyncGenerator<Buffer> {
   const end = Buffer.from('\n');
-  for await (const page of resultsOf(database, batchId, after))
+  for await (const page of resultsOf(database, batchId, after, render))
     yield Buffer.concat(page.flatMap((result) => [result, end]));
 }
 
@@ -33,4 +49,15 @@ export async function* batchWithResults(database: Database, batch: Batch): Async
     first = false;
   }
   yield Buffer.from(']}');
+}
+
+/** @param type of the content */
+export async function sendStream(
+  { response }: Pick<Exchange, 'response'>,
+  type: string,
+  content: AsyncIterable<Buffer>,
+): Promise<void> {
+  response.writeHead(200, { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' });
+  if (response.req.method === 'HEAD') return void response.end();
+  await pipeline(Readable.from(content), response);
 }

@@ -1,7 +1,7 @@
 /** The SQL of batches themselves. Callers open the transactions; ids and times are made above. */
 import { type Columns, insertRow, selectList } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
-import { type Batch, type BatchState, TERMINAL_STATES, type UsageCounts } from './batch.ts';
+import { type Batch, type BatchShape, type BatchState, TERMINAL_STATES, type UsageCounts } from './batch.ts';
 
 const COLUMNS: Columns<Batch> = {
   id: 'id',
@@ -18,9 +18,12 @@ const COLUMNS: Columns<Batch> = {
   createdAt: 'created_at',
   expiresAt: 'expires_at',
   finalizedAt: 'finalized_at',
+  cancelledAt: 'cancelled_at',
   total: 'total',
   completed: 'completed',
   failed: 'failed',
+  cancelled: 'cancelled',
+  expired: 'expired',
   usage: { name: 'usage', type: 'jsonb' },
   error: 'error',
   purgedAt: 'purged_at',
@@ -56,39 +59,47 @@ export async function findByIdempotencyKey(
 
 interface BatchFilter {
   workspaceId: string;
+  /** Of the API that the batches were submitted with; by default any. */
+  shape?: BatchShape;
   /** An id; the page begins with the next older one. */
   after: string | null;
-  states: readonly BatchState[] | null;
-  createdAfter: Date | null;
-  createdBefore: Date | null;
+  /** An id; the page ends with the next newer one. */
+  before?: string | null;
+  states?: readonly BatchState[] | null;
+  createdAfter?: Date | null;
+  createdBefore?: Date | null;
   limit: number;
 }
 
 /** Newest first. */
-export function listBatches(db: Queryable, filter: BatchFilter): Promise<Batch[]> {
-  const { workspaceId, after, states, createdAfter, createdBefore, limit } = filter;
-  return db.query<Batch>(
-    `${SELECT_BATCHES} where workspace_id = $1 and ($2::uuid is null or id < $2)
+export async function listBatches(db: Queryable, filter: BatchFilter): Promise<Batch[]> {
+  const { workspaceId, shape = null, after, before = null, states = null } = filter;
+  const { createdAfter = null, createdBefore = null, limit } = filter;
+  // Before an id, the oldest of the newer ones are wanted.
+  const found = await db.query<Batch>(
+    `${SELECT_BATCHES} where workspace_id = $1 and ($2::uuid is null or id < $2) and ($7::uuid is null or id > $7)
       and ($3::text[] is null or state = any($3)) and ($4::timestamptz is null or created_at > $4)
-      and ($5::timestamptz is null or created_at < $5)
-      order by id desc limit $6`,
-    [workspaceId, after, states, createdAfter, createdBefore, limit],
+      and ($5::timestamptz is null or created_at < $5) and ($8::text is null or shape = $8)
+      order by id ${before === null ? 'desc' : 'asc'} limit $6`,
+    [workspaceId, after, states, createdAfter, createdBefore, limit, before, shape],
   );
+  return before === null ? found : found.reverse();
 }
 
 interface StateChange {
   state: BatchState;
   finalizedAt?: Date;
+  cancelledAt?: Date;
   usage?: UsageCounts | null;
   error?: string;
 }
 
 export async function changeState(tx: Queryable, id: string, change: StateChange): Promise<void> {
-  const { state, finalizedAt = null, usage = null, error = null } = change;
+  const { state, finalizedAt = null, cancelledAt = null, usage = null, error = null } = change;
   await tx.query(
     `update batches set state = $2, finalized_at = coalesce($3, finalized_at), usage = coalesce($4::jsonb, usage),
-      error = coalesce($5, error) where id = $1`,
-    [id, state, finalizedAt, usage === null ? null : JSON.stringify(usage), error],
+      error = coalesce($5, error), cancelled_at = coalesce($6, cancelled_at) where id = $1`,
+    [id, state, finalizedAt, usage === null ? null : JSON.stringify(usage), error, cancelledAt],
   );
 }
 

@@ -32,6 +32,7 @@ interface Submission {
   read(body: AsyncIterable<Buffer>, items: ItemIntake, origin: Origin): Promise<ItemTarget>;
 }
 
+export const MAX_INPUT_BYTES = 200 * 1024 * 1024;
 const WINDOW_MS = 24 * 3_600_000;
 const UNIQUE_VIOLATION = '23505';
 /** Headers that a provider may receive with each request. */
@@ -105,8 +106,11 @@ async function insert(made: NewBatch, exchange: Exchange<Caller>, parts: SubmitP
     state: 'validating',
     expiresAt: new Date(createdAt.getTime() + WINDOW_MS),
     finalizedAt: null,
+    cancelledAt: null,
     completed: 0,
     failed: 0,
+    cancelled: 0,
+    expired: 0,
     usage: null,
     error: null,
     purgedAt: null,

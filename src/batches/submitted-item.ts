@@ -25,27 +25,33 @@ const MAX_CUSTOM_ID = 256;
 /** Items of `POST /batches`: `{custom_id, body}`. */
 export const svcItems: ItemForm = {
   name: (position) => `requests[${position}]`,
-  read(bytes, position) {
-    const path = svcItems.name(position);
-    const document = readItemObject(bytes, path);
-    const customId = document.member('custom_id');
-    if (typeof customId !== 'string' || customId === '' || customId.length > MAX_CUSTOM_ID) {
-      throw invalidField(`${path}.custom_id`, `must be a text of 1 to ${MAX_CUSTOM_ID} characters`);
-    }
-    storable(`${path}.custom_id`, customId);
-    const other = document.members.find(({ key }) => key !== 'custom_id' && key !== 'body');
-    if (other) throw invalidField(`${path}.${other.key.slice(0, 100)}`, 'is not a member of a request');
-    const body = document.members.find(({ key }) => key === 'body');
-    if (body === undefined || bytes[body.valueStart] !== OPEN_BRACE) {
-      throw invalidField(`${path}.body`, `must be an object (custom_id ${JSON.stringify(customId)})`);
-    }
-    return { customId, body: bytes.subarray(body.valueStart, body.valueEnd) };
-  },
+  read: (bytes, position) => readItem(bytes, svcItems.name(position), 'body'),
   explain(error, position, customId) {
     const path = svcItems.name(position);
     return renamed(error, `${path} (custom_id ${JSON.stringify(customId)})`, `${path}.body`);
   },
 };
+
+/**
+ * Reads `{custom_id, <member>}`.
+ * @param name of the item, for errors
+ * @throws GatewayError 400
+ */
+export function readItem(bytes: Buffer, name: string, member: string): SubmittedItem {
+  const document = readItemObject(bytes, name);
+  const customId = document.member('custom_id');
+  if (typeof customId !== 'string' || customId === '' || customId.length > MAX_CUSTOM_ID) {
+    throw invalidField(`${name}.custom_id`, `must be a text of 1 to ${MAX_CUSTOM_ID} characters`);
+  }
+  storable(`${name}.custom_id`, customId);
+  const other = document.members.find(({ key }) => key !== 'custom_id' && key !== member);
+  if (other) throw invalidField(`${name}.${other.key.slice(0, 100)}`, 'is not a member of a request');
+  const body = document.members.find(({ key }) => key === member);
+  if (body === undefined || bytes[body.valueStart] !== OPEN_BRACE) {
+    throw invalidField(`${name}.${member}`, `must be an object (custom_id ${JSON.stringify(customId)})`);
+  }
+  return { customId, body: bytes.subarray(body.valueStart, body.valueEnd) };
+}
 
 /** @throws GatewayError 400 that names the item */
 function readItemObject(bytes: Buffer, name: string): JsonDocument {

@@ -149,6 +149,12 @@ const EXPECTED: Record<string, Expectation | Open> = {
   getBatchResults: { inference: 404, management: 403, path: () => '/batches/none/results' },
   cancelBatch: { inference: 404, management: 403, path: () => '/batches/none/cancel' },
   deleteBatch: { inference: 404, management: 403, path: () => '/batches/none' },
+  createMessageBatch: { inference: 400, management: 403, body: {} },
+  listMessageBatches: { inference: 200, management: 403 },
+  getMessageBatch: { inference: 404, management: 403, path: () => '/messages/batches/none' },
+  getMessageBatchResults: { inference: 404, management: 403, path: () => '/messages/batches/none/results' },
+  cancelMessageBatch: { inference: 404, management: 403, path: () => '/messages/batches/none/cancel' },
+  deleteMessageBatch: { inference: 404, management: 403, path: () => '/messages/batches/none' },
   listFiles: { ...GLOBAL, inference: 200, management: 200 },
   // What a form must hold is asked once the key is known.
   uploadFile: { ...GLOBAL, inference: 415, management: 415, body: {} },

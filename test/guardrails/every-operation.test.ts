@@ -105,7 +105,7 @@ const ASKED: Record<string, { route: string; model: string; bodies: (text: strin
 };
 
 /** What they ask for runs later: test/batches/limits.test.ts shows that guardrails hold for each item. */
-const BATCHES = ['/batches', '/batches/{id}/cancel'];
+const BATCHES = ['/batches', '/batches/{id}/cancel', '/messages/batches', '/messages/batches/{id}/cancel'];
 
 const every = async (
   key: Pick<GuardedKey, 'token'>,

@@ -44,6 +44,12 @@ const BODIES: Record<string, Json | 'free'> = {
   getBatchResults: 'free',
   cancelBatch: 'free',
   deleteBatch: 'free',
+  createMessageBatch: 'free',
+  listMessageBatches: 'free',
+  getMessageBatch: 'free',
+  getMessageBatchResults: 'free',
+  cancelMessageBatch: 'free',
+  deleteMessageBatch: 'free',
 };
 
 /** Only the contracts are read. */

@@ -4,5 +4,12 @@ import { batches } from './0160-batches.ts';
 import { idempotencyKeys } from './0161-idempotency-keys.ts';
 import { itemModels } from './0162-item-models.ts';
 import { nativeBatches } from './0163-native-batches.ts';
+import { unrunItems } from './0164-unrun-items.ts';
 
-export const batchMigrations: readonly Migration[] = [batches, idempotencyKeys, itemModels, nativeBatches];
+export const batchMigrations: readonly Migration[] = [
+  batches,
+  idempotencyKeys,
+  itemModels,
+  nativeBatches,
+  unrunItems,
+];
