@@ -5,7 +5,6 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
-import { uuidv7 } from '../base/ids.ts';
 import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
 import { LARGE_DOCUMENT_BYTES } from '../base/json-pieces.ts';
 import { announcesBody, BodyBuffer, checkBodyHeaders, slowBody, tooLarge } from './body.ts';
@@ -16,12 +15,12 @@ import { readInSteps } from './large-body.ts';
 import type { Linger } from './linger.ts';
 import type { GatewayRequest, GatewayResponse } from './message.ts';
 import type { Exchange, FinishedExchange, Operation, UploadRule } from './operation.ts';
+import { requestIdOf } from './request-id.ts';
 import { methodNotAllowed, noResource, pathOf } from './router.ts';
 import { checkSingleHeaders } from './single-headers.ts';
 import { clientDisconnected, Upload } from './upload.ts';
 import { checksOf } from './validate.ts';
 
-const SANE_REQUEST_ID = /^[\w.:-]{1,128}$/;
 const NO_QUERY: Record<string, unknown> = Object.freeze({});
 
 export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasTimeout {
@@ -64,8 +63,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     this.headers = request.headers;
     this.startedAt = core.clock.now();
     this.#beganAt = core.clock.monotonic();
-    const given = request.headers['x-request-id'];
-    this.requestId = typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : uuidv7(this.startedAt);
+    this.requestId = requestIdOf(request.headers, this.startedAt);
     request.exchange = this;
     this.#connectionSlot = connection.begun(this);
     core.exchanges += 1;

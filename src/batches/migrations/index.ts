@@ -6,10 +6,4 @@ import { itemModels } from './0162-item-models.ts';
 import { nativeBatches } from './0163-native-batches.ts';
 import { unrunItems } from './0164-unrun-items.ts';
 
-export const batchMigrations: readonly Migration[] = [
-  batches,
-  idempotencyKeys,
-  itemModels,
-  nativeBatches,
-  unrunItems,
-];
+export const batchMigrations: readonly Migration[] = [batches, idempotencyKeys, itemModels, nativeBatches, unrunItems];
