@@ -43,7 +43,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const { config, clock, log, localServers } = options;
   const live = new LiveConfig(config, log);
   const parts = await openParts(options, live);
-  const { server, observability, readiness } = serverOf(options, live, parts);
+  const { server, observability, readiness, batches } = serverOf(options, live, parts);
   let ownPort = config.port;
   const discovery = new Discovery({
     transport: parts.transport,
@@ -73,6 +73,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       ownPort = port;
       if (config.outgoing.discovery) void discovery.start();
       parts.jobs.start();
+      batches.start();
       const host = config.host.includes(':') ? `[${config.host}]` : config.host;
       return servingOf(`${config.tls ? 'https' : 'http'}://${host}:${port}`, live.catalog);
     },
@@ -91,8 +92,10 @@ export async function createApp(options: AppOptions): Promise<App> {
       readiness.ready = false;
       discovery.close();
       const drained = clock.timer(config.limits.drainMs, () => parts.inFlight.interrupt());
+      const batchesClosed = batches.close();
       await server.drain(config.limits.drainMs + LAST_WORDS_MS);
       drained.cancel();
+      await batchesClosed;
       await closeParts(parts);
       log.flush();
     },
@@ -141,8 +144,8 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     peerMetrics,
   });
   const wired = operationParts(options, live, parts, observability, readiness);
-  for (const kind of wired.batches.jobs.kinds) parts.jobs.register(kind);
   parts.jobs.register(expireFilesJob(wired.files));
+  for (const kind of wired.batches.runner.kinds) jobs.register(kind);
   const server: HttpServer = createHttpServer<Caller>({
     operations: operations(wired, options.formats),
     authenticate: (headers) => access.authenticate(headers),
@@ -156,7 +159,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     proxies: () => live.proxies,
     ...(config.tls && { tls: { cert: config.tls.certificate, key: config.tls.key.reveal() } }),
   });
-  return { server, observability, readiness };
+  return { server, observability, readiness, batches: wired.batches.runner };
 }
 
 function httpLimits(limits: Limits): Partial<HttpLimits> {

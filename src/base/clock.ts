@@ -28,6 +28,11 @@ export const systemClock: Clock = {
   },
 };
 
+/** Milliseconds that the event loop of this process has worked since the process began; the rest of the time it waited. */
+export function loopBusyMs(): number {
+  return performance.eventLoopUtilization().active;
+}
+
 /** Resolves after `delayMs` of the given clock. */
 export function sleep(clock: Clock, delayMs: number): Promise<void> {
   return new Promise((resolve) => void clock.timer(delayMs, resolve));

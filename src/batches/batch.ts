@@ -93,7 +93,7 @@ export interface Batch {
   /** The client's, unique in the workspace, with the hash of the body that it belongs to. */
   idempotencyKey: string | null;
   bodySha256: Buffer | null;
-  /** When a process last looked at it. */
+  /** When a process last began to work on it. */
   seenAt: Date;
 }
 

@@ -35,7 +35,7 @@ export function cancelBatch(exchange: Exchange<Caller>, id: string, parts: Submi
     if (state === before.state) return before;
     const cancelledAt = new Date(parts.clock.now());
     await store.changeState(tx, before.id, { state, cancelledAt });
-    await parts.jobs.start(tx, before.id, 0);
+    await parts.runner.announce(tx, before.id);
     const after = { ...before, state, cancelledAt };
     await changed({
       action: 'batch.cancelled',

@@ -10,7 +10,7 @@ import type { RunParts } from './run.ts';
 import * as store from './store.ts';
 
 /** `over`: the batch is final or gone. Otherwise: look again after so many milliseconds. */
-type Conclusion = 'over' | { lookAfterMs: number };
+type Conclusion = 'over' | { lookAfterMs: number; isCancelling: boolean };
 
 const SOON_MS = 1_000;
 
@@ -66,17 +66,17 @@ export async function conclude(
 async function step(tx: Queryable, id: string, now: Date): Promise<Conclusion | 'finalizing'> {
   const batch = await store.findBatch(tx, id, true);
   if (batch === undefined || isTerminal(batch.state)) return 'over';
-  await store.markSeen(tx, id, now);
   if (batch.state === 'finalizing') return 'finalizing';
   const open = await items.openItems(tx, id, now);
-  if (open.count === 0 && batch.state === 'in_progress') {
+  if (batch.completed + batch.failed === batch.total && batch.state === 'in_progress') {
     await store.changeState(tx, id, { state: nextState(batch.state, 'ran')! });
     return 'finalizing';
   }
   const isCancelled = batch.state === 'cancelling';
-  if (!isCancelled && batch.expiresAt > now) return { lookAfterMs: until(open.freeAt, now) };
+  const after = (time: Date | null) => ({ lookAfterMs: until(time, now), isCancelling: isCancelled });
+  if (!isCancelled && batch.expiresAt > now) return after(open.freeAt);
   // What is running is paid for, so its results are kept.
-  if (open.claimed > 0) return { lookAfterMs: until(open.claimsEndAt, now) };
+  if (open.claimsEndAt !== null) return after(open.claimsEndAt);
   await items.failOpenItems(tx, id, isCancelled ? CANCELLED : EXPIRED);
   await store.changeState(tx, id, {
     state: nextState(batch.state, isCancelled ? 'stopped' : 'overdue')!,

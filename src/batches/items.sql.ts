@@ -64,26 +64,35 @@ export interface ClaimedItem extends NewItem {
 }
 
 /**
- * Takes the next free items of a batch in progress, up to a number and, except for the first, a number of bytes. Items that
- * another process is taking at this moment are passed over.
+ * For the rest of the transaction: the first rows of an index are read, and no others. While there are no statistics of a batch
+ * that has just arrived, PostgreSQL would read and sort all of its items.
+ */
+export async function readInOrder(tx: Queryable): Promise<void> {
+  await tx.query(`select set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`);
+}
+
+/**
+ * Takes the next free items of a batch in progress, in their order, up to a number and, except for the first, a number of
+ * bytes. Items that another process is taking at this moment are passed over.
  */
 export async function claimItems(
-  db: Queryable,
+  tx: Queryable,
   batchId: string,
   { claim, now, until, count, bytes }: { claim: string; now: Date; until: Date; count: number; bytes: number },
 ): Promise<ClaimedItem[]> {
-  const items = await db.query<ClaimedItem>(
+  await readInOrder(tx);
+  const items = await tx.query<ClaimedItem>(
     `with free as (
-        select position, bytes from batch_items
+        select ctid as row, free_at, position, bytes from batch_items
           where batch_id = $1 and outcome is null and free_at <= $2
             and exists (select 1 from batches where id = $1 and state = 'in_progress' and expires_at > $2)
             and not exists (select 1 from batch_plans where batch_plans.batch_id = $1)
-          order by position limit $3 for update skip locked),
+          order by free_at, position limit $3 for update skip locked),
       next as (
-        select position from (select position, sum(bytes) over (order by position) - bytes as before from free) as sized
+        select row from (select row, sum(bytes) over (order by free_at, position) - bytes as before from free) as sized
           where before < $4)
       update batch_items set claim = $5, free_at = $6, attempts = attempts + 1
-        from next where batch_id = $1 and batch_items.position = next.position
+        from next where batch_items.ctid = next.row
         returning batch_items.position, custom_id as "customId", model, body, attempts`,
     [batchId, now, count, bytes, claim, until],
   );
@@ -99,25 +108,20 @@ export async function renewClaim(db: Queryable, batchId: string, claim: string, 
   ]);
 }
 
-/** Gives an item back that is to run later. Does nothing if it was taken by another process meanwhile. */
+/**
+ * Gives items back that are to run later, except those that another process has taken meanwhile.
+ * @param attempts how many attempts of each are not counted
+ */
 export async function putBack(
   db: Queryable,
   batchId: string,
   claim: string,
-  { position, freeAt }: { position: number; freeAt: Date },
+  { positions, freeAt, attempts }: { positions: readonly number[]; freeAt: Date; attempts: number },
 ): Promise<void> {
   await db.query(
-    `update batch_items set claim = null, free_at = $4
-      where batch_id = $1 and position = $2 and claim = $3 and outcome is null`,
-    [batchId, position, claim, freeAt],
-  );
-}
-
-/** Gives all items of a claim back. */
-export async function releaseClaim(db: Queryable, batchId: string, claim: string, freeAt: Date): Promise<void> {
-  await db.query(
-    `update batch_items set claim = null, free_at = $3 where batch_id = $1 and claim = $2 and outcome is null`,
-    [batchId, claim, freeAt],
+    `update batch_items set claim = null, free_at = $4, attempts = greatest(0, attempts - $5)
+      where batch_id = $1 and position = any($2) and claim = $3 and outcome is null`,
+    [batchId, positions, claim, freeAt, attempts],
   );
 }
 
@@ -152,7 +156,7 @@ export async function writeResults(tx: Queryable, batchId: string, results: read
             usage = given.usage::jsonb, claim = null
           from unnest($2::integer[], $3::text[], $4::integer[], $5::text[], $6::bytea[], $7::text[], $8::text[])
             as given (position, outcome, status_code, request_id, response, error, usage)
-          where item.batch_id = $1 and item.position = given.position and item.outcome is null
+          where item.batch_id = $1 and item.position = any($2) and item.position = given.position and item.outcome is null
           returning item.outcome, item.error)
       ${COUNT_SETTLED}`,
     [
@@ -180,21 +184,18 @@ export async function failOpenItems(tx: Queryable, batchId: string, error: ItemE
 }
 
 interface OpenItems {
-  count: number;
-  /** Items that a process is running, or had when it died. */
-  claimed: number;
-  /** When the first of them can be claimed; null if there are none. */
+  /** When the first item without a result can be claimed; null if all have one. */
   freeAt: Date | null;
-  /** When the last running claim ends; null if there is none. */
+  /** When the last running claim ends; null if no process is running an item. */
   claimsEndAt: Date | null;
 }
 
 export async function openItems(db: Queryable, batchId: string, now: Date): Promise<OpenItems> {
   const [row] = await db.query<OpenItems>(
-    `select count(*)::float8 as count,
-        count(*) filter (where claim is not null and free_at > $2)::float8 as claimed,
-        min(free_at) as "freeAt", max(free_at) filter (where claim is not null and free_at > $2) as "claimsEndAt"
-      from batch_items where batch_id = $1 and outcome is null`,
+    `select
+        (select free_at from batch_items where batch_id = $1 and outcome is null order by free_at limit 1) as "freeAt",
+        (select max(free_at) from batch_items
+          where batch_id = $1 and outcome is null and free_at > $2 and claim is not null) as "claimsEndAt"`,
     [batchId, now],
   );
   return row!;
@@ -213,7 +214,7 @@ export interface StoredResult extends ItemResult {
   customId: string;
 }
 
-/** Results in order. @param after a position; -1 for the first page */
+/** Results of a final batch, of which every item has one, in order. @param after a position; -1 for the first page */
 export function resultsAfter(
   db: Queryable,
   batchId: string,
@@ -224,8 +225,8 @@ export function resultsAfter(
     `select position, custom_id as "customId", outcome, status_code as "statusCode", request_id as "requestId", response,
         error, usage from (
         select *, sum(coalesce(length(response), 0)) over (order by position) - coalesce(length(response), 0) as before from (
-          select * from batch_items where batch_id = $1 and position > $2 and outcome is not null
-            order by position limit $3) as page) as sized
+          select * from batch_items
+            where batch_id = $1 and position > $2 and position <= $2 + $3 and outcome is not null) as page) as sized
       where before < $4 order by position`,
     [batchId, after, count, bytes],
   );

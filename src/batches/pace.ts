@@ -1,6 +1,6 @@
 /**
- * How many items of a batch run at once: one more after each round of successes, half after a refusal for load. Batches get
- * what upstreams have left and never more than a small number, so that interactive requests are not delayed.
+ * How many items of a batch run at once, so that batches get what upstreams have left: one more after each success until the
+ * first refusal for load, from then on one more after each round of successes, and half after each refusal.
  */
 
 interface PaceLimits {
@@ -13,6 +13,7 @@ export class Pace {
   #limit: number;
   /** Successes since the limit changed. */
   #successes = 0;
+  #refused = false;
 
   constructor({ first, most }: PaceLimits) {
     this.#limit = first;
@@ -25,7 +26,7 @@ export class Pace {
 
   succeeded(): void {
     this.#successes += 1;
-    if (this.#successes < this.#limit || this.#limit === this.#most) return;
+    if ((this.#refused && this.#successes < this.#limit) || this.#limit === this.#most) return;
     this.#limit += 1;
     this.#successes = 0;
   }
@@ -34,12 +35,14 @@ export class Pace {
   overloaded(alreadySlowed: boolean): void {
     if (!alreadySlowed) this.#limit = Math.max(1, Math.floor(this.#limit / 2));
     this.#successes = 0;
+    this.#refused = true;
   }
 
   /** One at a time, because the items side by side reserve more than is left of a budget. */
   alone(): void {
     this.#limit = 1;
     this.#successes = 0;
+    this.#refused = true;
   }
 }
 

@@ -1,10 +1,10 @@
 /**
- * Runs the items of one batch: takes them in small groups, sends each through the inference pipeline, and writes one result
- * for each. What this process has taken is marked with its claim until a moment that it moves on while it lives; when it
- * dies, others take the items after that moment.
+ * One batch in this process: takes its items in small groups, sends each through the inference pipeline, and writes one
+ * result for each. What this process has taken is marked with its claim until a moment that it moves on while it lives;
+ * when it dies, others take the items after that moment. When an item begins is decided by `runner.ts`.
  */
 import type { Caller } from '../access/index.ts';
-import { type Clock, Pause, sleep, type Timer } from '../base/clock.ts';
+import type { Clock, Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { type InferenceParts, serve } from '../inference/index.ts';
@@ -14,7 +14,9 @@ import { acceptItem } from './item.ts';
 import * as items from './items.sql.ts';
 import { Pace, retryDelayMs } from './pace.ts';
 import { completedResult, failedResult, ItemSink, itemErrorOf } from './result.ts';
-import { markSeen } from './store.ts';
+import { ResultWriter } from './result-writer.ts';
+import { findBatch } from './store.ts';
+import type { TakesTurns } from './turns.ts';
 
 export interface RunParts {
   database: Database;
@@ -24,106 +26,168 @@ export interface RunParts {
   callerOfKey(hash: string): Caller | Promise<Caller>;
 }
 
+/** Shared by the runs of a process. */
+export interface Held {
+  /** Of the items that are taken and have no result yet, and at most of those that are being taken. */
+  bytes: number;
+}
+
+interface RunOptions {
+  /** Items of this batch that run at once. */
+  most: number;
+  held: Held;
+  /** Called when an item may begin, or when the run may be over. */
+  changed(): void;
+  /** Aborted when the process closes. */
+  signal: AbortSignal;
+}
+
 /** How long items stay taken without a sign of life; a killed process is replaced after about 12 s. */
 const CLAIM_MS = 10_000;
 const RENEW_MS = 2_500;
-/** Taken at once: a number of items, and of bytes. */
-const CLAIMED_AT_ONCE = 32;
+/** Of the items that are taken at once, except for the first. */
 const CLAIMED_BYTES = 4 * 1024 * 1024;
-/** Bodies in memory; above it, no further items are taken. */
+/** Bodies in memory, of all runs; above it, no further items are taken. */
 const HELD_BYTES = 32 * 1024 * 1024;
-const PACE = { first: 4, most: 8 };
-/** After this time others get a turn: each process works on few batches at once. */
-const TURN_MS = 60_000;
-/** Through longer ones the place of the batch is given to another. */
+const FIRST_AT_ONCE = 4;
+/** A batch that must wait for longer leaves its place to others. */
 const LONGEST_PAUSE_MS = 5_000;
-/** Refusals for load after which an item fails. */
+/** Runs of an item that end in a refusal for load, or with the process, after which the item fails. */
 const MOST_ATTEMPTS = 30;
 /** How long running items may take to end when the process closes. */
 const CLOSING_MS = 2_000;
-const WRITE_AGAIN_MS = 500;
 const TOO_BUSY = new Set([429, 503, 529]);
 
-export class BatchRun {
-  readonly #batch: Batch;
+export class BatchRun implements TakesTurns {
+  readonly batch: Batch;
   readonly #parts: RunParts;
-  readonly #signal: AbortSignal;
+  readonly #options: RunOptions;
   readonly #claim: string;
-  readonly #pace = new Pace(PACE);
+  readonly #pace: Pace;
+  readonly #writer: ResultWriter;
+  readonly #renewal: Timer;
   readonly #waiting: items.ClaimedItem[] = [];
   readonly #running = new Map<number, ItemSink>();
-  #heldBytes = 0;
+  #givingBack: Promise<void> = Promise.resolve();
+  #taking = false;
+  /** There was nothing to take. */
+  #exhausted = false;
+  #leaving = false;
   /** Monotonic time before which no item begins, after a refusal for load. */
-  #notBefore = 0;
-  #results: items.ItemResult[] = [];
-  #writing: Promise<void> | undefined;
-  /** Why results could not be written. */
-  #broken: { cause: unknown } | undefined;
-  readonly #changed: Pause;
+  #notBefore = Number.NEGATIVE_INFINITY;
 
-  constructor(batch: Batch, parts: RunParts, signal: AbortSignal) {
-    this.#batch = batch;
+  constructor(batch: Batch, parts: RunParts, options: RunOptions) {
+    const { clock, database, inference } = parts;
+    this.batch = batch;
     this.#parts = parts;
-    this.#signal = signal;
-    this.#changed = new Pause(parts.clock);
-    this.#claim = uuidv7(parts.clock.now());
-  }
-
-  /** Resolves when there is nothing to take at the moment, or others shall have their turn. */
-  async run(): Promise<void> {
-    const { clock } = this.#parts;
-    const endsAt = clock.monotonic() + TURN_MS;
-    const renewal = this.#renew();
-    const wake = () => this.#changed.end();
-    this.#signal.addEventListener('abort', wake);
-    try {
-      while (!this.#signal.aborted && clock.monotonic() < endsAt && this.#broken === undefined) {
-        const pauseMs = this.#notBefore - clock.monotonic();
-        if (pauseMs <= 0) {
-          if (this.#waiting.length === 0 && this.#heldBytes < HELD_BYTES) await this.#take();
-          if (this.#waiting.length === 0 && this.#running.size === 0) break;
-          this.#begin();
-        } else if (this.#running.size === 0 && pauseMs > LONGEST_PAUSE_MS) break;
-        await this.#changed.wait(pauseMs > 0 ? Math.min(pauseMs, RENEW_MS) : RENEW_MS);
-      }
-      await this.#finish();
-    } finally {
-      renewal.cancel();
-      this.#signal.removeEventListener('abort', wake);
-    }
-  }
-
-  #renew(): Timer {
-    const { clock, database } = this.#parts;
-    const timer = clock.timer(RENEW_MS, () => {
-      timer.refresh();
-      // While the database is away nothing can be renewed; then an item may run twice.
-      items.renewClaim(database, this.#batch.id, this.#claim, this.#claimEnd()).catch(() => {});
-      markSeen(database, this.#batch.id, new Date(clock.now())).catch(() => {});
+    this.#options = options;
+    this.#claim = uuidv7(clock.now());
+    this.#pace = new Pace({ first: Math.min(FIRST_AT_ONCE, options.most), most: options.most });
+    this.#writer = new ResultWriter(batch.id, { database, clock, log: inference.log }, options.signal);
+    this.#renewal = clock.timer(RENEW_MS, () => {
+      this.#renewal.refresh();
+      void this.#renew();
     });
-    return timer;
   }
 
-  #claimEnd(): Date {
-    return new Date(this.#parts.clock.now() + CLAIM_MS);
+  get workspaceId(): string {
+    return this.batch.workspaceId;
   }
 
-  async #take(): Promise<void> {
+  get running(): number {
+    return this.#running.size;
+  }
+
+  get ready(): boolean {
+    return this.#waiting.length > 0 && this.#running.size < this.#pace.limit && this.pauseMs <= 0;
+  }
+
+  /** Nothing is left that this run could do now. */
+  get idle(): boolean {
+    if (this.#waiting.length > 0 || this.#running.size > 0 || this.#taking) return false;
+    return this.#leaving || this.#exhausted;
+  }
+
+  /** How long no item begins, after a refusal for load. */
+  get pauseMs(): number {
+    return Math.max(0, this.#notBefore - this.#parts.clock.monotonic());
+  }
+
+  /** Begins the next item. */
+  begin(): void {
+    const item = this.#waiting.shift();
+    if (item === undefined) return;
+    if (this.#parts.clock.now() >= this.batch.expiresAt.getTime()) {
+      this.#waiting.unshift(item);
+      this.leave();
+    } else void this.#runItem(item);
+  }
+
+  /** Takes further items in the background when few are left. */
+  refill(): void {
+    const { held } = this.#options;
+    if (this.#taking || this.#leaving || this.#exhausted) return;
+    if (this.#waiting.length >= this.#pace.limit || held.bytes >= HELD_BYTES) return;
+    this.#taking = true;
+    held.bytes += CLAIMED_BYTES;
+    void this.#take(2 * this.#pace.limit - this.#waiting.length).finally(() => {
+      held.bytes -= CLAIMED_BYTES;
+      this.#taking = false;
+      if (this.#leaving) this.#giveBack();
+      this.#options.changed();
+    });
+  }
+
+  /** Begins no further item, and gives back those that are waiting. */
+  leave(): void {
+    this.#leaving = true;
+    this.#giveBack();
+    this.#options.changed();
+  }
+
+  /** The process closes: gives up what does not end in a moment. */
+  close(): void {
+    this.leave();
+    this.#parts.clock.timer(CLOSING_MS, () => {
+      for (const sink of this.#running.values()) sink.close();
+    });
+  }
+
+  /** Once it is idle. Resolves when everything is written. Never rejects. */
+  async end(): Promise<void> {
+    this.#renewal.cancel();
+    await Promise.all([this.#writer.written(), this.#givingBack]);
+  }
+
+  async #renew(): Promise<void> {
     const { database, clock } = this.#parts;
-    const taken = await items.claimItems(database, this.#batch.id, {
-      claim: this.#claim,
-      now: new Date(clock.now()),
-      until: this.#claimEnd(),
-      count: CLAIMED_AT_ONCE,
-      bytes: CLAIMED_BYTES,
-    });
-    for (const item of taken) this.#heldBytes += item.body.length;
-    this.#waiting.push(...taken);
+    this.#exhausted = false;
+    try {
+      await items.renewClaim(database, this.batch.id, this.#claim, new Date(clock.now() + CLAIM_MS));
+      if ((await findBatch(database, this.batch.id))?.state !== 'in_progress') this.leave();
+    } catch {
+      // While the database is away nothing can be renewed; then an item may run twice.
+    }
+    this.#options.changed();
   }
 
-  #begin(): void {
-    while (this.#waiting.length > 0 && this.#running.size < this.#pace.limit) {
-      void this.#runItem(this.#waiting.shift()!);
+  async #take(count: number): Promise<void> {
+    const { database, clock } = this.#parts;
+    const now = clock.now();
+    const choice = { claim: this.#claim, now: new Date(now), until: new Date(now + CLAIM_MS) };
+    const taken = await database
+      .transaction((tx) => items.claimItems(tx, this.batch.id, { ...choice, count, bytes: CLAIMED_BYTES }))
+      // Tried again with the next renewal.
+      .catch(() => []);
+    this.#exhausted = taken.length === 0;
+    for (const item of taken) {
+      if (item.attempts > MOST_ATTEMPTS) {
+        const error = new GatewayError('server', `the request was begun ${MOST_ATTEMPTS} times and never ended`);
+        this.#writer.add(failedResult(item.position, itemErrorOf(error)));
+        continue;
+      }
+      this.#options.held.bytes += item.body.length;
+      this.#waiting.push(item);
     }
   }
 
@@ -134,15 +198,15 @@ export class BatchRun {
       const error = await this.#answer(item, sink);
       if (error === undefined) {
         this.#pace.succeeded();
-        this.#write(completedResult(item.position, sink));
+        this.#writer.add(completedResult(item.position, sink));
       } else await this.#failed(item, sink, error);
     } catch (cause) {
-      this.#parts.inference.log.error('an item of a batch failed', { batch: this.#batch.id, cause });
-      this.#write(failedResult(item.position, itemErrorOf(new GatewayError('server', 'internal error'))));
+      this.#parts.inference.log.error('an item of a batch failed', { batch: this.batch.id, cause });
+      this.#writer.add(failedResult(item.position, itemErrorOf(new GatewayError('server', 'internal error'))));
     } finally {
       this.#running.delete(item.position);
-      this.#heldBytes -= item.body.length;
-      this.#changed.end();
+      this.#options.held.bytes -= item.body.length;
+      this.#options.changed();
     }
   }
 
@@ -150,8 +214,8 @@ export class BatchRun {
   async #answer({ body }: items.ClaimedItem, sink: ItemSink): Promise<GatewayError | undefined> {
     const { callerOfKey, inference, clock } = this.#parts;
     try {
-      const caller = await callerOfKey(this.#batch.keyHash);
-      const request = acceptItem(body, this.#batch, caller, clock.now());
+      const caller = await callerOfKey(this.batch.keyHash);
+      const request = acceptItem(body, this.batch, caller, clock.now());
       let failure: GatewayError | undefined;
       const { format } = request;
       const observed = {
@@ -171,77 +235,50 @@ export class BatchRun {
   }
 
   async #failed(item: items.ClaimedItem, sink: ItemSink, error: GatewayError): Promise<void> {
-    const { clock } = this.#parts;
     // The process closes; another one runs the item again.
-    if (this.#signal.aborted || sink.closed) return this.#later(item, 0);
-    if (TOO_BUSY.has(error.status) && item.attempts < MOST_ATTEMPTS) {
-      const delayMs = retryDelayMs(item.attempts, error.details.retryAfterSeconds);
-      const now = clock.monotonic();
-      this.#pace.overloaded(this.#notBefore > now);
-      this.#notBefore = Math.max(this.#notBefore, now + Math.min(delayMs, retryDelayMs(item.attempts, undefined)));
-      return this.#later(item, delayMs);
+    if (this.#options.signal.aborted || sink.closed) return this.#later([item], 0, true);
+    if (TOO_BUSY.has(error.status)) {
+      // Nothing was sent if there is no row: a rate limit, the database or the journal of the gateway itself refuses, and
+      // that is no fault of the item.
+      const wasSent = sink.row !== undefined;
+      if (!wasSent || item.attempts < MOST_ATTEMPTS) return this.#slowDown(item, error, wasSent);
     }
     if (error.status === 402 && this.#running.size > 1) {
       // The reservations of the others are mostly larger than what they will have cost.
       this.#pace.alone();
-      return this.#later(item, 0);
+      return this.#later([item], 0, false);
     }
-    this.#write(failedResult(item.position, itemErrorOf(error), sink.row));
+    this.#writer.add(failedResult(item.position, itemErrorOf(error), sink.row));
   }
 
-  async #later({ position }: items.ClaimedItem, delayMs: number): Promise<void> {
+  #slowDown(item: items.ClaimedItem, error: GatewayError, wasSent: boolean): Promise<void> {
+    const { retryAfterSeconds } = error.details;
+    const delayMs = retryDelayMs(item.attempts, retryAfterSeconds);
+    // The limits of the gateway are true of every item; what an upstream says of one may not be.
+    const pauseMs = wasSent ? Math.min(delayMs, retryDelayMs(item.attempts, undefined)) : delayMs;
+    this.#pace.overloaded(this.pauseMs > 0);
+    this.#notBefore = Math.max(this.#notBefore, this.#parts.clock.monotonic() + pauseMs);
+    if (this.pauseMs > LONGEST_PAUSE_MS) this.leave();
+    else this.#parts.clock.timer(pauseMs, this.#options.changed);
+    return this.#later([item], delayMs, wasSent);
+  }
+
+  /** @param counts whether this was an attempt */
+  async #later(given: readonly items.ClaimedItem[], delayMs: number, counts: boolean): Promise<void> {
     const { database, clock } = this.#parts;
-    const freeAt = new Date(clock.now() + delayMs);
-    // If that fails, the item is free when the claim ends.
-    await items.putBack(database, this.#batch.id, this.#claim, { position, freeAt }).catch(() => {});
+    const back = {
+      positions: given.map(({ position }) => position),
+      freeAt: new Date(clock.now() + delayMs),
+      attempts: counts ? 0 : 1,
+    };
+    // If that fails, the items are free when the claim ends.
+    await items.putBack(database, this.batch.id, this.#claim, back).catch(() => {});
   }
 
-  /** Results of a moment are written together. */
-  #write(result: items.ItemResult): void {
-    this.#results.push(result);
-    this.#writing ??= this.#writeAll().then(
-      () => {
-        this.#writing = undefined;
-      },
-      (cause: unknown) => {
-        this.#broken = { cause };
-        this.#changed.end();
-      },
-    );
-  }
-
-  async #writeAll(): Promise<void> {
-    const { database, clock } = this.#parts;
-    while (this.#results.length > 0) {
-      const results = this.#results;
-      this.#results = [];
-      try {
-        await database.transaction((tx) => items.writeResults(tx, this.#batch.id, results));
-      } catch (error) {
-        // They are paid for: the process keeps them until the database is back. When it closes first, the items run again.
-        if (this.#signal.aborted || !(error instanceof GatewayError)) throw error;
-        this.#results.unshift(...results);
-        await sleep(clock, WRITE_AGAIN_MS);
-      }
-    }
-  }
-
-  /** Nothing new begins. Waits for the running items, and gives back the others. */
-  async #finish(): Promise<void> {
-    const { database, clock } = this.#parts;
-    for (const item of this.#waiting.splice(0)) {
-      this.#heldBytes -= item.body.length;
-      await this.#later(item, 0);
-    }
-    const closesAt = () => (this.#signal.aborted ? clock.monotonic() + CLOSING_MS : Number.POSITIVE_INFINITY);
-    let deadline = closesAt();
-    while (this.#running.size > 0) {
-      await this.#changed.wait(Math.min(RENEW_MS, CLOSING_MS));
-      if (deadline === Number.POSITIVE_INFINITY) deadline = closesAt();
-      if (clock.monotonic() >= deadline) for (const sink of this.#running.values()) sink.close();
-    }
-    await this.#writing;
-    await items.releaseClaim(database, this.#batch.id, this.#claim, new Date(clock.now())).catch(() => {});
-    if (this.#broken) throw this.#broken.cause;
+  #giveBack(): void {
+    const waiting = this.#waiting.splice(0);
+    if (waiting.length === 0) return;
+    for (const item of waiting) this.#options.held.bytes -= item.body.length;
+    this.#givingBack = Promise.all([this.#givingBack, this.#later(waiting, 0, false)]).then(() => {});
   }
 }

@@ -115,16 +115,22 @@ export async function deleteBatchesOf(tx: Queryable, workspaceId: string): Promi
   return rows.map(({ id }) => id);
 }
 
-/** A process has looked at the batch. */
+/** A process begins to work on the batch. */
 export async function markSeen(db: Queryable, id: string, at: Date): Promise<void> {
   await db.query('update batches set seen_at = $2 where id = $1', [id, at]);
 }
 
-/** Unfinished batches that no process has looked at since `before`. They count as seen `at`. */
-export async function forgottenBatches(db: Queryable, before: Date, at: Date): Promise<string[]> {
+/**
+ * Ids of unfinished batches, except those that are known: first one of each workspace, then the second of each, and so on;
+ * those that have waited longest first.
+ */
+export async function unfinishedBatches(db: Queryable, known: readonly string[], limit: number): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
-    `update batches set seen_at = $2 where ${UNFINISHED} and seen_at < $1 returning id`,
-    [before, at],
+    `select id from (
+        select id, seen_at, row_number() over (partition by workspace_id order by seen_at, id) as nth
+          from batches where ${UNFINISHED} and id <> all($1::uuid[])) as waiting
+      order by nth, seen_at, id limit $2`,
+    [known, limit],
   );
   return rows.map(({ id }) => id);
 }

@@ -12,14 +12,15 @@ import { HashedBody, idempotencyKeyOf, refuseOtherBody } from './idempotency.ts'
 import { acceptItem, type ItemTarget } from './item.ts';
 import { type IntakeParts, ItemIntake } from './item-intake.ts';
 import { itemsFrom } from './items.sql.ts';
-import { type BatchJobs, removeItems } from './jobs.ts';
+import { removeItems } from './jobs.ts';
 import { ItemSink } from './result.ts';
+import type { BatchRunner } from './runner.ts';
 import * as store from './store.ts';
 import type { ItemForm } from './submitted-item.ts';
 
 export interface SubmitParts extends IntakeParts {
   changes: Changes;
-  jobs: BatchJobs;
+  runner: BatchRunner;
 }
 
 /** What every batch of a submission has, whatever its body says. */
@@ -121,7 +122,7 @@ async function insert(made: NewBatch, exchange: Exchange<Caller>, parts: SubmitP
       throw new GatewayError('invalid_request', 'the body took longer than a day');
     }
     await store.insertBatch(tx, batch);
-    await parts.jobs.start(tx, batch.id, batch.total);
+    await parts.runner.announce(tx, batch.id);
     await changed({ action: 'batch.created', ...resourceOf(batch), after: batchReply(batch) });
   });
   return batch;

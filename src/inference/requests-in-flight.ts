@@ -17,6 +17,11 @@ export class RequestsInFlight {
     this.#log = log;
   }
 
+  /** Number of requests that run now. */
+  get open(): number {
+    return this.#requests.size;
+  }
+
   /** Returns the request's slot, for `delete`. */
   add(request: Interruptible): number {
     this.begun += 1;

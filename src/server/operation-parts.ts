@@ -2,7 +2,7 @@
 import manifest from '../../package.json' with { type: 'json' };
 import { sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
-import { batchJobs, endBatches } from '../batches/index.ts';
+import { BatchRunner, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
 import { endFiles, FILE_LIMITS, type VendorParts } from '../files/index.ts';
 import { endGuardrails } from '../guardrails/index.ts';
@@ -64,8 +64,8 @@ export function operationParts(
     batches: {
       ...{ database, changes, clock, inference, namespace: namespace.name },
       itemBytes: config.limits.inferenceBodyBytes,
-      jobs: batchJobs(
-        { database, clock, inference, blobs, callerOfKey: (hash) => access.callerOfKey(hash) },
+      runner: new BatchRunner(
+        { database, changes, clock, inference, blobs, callerOfKey: (hash) => access.callerOfKey(hash) },
         parts.jobs,
       ),
     },

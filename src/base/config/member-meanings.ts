@@ -71,6 +71,10 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     response_cache_answer_bytes: limit('Largest response that is cached.', 'responseCacheAnswerBytes'),
     candidates: limit('Endpoints that are tried for one request.', 'candidates'),
     connections: limit('Open client connections per process.', 'connections'),
+    batch_requests: limit(
+      'Requests of batches that run at once in each process ([batches](../guides/batches.md#how-it-runs)).',
+      'batchRequests',
+    ),
     unreturned_after: limit(
       'Silence of a process after which the doctor suggests to release what it holds of limits ([operating](../guides/operating.md#lost-processes-gatehouse-spend)).',
       'unreturnedAfterMs',

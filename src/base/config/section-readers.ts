@@ -44,6 +44,7 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   responseCacheAnswerBytes: 4 * 1024 * 1024,
   candidates: 16,
   connections: 10_000,
+  batchRequests: 64,
   unreturnedAfterMs: 15 * 60_000,
 });
 
@@ -164,6 +165,7 @@ export function limits(field: Field): Limits | undefined {
     response_cache_answer_bytes: bytes,
     candidates: count,
     connections: count,
+    batch_requests: integer(1, 10_000),
     unreturned_after: duration,
   });
   if (!read) return undefined;
@@ -189,6 +191,7 @@ export function limits(field: Field): Limits | undefined {
     responseCacheAnswerBytes: read.response_cache_answer_bytes ?? DEFAULT_LIMITS.responseCacheAnswerBytes,
     candidates: read.candidates ?? DEFAULT_LIMITS.candidates,
     connections: read.connections ?? DEFAULT_LIMITS.connections,
+    batchRequests: read.batch_requests ?? DEFAULT_LIMITS.batchRequests,
     unreturnedAfterMs: read.unreturned_after ?? DEFAULT_LIMITS.unreturnedAfterMs,
   };
 }

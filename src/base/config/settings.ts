@@ -176,6 +176,8 @@ export interface Limits {
   candidates: number;
   /** Open client connections of one process. */
   connections: number;
+  /** Requests of batches that run at once in one process. */
+  batchRequests: number;
   /** Silence of a process after which the doctor suggests releasing what it holds of budgets. */
   unreturnedAfterMs: number;
 }

@@ -5,5 +5,13 @@ import { idempotencyKeys } from './0161-idempotency-keys.ts';
 import { itemModels } from './0162-item-models.ts';
 import { nativeBatches } from './0163-native-batches.ts';
 import { unrunItems } from './0164-unrun-items.ts';
+import { freeItems } from './0165-free-items.ts';
 
-export const batchMigrations: readonly Migration[] = [batches, idempotencyKeys, itemModels, nativeBatches, unrunItems];
+export const batchMigrations: readonly Migration[] = [
+  batches,
+  idempotencyKeys,
+  itemModels,
+  nativeBatches,
+  unrunItems,
+  freeItems,
+];

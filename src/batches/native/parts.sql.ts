@@ -1,7 +1,7 @@
 /** The SQL of plans, of native batches and of their items. */
 import { type Columns, insertRow, selectList } from '../../storage/columns.ts';
 import type { Queryable } from '../../storage/database.ts';
-import type { ClaimedItem } from '../items.sql.ts';
+import { type ClaimedItem, readInOrder } from '../items.sql.ts';
 import type { NativePart } from './part.ts';
 
 const COLUMNS: Columns<NativePart> = {
@@ -60,21 +60,22 @@ export async function endPlan(db: Queryable, batchId: string): Promise<void> {
 
 /** Takes the next free items after a position that may be assigned to a batch interface. */
 export async function takeForPart(
-  db: Queryable,
+  tx: Queryable,
   batchId: string,
   { claim, now, until, after, count, bytes }: Claim & { after: number; count: number; bytes: number },
 ): Promise<ClaimedItem[]> {
-  const items = await db.query<ClaimedItem>(
+  await readInOrder(tx);
+  const items = await tx.query<ClaimedItem>(
     `with free as (
-        select position, bytes from batch_items
+        select ctid as row, position, bytes from batch_items
           where batch_id = $1 and outcome is null and not direct and free_at <= $2 and position > $3
             and exists (select 1 from batches where id = $1 and state = 'in_progress' and expires_at > $2)
           order by position limit $4 for update skip locked),
       next as (
-        select position from (select position, sum(bytes) over (order by position) - bytes as before from free) as sized
+        select row from (select row, sum(bytes) over (order by position) - bytes as before from free) as sized
           where before < $5)
       update batch_items set claim = $6, free_at = $7
-        from next where batch_id = $1 and batch_items.position = next.position
+        from next where batch_items.ctid = next.row
         returning batch_items.position, custom_id as "customId", model, body, attempts`,
     [batchId, now, after, count, bytes, claim, until],
   );

@@ -177,7 +177,8 @@ class Assembly {
     const { database, clock } = this.#parts;
     const [now, until] = [new Date(clock.now()), new Date(clock.now() + CLAIM_MS)];
     const most = { count: TAKEN_AT_ONCE, bytes: TAKEN_BYTES };
-    return sql.takeForPart(database, this.#batch.id, { claim: this.id, now, until, after, ...most });
+    const choice = { claim: this.id, now, until, after, ...most };
+    return database.transaction((tx) => sql.takeForPart(tx, this.#batch.id, choice));
   }
 
   get #frame(): ReturnType<BatchService['frame']> {
@@ -263,7 +264,8 @@ class Assembly {
   /** For another native batch. */
   async #later({ position }: ClaimedItem): Promise<undefined> {
     const { database, clock } = this.#parts;
-    await putBack(database, this.#batch.id, this.id, { position, freeAt: new Date(clock.now()) });
+    const back = { positions: [position], freeAt: new Date(clock.now()), attempts: 0 };
+    await putBack(database, this.#batch.id, this.id, back);
   }
 
   async #writeFailed(): Promise<void> {

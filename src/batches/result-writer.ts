@@ -1,0 +1,82 @@
+/** Writes the results of a batch in this process: those of a moment together. */
+import { type Clock, sleep } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { Database } from '../storage/database.ts';
+import * as items from './items.sql.ts';
+import { failedResult, itemErrorOf } from './result.ts';
+
+const WRITE_AGAIN_MS = 500;
+
+interface WriterParts {
+  database: Database;
+  clock: Clock;
+  log: Log;
+}
+
+export class ResultWriter {
+  readonly #batchId: string;
+  readonly #parts: WriterParts;
+  readonly #signal: AbortSignal;
+  #results: items.ItemResult[] = [];
+  #writing: Promise<void> | undefined;
+
+  /** @param signal aborted when the process closes: what cannot be written then is given up, and the items run again */
+  constructor(batchId: string, parts: WriterParts, signal: AbortSignal) {
+    this.#batchId = batchId;
+    this.#parts = parts;
+    this.#signal = signal;
+  }
+
+  add(result: items.ItemResult): void {
+    this.#results.push(result);
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  /** Resolves when everything is written or given up. Never rejects. */
+  async written(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#results.length > 0) {
+      const results = this.#results;
+      this.#results = [];
+      try {
+        await this.#write(results);
+      } catch (error) {
+        if (!(error instanceof GatewayError)) await this.#writeEach(results);
+        else if (!this.#signal.aborted) {
+          // They are paid for: the process keeps them until the database is back.
+          this.#results.unshift(...results);
+          await sleep(this.#parts.clock, WRITE_AGAIN_MS);
+        }
+      }
+    }
+  }
+
+  /** Keeps what the database refuses of one result from the others; running the item again would be refused again. */
+  async #writeEach(results: readonly items.ItemResult[]): Promise<void> {
+    for (const result of results) {
+      try {
+        await this.#write([result]);
+      } catch (cause) {
+        if (cause instanceof GatewayError) {
+          this.#results.push(result);
+          continue;
+        }
+        const { position } = result;
+        this.#parts.log.error('a result of a batch cannot be stored', { batch: this.#batchId, position, cause });
+        const failure = itemErrorOf(new GatewayError('server', 'the result of this request could not be stored'));
+        const without = { ...failedResult(position, failure), usage: result.usage };
+        await this.#write([without]).catch(() => {});
+      }
+    }
+  }
+
+  #write(results: readonly items.ItemResult[]): Promise<void> {
+    return this.#parts.database.transaction((tx) => items.writeResults(tx, this.#batchId, results));
+  }
+}
