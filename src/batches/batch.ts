@@ -1,5 +1,5 @@
 /** What a batch is: its states, the transitions between them, and its reply. */
-import { usdFromNano } from '../base/money.ts';
+import { type UsageCounts, usageReply } from './usage.ts';
 
 export const BATCH_STATES = [
   'validating',
@@ -97,25 +97,6 @@ export interface Batch {
   seenAt: Date;
 }
 
-/** What is summed over the items of a batch. */
-const USAGE_COUNTS = [
-  'prompt_tokens',
-  'completion_tokens',
-  'reasoning_tokens',
-  'completion_audio_tokens',
-  'completion_image_tokens',
-  'cached_tokens',
-  'cache_write_5m_tokens',
-  'cache_write_1h_tokens',
-  'prompt_audio_tokens',
-  'web_search_requests',
-  'cost_nano',
-  'byok_nano',
-  'byok_items',
-] as const;
-type UsageCount = (typeof USAGE_COUNTS)[number];
-export type UsageCounts = Partial<Readonly<Record<UsageCount, number>>>;
-
 const ID_PREFIX = 'batch_';
 
 export function wireId(id: string, prefix = ID_PREFIX): string {
@@ -147,7 +128,7 @@ export function batchReply(batch: Batch) {
     expires_at: seconds(batch.expiresAt),
     finalized_at: batch.finalizedAt && seconds(batch.finalizedAt),
     request_counts: { total: batch.total, completed: batch.completed, failed: batch.failed },
-    usage: batch.usage && usageReply(batch.usage),
+    usage: batch.usage && usageReply(batch.usage, batch.endpoint),
     error: batch.error === null ? null : { message: batch.error },
   };
 }
@@ -155,31 +136,4 @@ export function batchReply(batch: Batch) {
 /** For the audit log. */
 export function resourceOf({ id, workspaceId }: Batch) {
   return { resourceType: 'batch', resourceId: wireId(id), workspaceId };
-}
-
-function usageReply(counts: UsageCounts) {
-  const of = (name: UsageCount) => counts[name] ?? 0;
-  const cost = usdFromNano(BigInt(of('cost_nano')));
-  return {
-    prompt_tokens: of('prompt_tokens'),
-    completion_tokens: of('completion_tokens'),
-    total_tokens: of('prompt_tokens') + of('completion_tokens'),
-    prompt_tokens_details: {
-      cached_tokens: of('cached_tokens'),
-      cache_write_tokens: of('cache_write_5m_tokens') + of('cache_write_1h_tokens'),
-      audio_tokens: of('prompt_audio_tokens'),
-    },
-    completion_tokens_details: {
-      reasoning_tokens: of('reasoning_tokens'),
-      audio_tokens: of('completion_audio_tokens'),
-      image_tokens: of('completion_image_tokens'),
-    },
-    cache_creation: {
-      ephemeral_5m_input_tokens: of('cache_write_5m_tokens'),
-      ephemeral_1h_input_tokens: of('cache_write_1h_tokens'),
-    },
-    server_tool_use: { web_search_requests: of('web_search_requests') },
-    cost,
-    is_byok: of('byok_items') > 0,
-  };
 }

@@ -1,7 +1,7 @@
 /** The SQL of the items of batches. */
 import type { Queryable } from '../storage/database.ts';
-import type { UsageCounts } from './batch.ts';
 import { CANCELLED, EXPIRED, type ItemError } from './result.ts';
+import type { UsageCounts } from './usage.ts';
 
 const DELETED_AT_ONCE = 5_000;
 

@@ -1,11 +1,13 @@
 /** What became of an item: the receiver of its answer, its result, and the wire form of that. */
 import type { TextEncoding } from '../base/byte-text.ts';
 import type { GatewayError } from '../base/errors.ts';
+import type { Cost } from '../formats/conversation/format.ts';
 import type { WholeBody } from '../formats/direct/index.ts';
 import type { Sink } from '../inference/index.ts';
 import type { Generation } from '../spend/index.ts';
-import { type UsageCounts, wireId } from './batch.ts';
+import { wireId } from './batch.ts';
 import type { ItemResult, StoredResult } from './items.sql.ts';
+import { usageOf } from './usage.ts';
 
 /** As the wire shows it. */
 export interface ItemError {
@@ -46,6 +48,7 @@ export class ItemSink implements Sink {
   status = 0;
   body: Buffer | undefined;
   row: Generation | undefined;
+  cost: Cost | undefined;
   #leave: (() => void) | undefined;
   #closed = false;
 
@@ -80,8 +83,9 @@ export class ItemSink implements Sink {
     this.#leave = run;
   }
 
-  entered(row: Generation): void {
+  entered(row: Generation, cost?: Cost): void {
     this.row = row;
+    this.cost = cost;
   }
 
   /** Gives the request up, as a client that disconnects. */
@@ -91,15 +95,15 @@ export class ItemSink implements Sink {
   }
 }
 
-export function completedResult(position: number, { status, body, row }: ItemSink): ItemResult {
+export function completedResult(position: number, sink: ItemSink): ItemResult {
   return {
     position,
     outcome: 'completed',
-    statusCode: status,
-    requestId: row?.id ?? null,
-    response: onOneLine(body!),
+    statusCode: sink.status,
+    requestId: sink.row?.id ?? null,
+    response: onOneLine(sink.body!),
     error: null,
-    usage: row === undefined ? null : usageOf(row),
+    usage: usageOf(sink),
   };
 }
 
@@ -113,37 +117,17 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const SPACE = 0x20;
 
-export function failedResult(position: number, error: ItemError, row?: Generation): ItemResult {
+/** @param ran the receiver of its answer, if it ran: it may have cost something */
+export function failedResult(position: number, error: ItemError, ran?: ItemSink): ItemResult {
   return {
     position,
     outcome: 'failed',
     statusCode: null,
-    requestId: row?.id ?? null,
+    requestId: ran?.row?.id ?? null,
     response: null,
     error,
-    usage: row === undefined ? null : usageOf(row),
+    usage: ran === undefined ? null : usageOf(ran),
   };
-}
-
-function usageOf({ usage, costNano, byokNano, isByok }: Generation): UsageCounts {
-  const counts: UsageCounts = {
-    cost_nano: Number(costNano),
-    byok_nano: Number(byokNano),
-    byok_items: isByok ? 1 : 0,
-    ...(usage !== null && {
-      prompt_tokens: usage.input + usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h,
-      completion_tokens: usage.output,
-      reasoning_tokens: usage.reasoning,
-      cached_tokens: usage.cacheRead,
-      cache_write_5m_tokens: usage.cacheWrite5m,
-      cache_write_1h_tokens: usage.cacheWrite1h,
-      prompt_audio_tokens: usage.inputAudio ?? 0,
-      completion_audio_tokens: usage.outputAudio ?? 0,
-      completion_image_tokens: usage.outputImage ?? 0,
-      web_search_requests: usage.webSearches ?? 0,
-    }),
-  };
-  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
 }
 
 function resultId(batchId: string, position: number): string {

@@ -248,7 +248,7 @@ export class BatchRun implements TakesTurns {
       this.#pace.alone();
       return this.#later([item], 0, false);
     }
-    this.#writer.add(failedResult(item.position, itemErrorOf(error), sink.row));
+    this.#writer.add(failedResult(item.position, itemErrorOf(error), sink));
   }
 
   #slowDown(item: items.ClaimedItem, error: GatewayError, wasSent: boolean): Promise<void> {

@@ -37,17 +37,49 @@ export const CreateBatchBody = Type.Object(
   { ...closed, $id: 'CreateBatchRequest' },
 );
 
+const Creation = Type.Object({ ephemeral_5m_input_tokens: count, ephemeral_1h_input_tokens: count });
+
 const Usage = Type.Object(
   {
     prompt_tokens: count,
     completion_tokens: count,
     total_tokens: count,
-    prompt_tokens_details: Type.Object({ cached_tokens: count, cache_write_tokens: count, audio_tokens: count }),
+    prompt_tokens_details: Type.Object({
+      cached_tokens: count,
+      cache_write_tokens: count,
+      audio_tokens: count,
+      file_tokens: count,
+      video_tokens: count,
+    }),
     completion_tokens_details: Type.Object({ reasoning_tokens: count, audio_tokens: count, image_tokens: count }),
-    cache_creation: Type.Object({ ephemeral_5m_input_tokens: count, ephemeral_1h_input_tokens: count }),
-    server_tool_use: Type.Object({ web_search_requests: count }),
+    cache_creation: Creation,
+    server_tool_use: Type.Object({
+      web_search_requests: count,
+      tool_calls_requested: count,
+      tool_calls_executed: count,
+    }),
     cost: Type.Number({ description: 'USD, charged in credits' }),
+    cost_details: Type.Object({
+      upstream_inference_cost: nullable(Type.Number({ description: 'USD paid to providers with BYOK credentials' })),
+      upstream_inference_prompt_cost: Type.Number(),
+      upstream_inference_completions_cost: Type.Number(),
+    }),
     is_byok: Type.Boolean({ description: 'True if any request used a BYOK credential' }),
+    service_tier: nullable(Type.String({ description: 'Of all requests; null if they differ or none was reported' })),
+    speed: Type.Optional(Type.Enum(['standard', 'fast'], { description: 'Batches of `/v1/messages`' })),
+    iterations: Type.Optional(
+      Type.Array(
+        Type.Object({
+          type: Type.Literal('message'),
+          input_tokens: count,
+          output_tokens: count,
+          cache_read_input_tokens: count,
+          cache_creation_input_tokens: count,
+          cache_creation: Creation,
+        }),
+        { description: 'Batches of `/v1/messages`: one entry, the sum over the requests' },
+      ),
+    ),
   },
   { $id: 'BatchUsage' },
 );

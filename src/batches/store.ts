@@ -1,7 +1,8 @@
 /** The SQL of batches themselves. Callers open the transactions; ids and times are made above. */
 import { type Columns, insertRow, selectList } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
-import { type Batch, type BatchShape, type BatchState, TERMINAL_STATES, type UsageCounts } from './batch.ts';
+import { type Batch, type BatchShape, type BatchState, TERMINAL_STATES } from './batch.ts';
+import type { UsageCounts } from './usage.ts';
 
 const COLUMNS: Columns<Batch> = {
   id: 'id',

@@ -140,7 +140,7 @@ export class ResultReader {
     const result =
       reason === undefined
         ? completedResult(item.position, sink)
-        : failedResult(item.position, itemErrorOf(reason), row);
+        : failedResult(item.position, itemErrorOf(reason), sink);
     return { result, row };
   }
 

@@ -1,4 +1,5 @@
 import type { TextEncoding } from '../../base/byte-text.ts';
+import type { Cost } from '../../formats/conversation/format.ts';
 import type { WholeBody } from '../../formats/direct/index.ts';
 import type { Generation } from '../../spend/index.ts';
 
@@ -18,7 +19,7 @@ export interface Sink {
   onDrain(run: () => void): void;
   /** Called at most once, when the reader disconnects before the end. Set once. */
   onClose(run: () => void): void;
-  /** Receives the request's row before the last of the answer is sent. Optional. */
-  entered?(row: Generation): void;
+  /** Receives the request's row, and its cost unless nothing was metered, before the last of the answer is sent. Optional. */
+  entered?(row: Generation, cost?: Cost): void;
   readonly closed: boolean;
 }
