@@ -4,8 +4,9 @@
  *
  * `vendor/` serves the files of a caller's own account at OpenAI or Anthropic, over a BYOK credential.
  *
- * Not here: what a conversation does with a file.
+ * Not here: how a conversation uses a file (`inference/`).
  */
+export { createFileContents, type FileContents, type UsableFile } from './contents.ts';
 export { expireFilesJob } from './expire-job.ts';
 export { fileMigrations } from './migrations/index.ts';
 export { endFiles, type FileParts, fileOperations } from './operations.ts';

@@ -5,7 +5,9 @@ import type { StoredFile } from './store.ts';
 
 export type Shape = 'anthropic' | 'openai' | 'svc';
 
-const ID_PREFIX = 'file_';
+const ID_PREFIX = 'svc_file_';
+/** Ids of earlier versions. Those of vendors have no 32 hexadecimal digits after it. */
+const OLDER_PREFIX = 'file_';
 
 /** What a list query says of the client that sent it. */
 interface Hints {
@@ -120,7 +122,8 @@ function wireId(id: string): string {
 
 /** Undefined for what is no id of a file. */
 export function storedId(wire: string): string | undefined {
-  const hex = wire.startsWith(ID_PREFIX) ? wire.slice(ID_PREFIX.length).toLowerCase() : '';
+  const prefix = [ID_PREFIX, OLDER_PREFIX].find((known) => wire.startsWith(known));
+  const hex = prefix === undefined ? '' : wire.slice(prefix.length).toLowerCase();
   const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   return isUuid(id) ? id : undefined;
 }

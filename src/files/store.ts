@@ -95,6 +95,17 @@ export function lockExpiredFiles(tx: Queryable, now: Date, limit: number): Promi
   return tx.query<StoredFile>(sql, [now, limit]);
 }
 
+/** In no order; those that do not exist in the workspace are left out. */
+export function findFiles(
+  db: Queryable,
+  workspaceId: string,
+  ids: readonly string[],
+  now: Date,
+): Promise<StoredFile[]> {
+  const sql = `${SELECT_FILES} where workspace_id = $1 and id = any($2::uuid[]) and (expires_at is null or expires_at > $3)`;
+  return db.query<StoredFile>(sql, [workspaceId, ids, now]);
+}
+
 export async function deleteFile(tx: Queryable, id: string): Promise<void> {
   await tx.query('delete from files where id = $1', [id]);
 }

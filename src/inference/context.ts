@@ -2,6 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Hit } from '../guardrails/index.ts';
 import type { RateLimitHold } from '../rate-limits/index.ts';
+import type { ReferencedFiles } from './admission/referenced-files.ts';
 import { type DebugEvents, debugEvents } from './answer/debug-events.ts';
 import type { AnswerListener } from './answer/listener.ts';
 import type { Sink } from './answer/sink.ts';
@@ -16,6 +17,8 @@ export class Admission<R extends AcceptedRequest = AcceptedRequest> {
   rateLimitHold: RateLimitHold | undefined;
   /** Filter matches of guardrails in the request and in its answer; undefined if there are none. */
   hits: readonly Hit[] | undefined;
+  /** Stored files that the request references and that are media; undefined if there are none. */
+  files: ReferencedFiles | undefined;
   #headers: Readonly<Record<string, string>> | undefined;
 
   constructor(request: R) {

@@ -29,11 +29,13 @@ import {
   tokenLimitsOf,
 } from './admission/cost-bounds.ts';
 import { screenOf } from './admission/guardrails.ts';
+import type { ReferencedFiles } from './admission/referenced-files.ts';
 import { ClientAnswer } from './answer/client-answer.ts';
 import type { JoinedAnswer } from './answer/joined-answer.ts';
 import { Transcript } from './answer/transcript.ts';
 import type { RequestContext } from './context.ts';
 import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
+import { FileMedia } from './media/file-media.ts';
 import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
 import type { InferenceParts } from './parts.ts';
 import type { ConversationRequest } from './request.ts';
@@ -67,7 +69,8 @@ export class ConversationTask implements Task {
   /** For a request whose answer may take several turns. */
   #loop: TurnLoop | undefined;
   #fetcher: MediaFetcher | undefined;
-  /** Media fetched for the endpoint that is tried next. */
+  #fileMedia: FileMedia | undefined;
+  /** Media by URL and stored files, prepared for the endpoint that is tried next. */
   #media: Fetched | undefined;
   /** The prompt's token count, and the encoding that it was counted with. */
   #counted: { encoding: Encoding; tokens: number } | undefined;
@@ -162,6 +165,14 @@ export class ConversationTask implements Task {
     const { media } = this.#request.facts;
     this.#media = undefined;
     if (media.images + media.documents === 0) return undefined;
+    const remote = this.#remoteMedia(endpoint);
+    const files = this.#context.files;
+    if (files === undefined || files.size === 0) return remote && this.#fetchMedia(remote, signal());
+    return this.#withFiles(files, remote, signal());
+  }
+
+  /** The media that the endpoint cannot fetch itself; undefined if there are none. */
+  #remoteMedia(endpoint: Endpoint): ReadonlyMap<string, MediumKind> | undefined {
     const { kind } = endpoint.provider;
     const [first] = formatsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
     const spoken = first === undefined ? undefined : spokenFormat(first);
@@ -172,14 +183,28 @@ export class ConversationTask implements Task {
     if (!this.#request.document.bytes.includes('"http')) return undefined;
     const wants = (medium: MediumKind, url: string) => spoken.wantsBytes!(medium, url, kind.dialect);
     const remote = remoteMedia(this.#translation.conversation, wants);
-    return remote.size === 0 ? undefined : this.#fetchMedia(remote, signal());
+    return remote.size === 0 ? undefined : remote;
+  }
+
+  async #withFiles(
+    references: ReferencedFiles,
+    remote: ReadonlyMap<string, MediumKind> | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { files, limits } = this.#parts;
+    this.#fileMedia ??= new FileMedia(files!, limits);
+    const [substitutes] = await Promise.all([
+      this.#fileMedia.all(references, signal),
+      remote && this.#fetchMedia(remote, signal),
+    ]);
+    this.#media = new Map([...(this.#media ?? []), ...substitutes]);
   }
 
   async #fetchMedia(remote: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<void> {
     const { egress, limits } = this.#parts;
     this.#fetcher ??= new MediaFetcher(egress, limits, (url) => pathOf(this.#request.document.exact, url) ?? '');
     const media = await this.#fetcher.all(remote, signal);
-    this.#media = new Map([...media].map(([url, medium]) => [url, sourceOf(medium)]));
+    this.#media = new Map([...media].map(([url, medium]) => [url, { source: sourceOf(medium) }]));
   }
 
   attempt(endpoint: Endpoint, { stamp, owner, user, capOutputTokens }: AttemptAbout): Attempt {
@@ -225,6 +250,13 @@ export class ConversationTask implements Task {
       framing: endpoint.provider.kind.framing?.(spoken.id),
       decodeFailure: endpoint.provider.kind.decodeFailure ?? spoken.decodeFailure,
     });
+  }
+
+  /** Known for a stored file that is the only medium of its kind. */
+  pathOf(feature: string): string | undefined {
+    const { images, documents } = this.#request.facts.media;
+    const [only, another] = [...(this.#context.files?.values() ?? [])].filter(({ kind }) => kind === feature);
+    return another === undefined && (feature === 'image' ? images : documents) === 1 ? only?.path : undefined;
   }
 
   /** @throws Uncarried when the request cannot have tools that the gateway runs */

@@ -9,6 +9,7 @@ import type { ByokCredentials } from '../byok/index.ts';
 import type { ResponseCache } from '../cache/index.ts';
 import type { Catalog, Endpoint, Statistics } from '../catalog/index.ts';
 import type { Egress } from '../egress/index.ts';
+import type { FileContents } from '../files/index.ts';
 import type { FailureKind } from '../formats/conversation/failure.ts';
 import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
@@ -58,6 +59,8 @@ export interface InferenceParts {
   egress: Egress;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */
   tokens?: TokenCounter;
+  /** Files of workspaces, for requests that reference them. Absent: ids are left to the upstream. */
+  files?: FileContents;
   clock: Clock;
   /** Schedules the writes of stream output at the end of the event-loop turn. */
   endOfTurn: EndOfTurn;

@@ -1,7 +1,8 @@
 /**
  * One inference request from acceptance to its row: the table of contents. The stages, in order:
  *
- * 1. `admission` counts the request against rate limits, then guardrail filters refuse, redact or flag it.
+ * 1. `admission` counts the request against rate limits and finds the stored files that it names, then guardrail filters
+ *    refuse, redact or flag it.
  * 2. `answer/log-contents` listens to the answer if its content is logged.
  * 3. `routing` ranks the endpoints that may serve it.
  * 4. `cache` replays the answer to an identical request that opted in.

@@ -61,6 +61,8 @@ export interface Task {
   next?(attempt: Attempt): Promise<boolean>;
   /** @throws Uncarried when the endpoint cannot carry the request */
   attempt(endpoint: Endpoint, about: AttemptAbout): Attempt;
+  /** The path of the field that needs what an endpoint cannot carry (`Uncarried.feature`), where it is known. */
+  pathOf?(feature: string): string | undefined;
   /** @param complete false for an answer that broke off: output after the last report is estimated */
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered;
   /** Members of the request that replies repeat, for formats that do so. */

@@ -4,7 +4,7 @@ import { sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
 import { BatchRunner, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
-import { endFiles, FILE_LIMITS, type VendorParts } from '../files/index.ts';
+import { createFileContents, endFiles, FILE_LIMITS, type VendorParts } from '../files/index.ts';
 import { endGuardrails } from '../guardrails/index.ts';
 import {
   Concurrency,
@@ -131,6 +131,7 @@ function inferenceParts(
     sessions: new Sessions(clock),
     threads: new Threads(spend),
     thinking: new RememberedThinking(clock),
+    files: createFileContents({ ...parts, clock }),
     accountPolicy: () => live.settings.account,
     promptCaching: () => live.settings.account.promptCaching,
     hedgeAfterMs: () => live.settings.routing.hedgeAfterMs,

@@ -19,6 +19,7 @@ import { encodeReply } from './encode-reply.ts';
 import { ChatEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
+import { fileWords } from './file-words.ts';
 import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
@@ -39,6 +40,7 @@ export const chat: ServedFormat & SpokenFormat = {
   texts: textsWith(),
   loggedContent: (document) => loggedMessages(document, 'messages'),
   images,
+  fileWords,
   searchTrace,
   losesReasoning: true,
   encodeReply,

@@ -10,6 +10,7 @@ import type { PromptCaching } from './cache-breakpoints.ts';
 import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
 import type { SearchTrace } from './deferred-search.ts';
 import type { UpstreamFailure } from './failure.ts';
+import type { FileWords } from './file-words.ts';
 import type { LoggedContent } from './logged-content.ts';
 import type { Losses } from './losses.ts';
 import type { Dialect } from './registry.ts';
@@ -202,6 +203,8 @@ export interface ServedFormat extends AnswerReader {
    * out where the texts of a request are counted.
    */
   images(body: unknown): ReadonlySet<unknown>;
+  /** How content references stored files. Absent: it cannot. */
+  readonly fileWords?: FileWords;
   /** How searches for deferred tools are shown in answers and read from histories. */
   readonly searchTrace: SearchTrace;
   /**

@@ -17,6 +17,7 @@ import { encodeReply } from './encode-reply.ts';
 import { MessagesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure, encodeFailure } from './failure.ts';
+import { fileWords } from './file-words.ts';
 import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
@@ -53,6 +54,7 @@ export const messages: ServedFormat & SpokenFormat = {
   texts: textsWith(),
   loggedContent: (document) => loggedMessages(document, 'messages', 'system'),
   images,
+  fileWords,
   searchTrace,
   ownFeatures: ['mcp_servers', 'container'],
   threadMember: 'thread',

@@ -16,6 +16,7 @@ import { encodeFailure, encodeReply } from './encode-reply.ts';
 import { ResponsesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
+import { fileWords } from './file-words.ts';
 import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { echo, renew } from './response.ts';
@@ -40,6 +41,7 @@ export const responses: ServedFormat & SpokenFormat = {
   texts: textsWith(),
   loggedContent: (document) => loggedMessages(document, 'input', 'instructions'),
   images,
+  fileWords,
   searchTrace,
   encodeReply,
   encoder: (stamp) => new ResponsesEncoder(stamp),

@@ -56,7 +56,7 @@ const COMMON: Words = {
   ),
   free: setOf('properties parameters input_schema schema'),
   inputs: setOf('input arguments'),
-  ids: setOf('id tool_call_id tool_use_id call_id item_id previous_response_id'),
+  ids: setOf('id file_id tool_call_id tool_use_id call_id item_id previous_response_id'),
   sealed: setOf('signature encrypted_content thought_signature thoughtSignature'),
   encoded: setOf('data file_data'),
   encodedTypes: setOf('base64 redacted_thinking reasoning.encrypted input_audio input_file file'),

@@ -3,19 +3,25 @@ import type { Admission } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import { applyFilters } from './guardrails.ts';
 import { countRequest } from './rate-limits.ts';
+import { resolveFiles } from './referenced-files.ts';
 
 /** Returns no promise unless the database is needed. Throws or rejects with GatewayError. */
 export function admit(
   context: Admission,
-  parts: Pick<InferenceParts, 'rateLimits' | 'clock'>,
+  parts: Pick<InferenceParts, 'rateLimits' | 'clock' | 'files' | 'limits'>,
 ): undefined | Promise<void> {
   const counting = countRequest(context, parts);
   if (counting !== undefined) return counting.then(() => change(context, parts));
-  change(context, parts);
-  return undefined;
+  return change(context, parts);
 }
 
 /** In order. Each replaces `context.request` by a changed one, or throws. */
-function change(context: Admission, parts: Pick<InferenceParts, 'clock'>): void {
+function change(
+  context: Admission,
+  parts: Pick<InferenceParts, 'clock' | 'files' | 'limits'>,
+): undefined | Promise<void> {
+  const resolving = resolveFiles(context, parts);
+  if (resolving !== undefined) return resolving.then(() => applyFilters(context, parts));
   applyFilters(context, parts);
+  return undefined;
 }

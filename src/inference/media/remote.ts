@@ -1,9 +1,22 @@
-/** Finds the media that a conversation references by URL, and replaces the URLs with the fetched bytes. Pure. */
+/**
+ * Finds the media that a conversation references by URL, and replaces URLs and ids of stored files with their content.
+ * Pure.
+ */
 import type { Conversation, Message, Part, Source } from '../../formats/conversation/conversation.ts';
 import type { MediumKind } from '../../formats/conversation/format.ts';
 
 type Wants = (kind: MediumKind, url: string) => boolean;
-export type Fetched = ReadonlyMap<string, Source>;
+/** What takes the place of a URL or of the id of a stored file. */
+export interface Substitute {
+  source: Source;
+  /** What the part becomes; absent: it stays what it is. */
+  kind?: 'image' | 'audio' | 'file';
+  /** For a file without a name in the request. */
+  filename?: string;
+}
+
+/** By URL or id. */
+export type Fetched = ReadonlyMap<string, Substitute>;
 
 /** The URLs that `wants` selects, each once, in order, with the kind of the first part that uses it. */
 export function remoteMedia(conversation: Conversation, wants: Wants): Map<string, MediumKind> {
@@ -22,7 +35,7 @@ export function remoteMedia(conversation: Conversation, wants: Wants): Map<strin
   return found;
 }
 
-/** The conversation with the fetched bytes in place of URLs; shares everything that does not change. */
+/** The conversation with the substitutes in place of URLs and ids; shares everything that does not change. */
 export function withMedia(conversation: Conversation, fetched: Fetched): Conversation {
   if (fetched.size === 0) return conversation;
   return { ...conversation, messages: conversation.messages.map((message) => inMessage(message, fetched)) };
@@ -54,8 +67,26 @@ function inPart(part: Part, fetched: Fetched): Part {
     const parts = inParts(source.parts, fetched);
     return parts === source.parts ? part : { ...part, source: { kind: 'parts', parts } };
   }
-  const bytes = source.kind === 'url' ? fetched.get(source.url) : undefined;
-  return bytes === undefined ? part : { ...part, source: bytes };
+  const substitute =
+    source.kind === 'url' ? fetched.get(source.url) : source.kind === 'file' ? fetched.get(source.id) : undefined;
+  return substitute === undefined ? part : substituted(part, substitute);
+}
+
+function substituted(part: Extract<Part, { type: MediumKind }>, { source, kind, filename }: Substitute): Part {
+  const { cache, extras } = part;
+  const base = { ...(cache && { cache }), ...(extras && { extras }) };
+  if (kind === 'image' && part.type !== 'image') return { type: 'image', source, ...base };
+  if (kind === 'audio' && part.type !== 'audio')
+    return { type: 'audio', source, format: audioFormatOf(source), ...base };
+  if (part.type === 'file' && part.filename === undefined && filename !== undefined)
+    return { ...part, source, filename };
+  return { ...part, source };
+}
+
+/** The word that formats use for a type: `mp3` for `audio/mpeg`. */
+function audioFormatOf(source: Source): string {
+  const name = source.kind === 'bytes' ? source.mediaType.replace(/^audio\/(?:x-)?/, '') : '';
+  return name === 'mpeg' ? 'mp3' : name;
 }
 
 function isMedium(part: Part): part is Extract<Part, { type: MediumKind }> {

@@ -55,12 +55,14 @@ export async function countTokens(
   await parts.refresh?.();
   // Counting needs the same permissions as the conversation itself.
   const { candidates } = routeOf(context, new ConversationTask(context, parts), parts);
+  // Files are not read only to be counted.
+  const hasFiles = (context.files?.size ?? 0) > 0;
   for (const candidate of candidates) {
     const { endpoint } = candidate;
     const counting = countingOf(endpoint);
-    const body = counting && bodyFor(counting, endpoint, document);
-    if (body === undefined) continue;
-    const counted = await countByProvider(exchange, request, { candidate, ...counting!, body }, parts);
+    const body = counting && !hasFiles && bodyFor(counting, endpoint, document);
+    if (!counting || !body) continue;
+    const counted = await countByProvider(exchange, request, { candidate, ...counting, body }, parts);
     if (typeof counted === 'number') return { input_tokens: counted };
     const { failure } = counted;
     // Some clouds do not count tokens for every model; that is not a fault of the request.

@@ -92,7 +92,7 @@ export class Dispatcher {
   get refusal(): GatewayError | undefined {
     if (this.#refused) return this.#refused;
     if (this.#begun) return undefined;
-    if (this.#uncarried.length > 0) return uncarriedError(this.#uncarried);
+    if (this.#uncarried.length > 0) return uncarriedError(this.#uncarried, this.#task);
     if (this.#full) return busyError(this.#candidates);
     return undefined;
   }
@@ -336,10 +336,10 @@ interface UncarriedBy {
   error: Uncarried;
 }
 
-function uncarriedError(uncarried: readonly UncarriedBy[]): GatewayError {
+function uncarriedError(uncarried: readonly UncarriedBy[], task: Task): GatewayError {
   const features = [...new Set(uncarried.map(({ error }) => error.feature))];
   return new GatewayError('invalid_request', `no endpoint can carry this request: ${uncarried[0]!.error.message}`, {
-    path: features[0],
+    path: task.pathOf?.(features[0]!) ?? features[0],
     metadata: {
       unsupported: features,
       excluded_endpoints: uncarried.map(({ endpoint, error }) => ({
