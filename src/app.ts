@@ -6,7 +6,7 @@
 import type { Caller, FirstKey } from './access/index.ts';
 import type { Config, Limits } from './base/config.ts';
 import type { Use } from './base/release-memory.ts';
-import { expireFilesJob } from './files/index.ts';
+import { expireFilesJob, removeCopiesJob } from './files/index.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 import { createObservability, type Exposed } from './observability/index.ts';
@@ -15,7 +15,7 @@ import { Discovery } from './providers/index.ts';
 import { recordReload } from './server/audit-reload.ts';
 import type { Readiness } from './server/health.ts';
 import { LiveConfig } from './server/live-config.ts';
-import { operationParts } from './server/operation-parts.ts';
+import { copyRemovalParts, operationParts } from './server/operation-parts.ts';
 import { type AppOptions, closeParts, openParts, type Parts } from './server/parts.ts';
 import { refusedAt } from './server/start-checks.ts';
 import { type Serving, servingOf } from './server/start-summary.ts';
@@ -146,6 +146,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
   const wired = operationParts(options, live, parts, observability, readiness);
   parts.jobs.register(expireFilesJob(wired.files));
   for (const kind of wired.batches.runner.kinds) jobs.register(kind);
+  parts.jobs.register(removeCopiesJob(copyRemovalParts(options, live, parts)));
   const server: HttpServer = createHttpServer<Caller>({
     operations: operations(wired, options.formats),
     authenticate: (headers) => access.authenticate(headers),

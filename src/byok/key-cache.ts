@@ -32,6 +32,8 @@ interface FollowParts {
 export interface ByokCache extends ByokCredentials, Refreshable {
   /** Why some credentials cannot be decrypted here, for the operator; undefined if all can. */
   readonly problem: string | undefined;
+  /** An enabled credential that can be decrypted here, whoever may use it. */
+  withId(id: string): ByokCredential | undefined;
   close(): void;
 }
 
@@ -129,6 +131,10 @@ class CredentialCache implements ByokCache {
     if (this.problem === undefined) return NONE;
     const names = this.#namesOf(modelId);
     return this.#concerning(caller, provider).undecrypted.filter((key) => key.serves(names));
+  }
+
+  withId(id: string): ByokCredential | undefined {
+    return this.#keys.find((key) => key.id === id && key.isOpen);
   }
 
   close(): void {

@@ -4,9 +4,13 @@
  *
  * `vendor/` serves the files of a caller's own account at OpenAI or Anthropic, over a BYOK credential.
  *
+ * `copies/` keeps files at vendors for conversations that are sent there, and removes them with their file.
+ *
  * Not here: how a conversation uses a file (`inference/`).
  */
 export { createFileContents, type FileContents, type UsableFile } from './contents.ts';
+export { createVendorCopies, type VendorCopies, type VendorCopy } from './copies/copies.ts';
+export { type CopyRemovalParts, removeCopiesJob } from './copies/remove-job.ts';
 export { expireFilesJob } from './expire-job.ts';
 export { fileMigrations } from './migrations/index.ts';
 export { endFiles, type FileParts, fileOperations } from './operations.ts';

@@ -6,10 +6,10 @@
 import type { Pricing } from '../base/config.ts';
 import type { GatewayError } from '../base/errors.ts';
 import { type Endpoint, isNamed } from '../catalog/index.ts';
+import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type {
   Closing,
   EncodeTarget,
-  MediumKind,
   Needs,
   RequestFacts,
   SpokenFormat,
@@ -29,18 +29,15 @@ import {
   tokenLimitsOf,
 } from './admission/cost-bounds.ts';
 import { screenOf } from './admission/guardrails.ts';
-import type { ReferencedFiles } from './admission/referenced-files.ts';
 import { ClientAnswer } from './answer/client-answer.ts';
 import type { JoinedAnswer } from './answer/joined-answer.ts';
 import { Transcript } from './answer/transcript.ts';
 import type { RequestContext } from './context.ts';
-import { MediaFetcher, sourceOf } from './media/fetch-media.ts';
-import { FileMedia } from './media/file-media.ts';
-import { type Fetched, pathOf, remoteMedia } from './media/remote.ts';
+import { RequestMedia } from './media/request-media.ts';
 import type { InferenceParts } from './parts.ts';
 import type { ConversationRequest } from './request.ts';
 import { isOutputFeature, isPricedTier } from './routing/index.ts';
-import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
+import type { Attempt, AttemptAbout, CostBound, Estimate, Preparing, Task, TokenBound } from './task.ts';
 import { type Encoding, encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
 import { ConversationAttempt } from './turns/attempt.ts';
@@ -52,8 +49,6 @@ import { gatewayToolsFor, TurnLoop } from './turns/turn-loop.ts';
 
 /** Models whose only output is one of these cannot serve a conversation. */
 const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
-
-const MEDIA: readonly MediumKind[] = ['image', 'file', 'audio', 'video'];
 
 export class ConversationTask implements Task {
   readonly apiType = 'completions';
@@ -68,10 +63,7 @@ export class ConversationTask implements Task {
   readonly #toolKind: GatewayToolKind | undefined;
   /** For a request whose answer may take several turns. */
   #loop: TurnLoop | undefined;
-  #fetcher: MediaFetcher | undefined;
-  #fileMedia: FileMedia | undefined;
-  /** Media by URL and stored files, prepared for the endpoint that is tried next. */
-  #media: Fetched | undefined;
+  readonly #media: RequestMedia;
   /** The prompt's token count, and the encoding that it was counted with. */
   #counted: { encoding: Encoding; tokens: number } | undefined;
 
@@ -84,6 +76,7 @@ export class ConversationTask implements Task {
     const remembers = request.format.losesReasoning === true && tools !== undefined;
     const memory = remembers ? parts.thinking?.of(request.caller.keyId) : undefined;
     this.#translation = new Translation(request.format, request.document, memory);
+    this.#media = new RequestMedia(context, () => this.#translation.conversation, parts);
     this.#toolKind = gatewayToolsFor(request.document.structure);
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
@@ -155,56 +148,14 @@ export class ConversationTask implements Task {
     return { ...promptEstimate(endpoint, this.#turnBytes), outputPrice: endpoint.pricing?.completion ?? 0n };
   }
 
-  prepare(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
-    const media = this.#prepareMedia(endpoint, signal);
+  prepare(endpoint: Endpoint, about: Preparing): Promise<void> | undefined {
+    const media = this.#media.prepare(endpoint, about);
     const loading = this.#toolKind?.load(this.#request.document.structure);
     return loading === undefined ? media : Promise.all([loading, media]).then(() => undefined);
   }
 
-  #prepareMedia(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
-    const { media } = this.#request.facts;
-    this.#media = undefined;
-    if (media.images + media.documents === 0) return undefined;
-    const remote = this.#remoteMedia(endpoint);
-    const files = this.#context.files;
-    if (files === undefined || files.size === 0) return remote && this.#fetchMedia(remote, signal());
-    return this.#withFiles(files, remote, signal());
-  }
-
-  /** The media that the endpoint cannot fetch itself; undefined if there are none. */
-  #remoteMedia(endpoint: Endpoint): ReadonlyMap<string, MediumKind> | undefined {
-    const { kind } = endpoint.provider;
-    const [first] = formatsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
-    const spoken = first === undefined ? undefined : spokenFormat(first);
-    if (spoken?.wantsBytes === undefined || !MEDIA.some((medium) => spoken.wantsBytes!(medium, '', kind.dialect))) {
-      return undefined;
-    }
-    // A cheap check that spares decoding a request whose media are all inline.
-    if (!this.#request.document.bytes.includes('"http')) return undefined;
-    const wants = (medium: MediumKind, url: string) => spoken.wantsBytes!(medium, url, kind.dialect);
-    const remote = remoteMedia(this.#translation.conversation, wants);
-    return remote.size === 0 ? undefined : remote;
-  }
-
-  async #withFiles(
-    references: ReferencedFiles,
-    remote: ReadonlyMap<string, MediumKind> | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { files, limits } = this.#parts;
-    this.#fileMedia ??= new FileMedia(files!, limits);
-    const [substitutes] = await Promise.all([
-      this.#fileMedia.all(references, signal),
-      remote && this.#fetchMedia(remote, signal),
-    ]);
-    this.#media = new Map([...(this.#media ?? []), ...substitutes]);
-  }
-
-  async #fetchMedia(remote: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<void> {
-    const { egress, limits } = this.#parts;
-    this.#fetcher ??= new MediaFetcher(egress, limits, (url) => pathOf(this.#request.document.exact, url) ?? '');
-    const media = await this.#fetcher.all(remote, signal);
-    this.#media = new Map([...media].map(([url, medium]) => [url, { source: sourceOf(medium) }]));
+  recover(attempt: Attempt, failure: UpstreamFailure): Promise<void> | undefined {
+    return this.#media.recover((attempt as ConversationAttempt).copies, failure);
   }
 
   attempt(endpoint: Endpoint, { stamp, owner, user, capOutputTokens }: AttemptAbout): Attempt {
@@ -240,6 +191,7 @@ export class ConversationTask implements Task {
     return new ConversationAttempt({
       spoken,
       passage,
+      copies: this.#media.prepared?.copies,
       model: endpoint.upstreamId,
       seed: loop === undefined ? stamp.id : loop.seed(stamp.id),
       stream: facts.stream,
@@ -252,11 +204,8 @@ export class ConversationTask implements Task {
     });
   }
 
-  /** Known for a stored file that is the only medium of its kind. */
   pathOf(feature: string): string | undefined {
-    const { images, documents } = this.#request.facts.media;
-    const [only, another] = [...(this.#context.files?.values() ?? [])].filter(({ kind }) => kind === feature);
-    return another === undefined && (feature === 'image' ? images : documents) === 1 ? only?.path : undefined;
+    return this.#media.pathOf(feature);
   }
 
   /** @throws Uncarried when the request cannot have tools that the gateway runs */
@@ -322,7 +271,12 @@ export class ConversationTask implements Task {
         const spoken = spokenFormat(id);
         try {
           const asBytes = unread && kind.framing?.(spoken.id) === undefined;
-          const options = { media: this.#media, outputByTool: byTool, turn: this.#loop?.turn, unread: asBytes };
+          const options = {
+            media: this.#media.prepared?.media,
+            outputByTool: byTool,
+            turn: this.#loop?.turn,
+            unread: asBytes,
+          };
           return { spoken, passage: this.#translation.passage(spoken, target, options) };
         } catch (error) {
           if (!(error instanceof Uncarried)) throw error;

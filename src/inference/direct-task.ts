@@ -15,7 +15,7 @@ import type { Admission } from './context.ts';
 import { MediaFetcher } from './media/fetch-media.ts';
 import type { InferenceParts } from './parts.ts';
 import type { DirectRequest } from './request.ts';
-import type { Attempt, AttemptAbout, CostBound, Estimate, Task, TokenBound } from './task.ts';
+import type { Attempt, AttemptAbout, CostBound, Estimate, Preparing, Task, TokenBound } from './task.ts';
 import { DirectAttempt } from './turns/direct-attempt.ts';
 
 const API_TYPES: Record<DirectFormatId, ApiType> = {
@@ -92,7 +92,7 @@ export class DirectTask implements Task {
     return { promptTokens: usage.input, promptNano: this.#metered(endpoint, usage, true).costNano, outputPrice: 0n };
   }
 
-  prepare(_endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined {
+  prepare(_endpoint: Endpoint, { signal }: Preparing): Promise<void> | undefined {
     const { format, document } = this.#request;
     if (format.remote === undefined || this.#fetched) return undefined;
     const remote = format.remote(document);

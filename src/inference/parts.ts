@@ -9,7 +9,7 @@ import type { ByokCredentials } from '../byok/index.ts';
 import type { ResponseCache } from '../cache/index.ts';
 import type { Catalog, Endpoint, Statistics } from '../catalog/index.ts';
 import type { Egress } from '../egress/index.ts';
-import type { FileContents } from '../files/index.ts';
+import type { FileContents, VendorCopies } from '../files/index.ts';
 import type { FailureKind } from '../formats/conversation/failure.ts';
 import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
@@ -61,6 +61,8 @@ export interface InferenceParts {
   tokens?: TokenCounter;
   /** Files of workspaces, for requests that reference them. Absent: ids are left to the upstream. */
   files?: FileContents;
+  /** Copies of these files at vendors. Absent: files are sent with each request. */
+  vendorCopies?: VendorCopies;
   clock: Clock;
   /** Schedules the writes of stream output at the end of the event-loop turn. */
   endOfTurn: EndOfTurn;

@@ -13,7 +13,7 @@ import type { Closing, Stamp, TurnDecoder } from '../formats/conversation/format
 import type { Renewal } from '../formats/conversation/renewal.ts';
 import type { WholeBody } from '../formats/direct/index.ts';
 import type { Hit } from '../guardrails/index.ts';
-import type { Delivery, UpstreamCall, UpstreamReceiver } from '../providers/index.ts';
+import type { Delivery, UpstreamCall, UpstreamReceiver, UpstreamTarget } from '../providers/index.ts';
 import type { ApiType } from '../spend/index.ts';
 import type { Metered } from './accounting/meter.ts';
 import type { AnswerEnd } from './answer/client-answer.ts';
@@ -53,7 +53,12 @@ export interface Task {
    * there is nothing to prepare. Ends early when the signal is aborted. Rejects with a GatewayError 400 that rules out
    * this endpoint.
    */
-  prepare?(endpoint: Endpoint, signal: () => AbortSignal): Promise<void> | undefined;
+  prepare?(endpoint: Endpoint, about: Preparing): Promise<void> | undefined;
+  /**
+   * Whether the same endpoint may succeed after this failure, because what was prepared for the attempt no longer
+   * exists there. Undefined: it may not. Resolves when it can be tried again.
+   */
+  recover?(attempt: Attempt, failure: UpstreamFailure): Promise<void> | undefined;
   /**
    * Runs what a completed turn asks of the gateway. Resolves with true if the answer continues with another turn, for
    * which the task's bounds, estimates and attempts then are. Absent: every answer is one turn.
@@ -92,6 +97,12 @@ export interface Estimate {
   promptNano: Nano;
   /** Price of one output token. */
   outputPrice: Price;
+}
+
+export interface Preparing {
+  signal(): AbortSignal;
+  /** Where the attempt will be sent, with which credential; `byokId` for a BYOK credential. */
+  target(): { target: UpstreamTarget; byokId: string | null };
 }
 
 export interface AttemptAbout {
@@ -144,6 +155,8 @@ export interface Attempt {
   readonly paid?: boolean;
   /** What the gateway has to run before the answer can continue (`turns/turn-loop.ts`). */
   readonly calls?: readonly ToolCallPart[] | undefined;
+  /** Beta features that its body needs besides those of the client (`anthropic-beta`). */
+  readonly betas?: readonly string[] | undefined;
   readonly usage: Usage | undefined;
   readonly finish: Finish | undefined;
   /** The decoder of a streamed conversation. */

@@ -4,7 +4,14 @@ import { sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
 import { BatchRunner, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
-import { createFileContents, endFiles, FILE_LIMITS, type VendorParts } from '../files/index.ts';
+import {
+  type CopyRemovalParts,
+  createFileContents,
+  createVendorCopies,
+  endFiles,
+  FILE_LIMITS,
+  type VendorParts,
+} from '../files/index.ts';
 import { endGuardrails } from '../guardrails/index.ts';
 import {
   Concurrency,
@@ -80,6 +87,16 @@ export function operationParts(
   };
 }
 
+/** What removes the copies of files at vendors. */
+export function copyRemovalParts({ clock, log }: AppOptions, live: LiveConfig, parts: Parts): CopyRemovalParts {
+  const { database, transport, byokCredentials } = parts;
+  return {
+    ...{ database, clock, log, transport },
+    providers: () => providersFrom(live.settings),
+    byokValue: (id) => byokCredentials.withId(id)?.value,
+  };
+}
+
 function vendorParts({ clock, log }: AppOptions, live: LiveConfig, parts: Parts): VendorParts {
   const { byokCredentials: credentials, transport, changes } = parts;
   return {
@@ -132,6 +149,7 @@ function inferenceParts(
     threads: new Threads(spend),
     thinking: new RememberedThinking(clock),
     files: createFileContents({ ...parts, clock }),
+    vendorCopies: createVendorCopies({ ...parts, clock, log }),
     accountPolicy: () => live.settings.account,
     promptCaching: () => live.settings.account.promptCaching,
     hedgeAfterMs: () => live.settings.routing.hedgeAfterMs,

@@ -10,7 +10,11 @@ import {
 } from '../../providers/index.ts';
 import type { Vendor } from './access.ts';
 
-export type VendorRequest = Pick<Delivery, 'path' | 'method' | 'contentType' | 'streamed'>;
+export type VendorRequest = Pick<Delivery, 'path' | 'method' | 'contentType' | 'streamed' | 'url'>;
+
+/** The format that a vendor's models are called in. */
+const FORMATS = { openai: 'chat', anthropic: 'messages', google: 'gemini' } as const;
+type StoreVendor = Vendor | 'google';
 
 const MOST_REPLY_BYTES = 4 * 1024 * 1024;
 const LONGEST_MESSAGE = 500;
@@ -27,7 +31,7 @@ interface VendorContent {
 /** @throws GatewayError for every response but a successful one with a JSON object */
 export async function callVendor(
   target: UpstreamTarget,
-  vendor: Vendor,
+  vendor: StoreVendor,
   request: VendorRequest,
   parts: DeliveryParts,
 ): Promise<Record<string, unknown>> {
@@ -40,7 +44,7 @@ export async function callVendor(
 /** Resolves with the begin of a successful response. @throws GatewayError for any other */
 export function openVendor(
   { provider, credential }: UpstreamTarget,
-  vendor: Vendor,
+  vendor: StoreVendor,
   request: VendorRequest,
   parts: DeliveryParts,
 ): Promise<VendorContent> {
@@ -59,7 +63,7 @@ export function openVendor(
     {
       provider: { ...provider, timeouts: TIMEOUTS },
       credential,
-      format: vendor === 'anthropic' ? 'messages' : 'chat',
+      format: FORMATS[vendor],
       model: '',
       stream: false,
       body: '',

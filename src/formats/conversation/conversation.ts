@@ -44,7 +44,7 @@ export type Source =
   | { kind: 'url'; url: string }
   | { kind: 'text'; text: string; mediaType: string }
   | { kind: 'parts'; parts: Part[] }
-  | { kind: 'file'; id: string; origin: FormatId };
+  | { kind: 'file'; id: string; origin: FormatId; mediaType?: string };
 
 /**
  * A source cited by an answer. Every format has `url` citations; `native` holds the vendor's own record, which its own

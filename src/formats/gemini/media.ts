@@ -55,7 +55,8 @@ export function encodeMedium(part: Medium): Fields {
       return { fileData: { mimeType: typeByAddress(part, source.url), fileUri: source.url } };
     case 'file':
       if (source.origin === 'gemini' || /^(https:\/\/|gs:\/\/)/.test(source.id)) {
-        return { fileData: { mimeType: typeByAddress(part, source.id), fileUri: source.id } };
+        const mimeType = source.mediaType ?? typeByAddress(part, source.id);
+        return { fileData: { mimeType: SPELLINGS[mimeType] ?? mimeType, fileUri: source.id } };
       }
       throw new Uncarried(part.type, `the file ${source.id} belongs to another provider`);
     default:

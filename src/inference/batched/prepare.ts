@@ -102,13 +102,20 @@ async function prepareAt(
 
 /** The call that the attempt would make. */
 async function callOf(
-  { endpoint }: Candidate,
+  candidate: Candidate,
   { request }: RequestContext,
   task: Task,
   parts: InferenceParts,
 ): Promise<BatchedCall | undefined> {
+  const { endpoint } = candidate;
   const never = new AbortController();
-  await task.prepare?.(endpoint, () => never.signal);
+  await task.prepare?.(endpoint, {
+    signal: () => never.signal,
+    target: () => ({
+      target: targetOf(candidate, parts.credentials.choose(candidate)),
+      byokId: candidate.byok?.id ?? null,
+    }),
+  });
   const estimate = task.estimate(endpoint);
   const stamp = {
     id: request.id,

@@ -4,7 +4,8 @@
  */
 import type { Limits } from '../../base/config.ts';
 import { GatewayError } from '../../base/errors.ts';
-import type { FileContents } from '../../files/index.ts';
+import type { FileContents, UsableFile, VendorCopy } from '../../files/index.ts';
+import type { FormatId } from '../../formats/conversation/conversation.ts';
 import type { ReferencedFile, ReferencedFiles } from '../admission/referenced-files.ts';
 import type { Substitute } from './remote.ts';
 
@@ -20,12 +21,26 @@ export class FileMedia {
     this.#leftBytes = limits.fetchedMediaBytes;
   }
 
-  /** By the ids in the request. @throws GatewayError 413 with the path of the reference */
-  async all(references: ReferencedFiles, signal: AbortSignal): Promise<[string, Substitute][]> {
-    const reading = [...references].map(
-      async ([id, each]): Promise<[string, Substitute]> => [id, await this.#one(id, each, signal)],
-    );
+  /**
+   * By the ids in the request. @param copies at the vendor, by the UUIDs of the files, which are named instead
+   * @throws GatewayError 413 with the path of the reference
+   */
+  async all(
+    references: ReferencedFiles,
+    copies: ReadonlyMap<string, VendorCopy>,
+    format: FormatId,
+    signal: AbortSignal,
+  ): Promise<[string, Substitute][]> {
+    const reading = [...references].map(async ([id, each]): Promise<[string, Substitute]> => {
+      const copy = copies.get(each.file.id);
+      return [id, copy === undefined ? await this.#one(id, each, signal) : named(copy, each, format)];
+    });
     return Promise.all(reading);
+  }
+
+  /** Whether the file may be too large to be sent within a request. */
+  isLarge({ bytes }: UsableFile): boolean {
+    return bytes > this.#limits.fetchedMediumBytes || bytes > this.#leftBytes;
   }
 
   async #one(id: string, { file, kind, path }: ReferencedFile, signal: AbortSignal): Promise<Substitute> {
@@ -51,6 +66,12 @@ export class FileMedia {
     const source = { kind: 'bytes', mediaType: file.mimeType, data: await reading } as const;
     return { source, kind, filename: file.filename };
   }
+}
+
+function named({ vendorId }: VendorCopy, { kind, file }: ReferencedFile, origin: FormatId): Substitute {
+  const source = { kind: 'file', id: vendorId, origin, mediaType: file.mimeType } as const;
+  // Other formats have the name from the vendor's store.
+  return { source, kind, ...(origin === 'messages' && { filename: file.filename }) };
 }
 
 function tooLarge(path: string, problem: string): GatewayError {

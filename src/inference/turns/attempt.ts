@@ -5,6 +5,7 @@
 import type { TextEncoding } from '../../base/byte-text.ts';
 import type { Limits } from '../../base/config.ts';
 import { GatewayError } from '../../base/errors.ts';
+import type { VendorCopy } from '../../files/index.ts';
 import type { Finish, ToolCallPart, Turn, TurnEvent, Usage } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { SpokenFormat, TurnDecoder } from '../../formats/conversation/format.ts';
@@ -25,6 +26,7 @@ import { visibleSize, visibleSizeOf } from './visible-output.ts';
 interface AttemptSetup<Answer extends AnswerWriter = AnswerWriter> {
   spoken: SpokenFormat;
   passage: Passage;
+  copies?: readonly VendorCopy[] | undefined;
   /** The upstream's name for the model. */
   model: string;
   /** For ids that are made up, as in `SpokenFormat.decoder`. */
@@ -71,6 +73,16 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
     this.#setup = setup;
     this.answer = setup.answer;
     if (setup.tools !== undefined) this.#judge = new ToolCallJudge(setup.tools, setup.passage.encoding);
+  }
+
+  get betas(): readonly string[] | undefined {
+    const { copies } = this.#setup;
+    return copies === undefined || copies.length === 0 ? undefined : copies.flatMap(({ betas }) => betas);
+  }
+
+  /** The copies of files at the vendor that the request names. */
+  get copies(): readonly VendorCopy[] | undefined {
+    return this.#setup.copies;
   }
 
   start(send: Send): void {

@@ -7,7 +7,7 @@ import type { Endpoint } from '../../catalog/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Stamp } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
-import { deliver } from '../../providers/index.ts';
+import { type Delivery, deliver } from '../../providers/index.ts';
 import type { Charge, OpenGeneration, Attempt as SpendAttempt } from '../../spend/index.ts';
 import { acceptedOf } from '../accounting/record.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
@@ -44,6 +44,8 @@ export interface Dispatched {
   coolDown(failure: UpstreamFailure, ofCredential: boolean): void;
   /** The endpoint answers: ends its cooldown and its credential's. */
   recovered(): void;
+  /** Its candidate is tried next. */
+  again(): void;
 }
 
 /**
@@ -148,7 +150,12 @@ export class Dispatcher {
     const reserving = this.#reservation.hold(candidate);
     const capOutputTokens = reserving === undefined ? undefined : await reserving;
     if (!this.#stillWanted()) throw new Abandoned();
-    const preparing = this.#task.prepare?.(endpoint, () => this.#signal);
+    let chosen: Credential | undefined;
+    const choose = () => (chosen ??= this.#parts.credentials.choose(candidate, this.#warmSession(endpoint)));
+    const preparing = this.#task.prepare?.(endpoint, {
+      signal: () => this.#signal,
+      target: () => ({ target: targetOf(candidate, choose()), byokId: candidate.byok?.id ?? null }),
+    });
     if (preparing !== undefined) await this.#unlessCancelled(preparing);
     const estimate = this.#task.estimate(endpoint);
     const stamp: Stamp = {
@@ -183,7 +190,7 @@ export class Dispatcher {
       generation.attempt(intent);
     }
     this.#begun = true;
-    const credential = this.#parts.credentials.choose(candidate, this.#warmSession(endpoint));
+    const credential = choose();
     return new DispatchedCall(this, this.#parts, this.#context, {
       candidate,
       attempt,
@@ -276,7 +283,7 @@ class DispatchedCall implements Dispatched {
     const target = {
       ...targetOf(this.candidate, this.credential),
       model: this.candidate.endpoint.upstreamId,
-      clientHeaders: this.#context.request.about.headers,
+      clientHeaders: withBetas(this.#context.request.about.headers, this.attempt.betas),
     };
     const { debug, request } = this.#context;
     this.attempt.start((call, receiver) => {
@@ -322,12 +329,24 @@ class DispatchedCall implements Dispatched {
       this.#dispatcher.retry(this.candidate);
   }
 
+  again(): void {
+    this.#dispatcher.retry(this.candidate);
+  }
+
   recovered(): void {
     const { health, credentials } = this.#parts;
     if (!health.anyCooldown) return;
     health.recovered(this.candidate.endpoint.id);
     credentials.recovered(this.credential, this.candidate.endpoint);
   }
+}
+
+/** Client headers with further beta features. */
+function withBetas(headers: Delivery['clientHeaders'], betas: readonly string[] = []): Delivery['clientHeaders'] {
+  if (betas.length === 0) return headers;
+  const own = headers?.['anthropic-beta'];
+  const names = typeof own === 'string' ? own.split(',').map((name) => name.trim()) : [];
+  return { ...headers, 'anthropic-beta': [...new Set([...names, ...betas])].filter(Boolean).join(',') };
 }
 
 /** An endpoint whose format cannot carry some part of the request. */

@@ -214,16 +214,22 @@ export class UpstreamTurn implements AttemptOwner {
     log.failed.push(failedAt(dispatched.candidate, failure));
     this.#lastFailed = attempt;
     const verdict = verdictOf(failure);
-    observe(dispatched, verdict.outcome, attempt.visible ? this.firstOutputAt : null, parts);
+    const recovering = attempt.visible ? undefined : task.recover?.(attempt, failure);
+    const outcome = recovering === undefined ? verdict.outcome : 'none';
+    observe(dispatched, outcome, attempt.visible ? this.firstOutputAt : null, parts);
     parts.attempted?.(endpoint, failure.kind);
-    if (route.session && verdict.outcome !== 'none') parts.sessions.release(route.session, endpoint.id);
-    if (verdict.cooldown) dispatched.coolDown(failure, verdict.credential);
+    if (route.session && outcome !== 'none') parts.sessions.release(route.session, endpoint.id);
+    if (verdict.cooldown && recovering === undefined) dispatched.coolDown(failure, verdict.credential);
     parts.log.warn('attempt failed', failureFields(context.request.id, endpoint, failure));
     if (attempt.visible) {
       owner.turnBroke(attempt, clientError([log.failed.at(-1)!], task.timeoutStatus));
       return;
     }
     const continues = this.#hedge.failed(attempt);
+    if (recovering !== undefined) {
+      if (!continues) this.#tryAgain(dispatched, recovering);
+      return;
+    }
     if (verdict.next === 'model') this.#dispatcher.dropModel(rank);
     if (continues) return;
     if (verdict.next === 'answer') this.#fail(clientError(log.failed, task.timeoutStatus));
@@ -245,6 +251,14 @@ export class UpstreamTurn implements AttemptOwner {
   #tryNext(): void {
     this.begin().catch((error: unknown) => {
       if (!this.#over) this.#fail(asGatewayError(error));
+    });
+  }
+
+  /** What the attempt lacked is prepared anew. */
+  #tryAgain(dispatched: Dispatched, recovering: Promise<void>): void {
+    dispatched.again();
+    void recovering.then(() => {
+      if (!this.#over) this.#tryNext();
     });
   }
 
