@@ -1,6 +1,7 @@
 /** Every encrypted column, one line per folder: the columns that a key rotation re-encrypts. */
+import { sealedCallbackSecrets } from './batches/index.ts';
 import { sealedByokCredentials } from './byok/index.ts';
 import type { SealedRows } from './sealing/index.ts';
 import { sealedSigningKeys } from './sign-in/index.ts';
 
-export const sealedRows: readonly SealedRows[] = [sealedByokCredentials, sealedSigningKeys];
+export const sealedRows: readonly SealedRows[] = [sealedByokCredentials, sealedSigningKeys, sealedCallbackSecrets];

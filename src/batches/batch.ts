@@ -113,7 +113,9 @@ export function storedId(text: string, prefix = ID_PREFIX): string | undefined {
   return parts.length > 0 ? parts.join('-') : undefined;
 }
 
-const seconds = (time: Date) => Math.floor(time.getTime() / 1000);
+export function unixSeconds(time: Date): number {
+  return Math.floor(time.getTime() / 1000);
+}
 
 /** Without results. */
 export function batchReply(batch: Batch) {
@@ -124,9 +126,9 @@ export function batchReply(batch: Batch) {
     model: batch.model,
     completion_window: '24h',
     status: batch.state,
-    created_at: seconds(batch.createdAt),
-    expires_at: seconds(batch.expiresAt),
-    finalized_at: batch.finalizedAt && seconds(batch.finalizedAt),
+    created_at: unixSeconds(batch.createdAt),
+    expires_at: unixSeconds(batch.expiresAt),
+    finalized_at: batch.finalizedAt && unixSeconds(batch.finalizedAt),
     request_counts: { total: batch.total, completed: batch.completed, failed: batch.failed },
     usage: batch.usage && usageReply(batch.usage, batch.endpoint),
     error: batch.error === null ? null : { message: batch.error },

@@ -14,11 +14,16 @@ type Conclusion = 'over' | { lookAfterMs: number; isCancelling: boolean };
 
 const SOON_MS = 1_000;
 
-type BeginParts = Pick<RunParts, 'database' | 'clock' | 'callerOfKey' | 'inference'>;
+interface Ending {
+  /** In the transaction that makes a batch final. */
+  ended(tx: Queryable, id: string): Promise<void>;
+}
+
+type BeginParts = Pick<RunParts, 'database' | 'clock' | 'callerOfKey' | 'inference'> & Ending;
 
 /** Begins a batch that no process has looked at yet. Returns it as it is now. */
 export async function begin(parts: BeginParts, id: string): Promise<Batch | undefined> {
-  const { database, clock, callerOfKey, inference } = parts;
+  const { database, clock, callerOfKey, inference, ended } = parts;
   const found = await store.findBatch(database, id);
   if (found?.state !== 'validating') return found;
   const unusable = await problemOf(found.keyHash, callerOfKey);
@@ -31,6 +36,7 @@ export async function begin(parts: BeginParts, id: string): Promise<Batch | unde
       ...(unusable !== undefined && { error: unusable, finalizedAt: new Date(clock.now()) }),
     });
     if (state === 'in_progress' && mayRunNatively(batch, inference)) await insertPlan(tx, id);
+    if (unusable !== undefined) await ended(tx, id);
     return { ...batch, state };
   });
 }
@@ -48,22 +54,24 @@ async function problemOf(keyHash: string, callerOfKey: RunParts['callerOfKey']):
 }
 
 export async function conclude(
-  { database, clock }: { database: Database; clock: Clock },
+  { database, clock, ended }: { database: Database; clock: Clock } & Ending,
   id: string,
 ): Promise<Conclusion> {
-  const found = await database.transaction((tx) => step(tx, id, new Date(clock.now())));
+  const found = await database.transaction((tx) => step(tx, id, new Date(clock.now()), ended));
   if (found !== 'finalizing') return found;
   // Of many items it takes a moment, during which the state shows.
   const usage = await items.sumUsage(database, id);
   await database.transaction(async (tx) => {
     const batch = await store.findBatch(tx, id, true);
     const state = batch && nextState(batch.state, 'closed');
-    if (state) await store.changeState(tx, id, { state, finalizedAt: new Date(clock.now()), usage });
+    if (state === undefined) return;
+    await store.changeState(tx, id, { state, finalizedAt: new Date(clock.now()), usage });
+    await ended(tx, id);
   });
   return 'over';
 }
 
-async function step(tx: Queryable, id: string, now: Date): Promise<Conclusion | 'finalizing'> {
+async function step(tx: Queryable, id: string, now: Date, ended: Ending['ended']): Promise<Conclusion | 'finalizing'> {
   const batch = await store.findBatch(tx, id, true);
   if (batch === undefined || isTerminal(batch.state)) return 'over';
   if (batch.state === 'finalizing') return 'finalizing';
@@ -83,6 +91,7 @@ async function step(tx: Queryable, id: string, now: Date): Promise<Conclusion | 
     finalizedAt: now,
     usage: await items.sumUsage(tx, id),
   });
+  await ended(tx, id);
   return 'over';
 }
 

@@ -3,9 +3,12 @@
  * checks and stores the items while they arrive; each process looks for unfinished batches (`runner.ts`), takes groups of
  * their items (`run.ts`), sends them through the inference pipeline and writes one result for each; `conclude.ts` moves
  * the batch through its states (`batch.ts`). `anthropic/` serves the same batches in the shape of Anthropic's API.
+ * `callbacks/` tells the client's server when a batch has ended.
  *
  * Not here: what happens to one request (`inference/`).
  */
+export type { CallbackOutcome, CallbackParts } from './callbacks/deliver.ts';
+export { sealedCallbackSecrets } from './callbacks/secrets.ts';
 export { batchMigrations } from './migrations/index.ts';
 export { type BatchParts, batchOperations, endBatches } from './operations.ts';
 export { BatchRunner } from './runner.ts';

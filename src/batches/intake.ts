@@ -14,10 +14,16 @@ interface Header {
   endpoint?: BatchEndpoint;
   model?: string;
   provider?: BatchPreferences | null;
+  callbackUrl?: string;
+}
+
+interface BodyParts extends IntakeParts {
+  /** Checks a `callback_url`. @throws GatewayError 400 */
+  callbackUrl(value: unknown): string;
 }
 
 export class BodyIntake {
-  readonly #parts: IntakeParts;
+  readonly #parts: BodyParts;
   readonly #items: ItemIntake;
   readonly #origin: Origin;
   readonly #header: Header = {};
@@ -25,10 +31,15 @@ export class BodyIntake {
   #checkedWith: ItemTarget | undefined;
   #hasRequests = false;
 
-  constructor(parts: IntakeParts, items: ItemIntake, origin: Origin) {
+  constructor(parts: BodyParts, items: ItemIntake, origin: Origin) {
     this.#parts = parts;
     this.#items = items;
     this.#origin = origin;
+  }
+
+  /** Once the body has been read. */
+  get callbackUrl(): string | undefined {
+    return this.#header.callbackUrl;
   }
 
   /** @throws GatewayError for the first thing that is wrong */
@@ -75,10 +86,14 @@ export class BodyIntake {
       case 'completion_window':
         if (value !== '24h') throw invalidField('completion_window', 'must be 24h');
         break;
+      case 'callback_url':
+        if (value === null) break;
+        this.#header.callbackUrl = this.#parts.callbackUrl(value);
+        break;
       default:
         throw invalidField(
           key.slice(0, 100),
-          'is not a member of a batch; accepted: endpoint, model, requests, completion_window, provider',
+          'is not a member of a batch; accepted: endpoint, model, requests, completion_window, provider, callback_url',
         );
     }
   }

@@ -10,8 +10,11 @@ const DAY_MS = 24 * 3_600_000;
 const RETENTION_MS = 30 * DAY_MS;
 const PURGED_AT_ONCE = 100;
 
-/** Removes what is no longer kept, and continues native batches whose job was lost. */
-export function tidyJob(parts: Pick<RunParts, 'database' | 'clock'>, wakeNative: () => Promise<void>): JobKind {
+/** Removes what is no longer kept, and continues native batches and callbacks whose job was lost. */
+export function tidyJob(
+  parts: Pick<RunParts, 'database' | 'clock'>,
+  others: readonly { wakeForgotten(): Promise<void> }[],
+): JobKind {
   return {
     name: 'batches.tidy',
     runs: 'one',
@@ -27,7 +30,7 @@ export function tidyJob(parts: Pick<RunParts, 'database' | 'clock'>, wakeNative:
         await deleteItems(parts.database, id);
         await store.markPurged(database, id, new Date(now));
       }
-      await wakeNative();
+      for (const other of others) await other.wakeForgotten();
     },
   };
 }

@@ -1,5 +1,6 @@
 /** `/batches`. */
 import type { Caller } from '../access/index.ts';
+import { authorOf } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { readTimestamp } from '../base/timestamp.ts';
 import { INFERENCE } from '../http/access-rule.ts';
@@ -8,6 +9,11 @@ import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
 import { messageBatchOperations } from './anthropic/operations.ts';
 import { type Batch, type BatchState, batchReply, isTerminal, storedId, wireId } from './batch.ts';
+import type { CallbackParts } from './callbacks/deliver.ts';
+import { callbackOperations } from './callbacks/operations.ts';
+import { currentSecret } from './callbacks/secrets.ts';
+import { deleteSecretsOf, insertCallback } from './callbacks/store.ts';
+import { checkerOf, newCallback } from './callbacks/url.ts';
 import { cancelBatch, conflict, deleteBatch, ownBatch } from './change-batch.ts';
 import { BodyIntake } from './intake.ts';
 import { deleteItems } from './items.sql.ts';
@@ -21,6 +27,7 @@ import { svcItems } from './submitted-item.ts';
 export interface BatchParts extends SubmitParts {
   /** The name of `svc` on the wire. */
   namespace: string;
+  callbacks: CallbackParts;
 }
 
 const DEFAULT_PAGE = 20;
@@ -37,6 +44,7 @@ export function batchOperations(parts: BatchParts): Operation<Caller>[] {
     cancel(parts),
     remove(parts),
     ...messageBatchOperations(parts),
+    ...callbackOperations(parts, (exchange) => existing(exchange, parts)),
   ];
 }
 
@@ -51,10 +59,21 @@ function createBatch(parts: BatchParts): Operation<Caller> {
     replies: { 202: { description: 'The batch, which is stored and will run', schema: schema.Batch } },
     errors: [402, 404, 422, 429, 502],
     async handle(exchange) {
+      let callbackUrl: string | undefined;
       const batch = await submit(exchange, parts, {
         shape: 'svc',
         form: svcItems,
-        read: (body, items, origin) => new BodyIntake(parts, items, origin).read(body),
+        async read(body, items, origin) {
+          const intake = new BodyIntake({ ...parts, callbackUrl: checkerOf(parts.callbacks) }, items, origin);
+          const target = await intake.read(body);
+          callbackUrl = intake.callbackUrl;
+          // Deliveries need it, and a key that cannot be used should be known now.
+          if (callbackUrl) await currentSecret(parts.callbacks, exchange.caller.workspaceId, authorOf(exchange));
+          return target;
+        },
+        async inserted(tx, { id, createdAt }) {
+          if (callbackUrl) await insertCallback(tx, newCallback(id, callbackUrl, createdAt));
+        },
       });
       exchange.reply(202, { ...batchReply(batch), results: null });
     },
@@ -198,10 +217,11 @@ function remove(parts: BatchParts): Operation<Caller> {
   };
 }
 
-/** What ends with a workspace: its batches. */
+/** What ends with a workspace: its batches and the secret of their callbacks. */
 export function endBatches() {
   return async (tx: Queryable, workspaceId: string): Promise<void> => {
     for (const id of await store.deleteBatchesOf(tx, workspaceId)) await deleteItems(tx, id);
+    await deleteSecretsOf(tx, workspaceId);
   };
 }
 

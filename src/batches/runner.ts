@@ -9,6 +9,7 @@ import { loopBusyMs, sleep, type Timer } from '../base/clock.ts';
 import { RequestsInFlight } from '../inference/index.ts';
 import type { JobKind, Jobs } from '../jobs/index.ts';
 import type { Changes, Queryable } from '../storage/database.ts';
+import { type CallbackJobs, type CallbackParts, callbackJobs } from './callbacks/deliver.ts';
 import { begin, conclude } from './conclude.ts';
 import { tidyJob } from './jobs.ts';
 import { type NativeJobs, type NativeParts, nativeJobs, planNative } from './native/index.ts';
@@ -39,6 +40,7 @@ interface OpenRun {
 
 interface RunnerParts extends NativeParts {
   changes: Changes;
+  callbacks: CallbackParts;
 }
 
 export class BatchRunner {
@@ -46,6 +48,7 @@ export class BatchRunner {
   readonly kinds: readonly JobKind[];
   readonly #parts: RunnerParts;
   readonly #native: NativeJobs;
+  readonly #callbacks: CallbackJobs;
   readonly #most: number;
   readonly #turns: Turns<BatchRun>;
   readonly #priority: Priority;
@@ -67,7 +70,9 @@ export class BatchRunner {
     // Items are counted apart, so that the others are the interactive requests.
     this.#parts = { ...parts, inference: { ...inference, inFlight: new RequestsInFlight(inference.log) } };
     this.#native = nativeJobs(this.#parts, jobs, (tx, id) => this.announce(tx, id));
-    this.kinds = [this.#native.kind, tidyJob(parts, this.#native.wakeForgotten)];
+    this.#callbacks = callbackJobs(parts.callbacks, jobs);
+    const tidy = tidyJob(parts, [this.#native, this.#callbacks]);
+    this.kinds = [this.#native.kind, this.#callbacks.kind, tidy];
     this.#most = inference.limits.batchRequests;
     this.#turns = new Turns(this.#most);
     this.#priority = new Priority(clock, {
@@ -169,7 +174,7 @@ export class BatchRunner {
 
   async #open(id: string): Promise<void> {
     const { database, clock } = this.#parts;
-    const batch = await begin(this.#parts, id);
+    const batch = await begin({ ...this.#parts, ended: this.#callbacks.ended }, id);
     if (batch?.state !== 'in_progress') return this.#conclude(id);
     await store.markSeen(database, id, new Date(clock.now()));
     const pauseMs = await planNative(batch, this.#parts, this.#native.start, this.#closing.signal);
@@ -194,7 +199,7 @@ export class BatchRunner {
   }
 
   async #conclude(id: string, pauseMs = 0): Promise<void> {
-    const conclusion = await conclude(this.#parts, id);
+    const conclusion = await conclude({ ...this.#parts, ended: this.#callbacks.ended }, id);
     if (conclusion === 'over') return;
     if (conclusion.isCancelling) await this.#native.wake(id);
     const afterMs = Math.min(LONGEST_LOOK_MS, Math.max(conclusion.lookAfterMs, pauseMs));

@@ -22,6 +22,14 @@ export const CreateBatchBody = Type.Object(
       { minItems: 1 },
     ),
     completion_window: Type.Optional(Type.Literal('24h')),
+    callback_url: Type.Optional(
+      nullable(
+        Type.String({
+          maxLength: 2048,
+          description: 'An https URL that gets a signed event when the batch ends (docs/guides/batches.md)',
+        }),
+      ),
+    ),
     provider: Type.Optional(
       nullable(
         Type.Object(

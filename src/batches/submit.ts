@@ -5,7 +5,7 @@ import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Exchange } from '../http/operation.ts';
 import { budgetsOf, refuseUnroutable, regionOf } from '../inference/index.ts';
-import type { Changes } from '../storage/database.ts';
+import type { Changes, Queryable } from '../storage/database.ts';
 import { errorCode } from '../storage/unavailable.ts';
 import { type Batch, type BatchShape, batchReply, resourceOf } from './batch.ts';
 import { HashedBody, idempotencyKeyOf, refuseOtherBody } from './idempotency.ts';
@@ -31,6 +31,8 @@ interface Submission {
   form: ItemForm;
   /** Reads the body to its end and adds its items. Resolves with what they have in common. */
   read(body: AsyncIterable<Buffer>, items: ItemIntake, origin: Origin): Promise<ItemTarget>;
+  /** In the transaction that inserts the batch. */
+  inserted?(tx: Queryable, batch: Batch): Promise<void>;
 }
 
 export const MAX_INPUT_BYTES = 200 * 1024 * 1024;
@@ -61,7 +63,8 @@ export async function submit(exchange: Exchange<Caller>, parts: SubmitParts, sub
     await items.store();
     for (const position of items.examples) await checkRoute(id, position, target, caller, parts);
     const { total } = items;
-    return await insert({ id, ...target, total, idempotencyKey: key, bodySha256: body.sha256() }, exchange, parts);
+    const made = { id, ...target, total, idempotencyKey: key, bodySha256: body.sha256() };
+    return await insert(made, submission, exchange, parts);
   } catch (error) {
     // What cannot be removed now is removed a day later.
     await removeItems(parts, id).catch(() => {});
@@ -99,7 +102,12 @@ async function submittedBefore(
 
 type NewBatch = ItemTarget & Pick<Batch, 'id' | 'total' | 'idempotencyKey' | 'bodySha256'>;
 
-async function insert(made: NewBatch, exchange: Exchange<Caller>, parts: SubmitParts): Promise<Batch> {
+async function insert(
+  made: NewBatch,
+  { inserted }: Submission,
+  exchange: Exchange<Caller>,
+  parts: SubmitParts,
+): Promise<Batch> {
   const { organizationId, workspaceId, keyHash } = exchange.caller;
   const createdAt = new Date(parts.clock.now());
   const batch: Batch = {
@@ -122,6 +130,7 @@ async function insert(made: NewBatch, exchange: Exchange<Caller>, parts: SubmitP
       throw new GatewayError('invalid_request', 'the body took longer than a day');
     }
     await store.insertBatch(tx, batch);
+    await inserted?.(tx, batch);
     await parts.runner.announce(tx, batch.id);
     await changed({ action: 'batch.created', ...resourceOf(batch), after: batchReply(batch) });
   });

@@ -20,19 +20,39 @@ export const NETWORK: Dialling = {
   open: (host, port) => net.connect({ host, port }),
 };
 
+interface Manner {
+  /** Plain http only to networks that the operator allows. */
+  tlsOnly: boolean;
+}
+
 /** The most addresses of one name that are tried. */
 const MOST_ADDRESSES = 4;
+
+/** Checks a host that is an IP address; a name is checked when it is resolved. @throws EgressError */
+export function checkAddress(url: URL, rules: EgressRules, tlsOnly: boolean): void {
+  const plain = tlsOnly && url.protocol === 'http:';
+  if (plain && !rules.hasNetworks) throw new EgressError('url', 'is not an https URL');
+  const host = hostOf(url);
+  if (isIP(host) !== 0) checkAll([host], rules, plain);
+}
+
+function checkAll(addresses: readonly string[], rules: EgressRules, plain: boolean): void {
+  if (!addresses.every((address) => rules.allows(address))) {
+    throw new EgressError('address', 'points to an address that is not public');
+  }
+  if (plain && !addresses.every((address) => rules.isOperators(address))) {
+    throw new EgressError('url', 'is not an https URL');
+  }
+}
 
 /**
  * The addresses of `url`, all of them allowed. One forbidden address refuses the whole name: a mix of public and
  * private answers is an attack, not a service.
  */
-async function addressesOf(url: URL, rules: EgressRules, dialling: Dialling): Promise<readonly string[]> {
+async function addressesOf(url: URL, rules: EgressRules, dialling: Dialling & Manner): Promise<readonly string[]> {
   const host = hostOf(url);
   const addresses = isIP(host) !== 0 ? [host] : await resolved(host, dialling);
-  if (!addresses.every((address) => rules.allows(address))) {
-    throw new EgressError('address', 'points to an address that is not public');
-  }
+  checkAll(addresses, rules, dialling.tlsOnly && url.protocol === 'http:');
   return addresses.slice(0, MOST_ADDRESSES);
 }
 
@@ -46,7 +66,7 @@ async function resolved(host: string, dialling: Dialling): Promise<readonly stri
 export async function connect(
   url: URL,
   rules: EgressRules,
-  dialling: Dialling,
+  dialling: Dialling & Manner,
   signal: AbortSignal,
 ): Promise<net.Socket> {
   // A DNS lookup cannot be cancelled, so its result is ignored.

@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici';
 import Client from 'undici/lib/dispatcher/client.js';
 import type { Clock } from '../base/clock.ts';
 import type { EgressSettings } from '../base/config.ts';
-import { connect, type Dialling, NETWORK } from './dial.ts';
+import { checkAddress, connect, type Dialling, NETWORK } from './dial.ts';
 import { EgressError } from './fault.ts';
 import { EgressRules } from './rules.ts';
 
@@ -18,6 +18,10 @@ export interface EgressRequest {
   body?: Buffer | string;
   /** The most bytes of the response body, uncompressed: compression is neither requested nor accepted. */
   maxBytes: number;
+  /** Plain http is refused, except to networks that the operator allows. */
+  tlsOnly?: boolean;
+  /** Resolves with the head of the response, whose body is not read. */
+  headOnly?: boolean;
   /** For everything together: names, connections, redirects, body. */
   timeoutMs: number;
   signal?: AbortSignal;
@@ -33,6 +37,8 @@ export interface EgressReply {
 }
 
 export interface Egress {
+  /** Checks a URL without resolving its host name. @throws EgressError */
+  check(request: Pick<EgressRequest, 'url' | 'tlsOnly'>): void;
   /** @throws EgressError; a response with an error status does not throw */
   request(request: EgressRequest): Promise<EgressReply>;
   /** Aborts every running fetch. */
@@ -96,6 +102,11 @@ class CheckedEgress implements Egress {
     }
   }
 
+  check({ url, tlsOnly = false }: Pick<EgressRequest, 'url' | 'tlsOnly'>): void {
+    const rules = this.#currentRules();
+    checkAddress(rules.url(url), rules, tlsOnly);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     for (const controller of this.#running) {
@@ -148,7 +159,7 @@ class CheckedEgress implements Egress {
       signal.throwIfAborted();
       const headers = url.host === first.host ? request.headers : withoutCaller(request.headers);
       const reply = await hop(url, { ...request, headers: headers ?? {} }, signal, () =>
-        connect(url, rules, this.#options.dialling ?? NETWORK, signal),
+        connect(url, rules, { ...(this.#options.dialling ?? NETWORK), tlsOnly: request.tlsOnly ?? false }, signal),
       );
       const location = reply.headers['location'];
       const follows = REDIRECTS.has(reply.status) && (request.method ?? 'GET') === 'GET';
@@ -189,7 +200,7 @@ async function hop(
   try {
     return await new Promise<EgressReply>((resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-      const gathered = new Gatherer(url, request.maxBytes, resolve, reject);
+      const gathered = new Gatherer(url, request, resolve, reject);
       client.dispatch(
         {
           path: url.pathname + url.search,
@@ -210,15 +221,22 @@ async function hop(
 class Gatherer implements Dispatcher.DispatchHandler {
   readonly #url: URL;
   readonly #maxBytes: number;
+  readonly #headOnly: boolean;
   readonly #resolve: (reply: EgressReply) => void;
   readonly #reject: (error: Error) => void;
   readonly #chunks: Buffer[] = [];
   #head: { status: number; headers: Record<string, string> } = { status: 0, headers: {} };
   #size = 0;
 
-  constructor(url: URL, maxBytes: number, resolve: (reply: EgressReply) => void, reject: (error: Error) => void) {
+  constructor(
+    url: URL,
+    { maxBytes, headOnly = false }: EgressRequest,
+    resolve: (reply: EgressReply) => void,
+    reject: (error: Error) => void,
+  ) {
     this.#url = url;
     this.#maxBytes = maxBytes;
+    this.#headOnly = headOnly;
     this.#resolve = resolve;
     this.#reject = reject;
   }
@@ -234,7 +252,7 @@ class Gatherer implements Dispatcher.DispatchHandler {
       if (first !== undefined) kept[name.toLowerCase()] = first;
     }
     this.#head = { status, headers: kept };
-    if (REDIRECTS.has(status)) this.#done();
+    if (this.#headOnly || REDIRECTS.has(status)) this.#done();
     else if (Number(kept['content-length']) > this.#maxBytes) this.#tooLarge();
     else if (!/^(?:identity)?$/i.test(kept['content-encoding'] ?? '')) {
       this.#reject(new EgressError('network', 'sent a compressed response, which is not supported'));

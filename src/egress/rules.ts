@@ -44,8 +44,18 @@ export class EgressRules {
   allows(text: string): boolean {
     if (isIP(text) === 0) return false;
     // Converts an IPv4-mapped IPv6 address to the IPv4 address that it connects to.
+    return isPublic(ipaddr.process(text)) || this.isOperators(text);
+  }
+
+  /** Whether the operator allows any networks that are not public. */
+  get hasNetworks(): boolean {
+    return this.#networks.length > 0;
+  }
+
+  /** Whether an IP address is in a network that the operator allows. */
+  isOperators(text: string): boolean {
     const address = ipaddr.process(text);
-    return isPublic(address) || this.#networks.some((network) => isIn(address, network));
+    return this.#networks.some((network) => isIn(address, network));
   }
 }
 

@@ -31,6 +31,8 @@ export interface Observability {
   finished(exchange: FinishedExchange<Caller>): void;
   /** A call to an upstream has finished. */
   attempted(endpointId: string, outcome: string): void;
+  /** An attempt to deliver the callback of a batch has finished. */
+  callbackAttempted(outcome: string): void;
   /** The metrics of this process. */
   report(): Promise<Exposed[]>;
   readonly metrics: MetricsOperationParts;
@@ -52,6 +54,7 @@ export function createObservability(options: ObservabilityOptions): Observabilit
       requestLog?.finished(exchange, row);
     },
     attempted: (endpointId, outcome) => recorder.attempted(endpointId, outcome),
+    callbackAttempted: (outcome) => recorder.callbackAttempted(outcome),
     report: () => exposition.report(),
     metrics: {
       settings: config.metrics,

@@ -2,7 +2,7 @@
 import manifest from '../../package.json' with { type: 'json' };
 import { sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
-import { BatchRunner, endBatches } from '../batches/index.ts';
+import { BatchRunner, type CallbackOutcome, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
 import {
   type CopyRemovalParts,
@@ -51,6 +51,10 @@ export function operationParts(
     await spend.flush();
   };
   const inference = inferenceParts(options, live, parts, observability, namespace);
+  const callbacks = {
+    ...{ database, changes, clock, sealing, log: options.log, egress: parts.egress },
+    attempted: (outcome: CallbackOutcome) => observability.callbackAttempted(outcome),
+  };
   return {
     workspaces: {
       ...{ database, changes, clock, spendEntered },
@@ -71,8 +75,9 @@ export function operationParts(
     batches: {
       ...{ database, changes, clock, inference, namespace: namespace.name },
       itemBytes: config.limits.inferenceBodyBytes,
+      callbacks,
       runner: new BatchRunner(
-        { database, changes, clock, inference, blobs, callerOfKey: (hash) => access.callerOfKey(hash) },
+        { database, changes, clock, inference, blobs, callbacks, callerOfKey: (hash) => access.callerOfKey(hash) },
         parts.jobs,
       ),
     },

@@ -155,6 +155,9 @@ const EXPECTED: Record<string, Expectation | Open> = {
   getMessageBatchResults: { inference: 404, management: 403, path: () => '/messages/batches/none/results' },
   cancelMessageBatch: { inference: 404, management: 403, path: () => '/messages/batches/none/cancel' },
   deleteMessageBatch: { inference: 404, management: 403, path: () => '/messages/batches/none' },
+  getBatchCallback: { inference: 404, management: 403, path: () => '/batches/none/callback' },
+  getBatchCallbackSecret: { inference: 200, management: 403 },
+  rotateBatchCallbackSecret: { inference: 200, management: 403 },
   listFiles: { ...GLOBAL, inference: 200, management: 200 },
   // What a form must hold is asked once the key is known.
   uploadFile: { ...GLOBAL, inference: 415, management: 415, body: {} },

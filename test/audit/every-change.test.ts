@@ -35,6 +35,7 @@ const EXCEPTIONS: Record<string, string> = {
   createMessageBatch: 'shown in test/batches/anthropic.test.ts',
   cancelMessageBatch: 'shown in test/batches/anthropic.test.ts',
   deleteMessageBatch: 'shown in test/batches/anthropic.test.ts',
+  rotateBatchCallbackSecret: 'shown in test/batches/callback.test.ts',
   submitGenerationFeedback: 'an opinion about an answer governs nothing',
   queryAnalytics: 'reads',
   searchScimUsers: 'reads',

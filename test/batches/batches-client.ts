@@ -48,6 +48,21 @@ export function batchesOf(gateway: { readonly api: string }, key = INFERENCE_KEY
   };
 }
 
+/** Waits for a value that passes. */
+export async function oncePassed<T>(
+  read: () => T | Promise<T>,
+  passes: (value: T) => boolean,
+  what: string,
+): Promise<T> {
+  let value: T | undefined;
+  const isPassed = async () => {
+    value = await read();
+    return passes(value);
+  };
+  await until(isPassed, what, 60_000);
+  return value as T;
+}
+
 /** An item for the simulated model that plays a script. */
 export const scripted = (customId: string, script: object = {}) => ({
   custom_id: customId,

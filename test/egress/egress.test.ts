@@ -182,6 +182,34 @@ test('a body over the limit is refused, announced or not, and the connection is 
   await until(() => upstream.connections === 0 || undefined, 'the connections to be closed');
 });
 
+test('with tlsOnly plain http leads to networks of the operator only, and this is known before a connection', async () => {
+  const { egress, fetch, dialled } = start();
+  const tlsOnly = true;
+  assert.throws(() => egress.check({ url: 'http://public.test/', tlsOnly }), /is not an https URL/);
+  assert.throws(() => egress.check({ url: 'https://10.0.0.7/', tlsOnly }), /not public/);
+  egress.check({ url: 'https://public.test/', tlsOnly });
+  await refused(fetch('http://public.test/x', { tlsOnly }), 'url');
+  const wider = start({ ...DEFAULT_EGRESS, networks: ['10.0.0.0/8'] });
+  // The addresses of names are not known yet.
+  for (const url of ['http://public.test/', 'http://private.test/', 'http://10.0.0.7/']) {
+    wider.egress.check({ url, tlsOnly });
+  }
+  assert.throws(() => wider.egress.check({ url: `http://${PUBLIC}/`, tlsOnly }), /is not an https URL/);
+  await refused(wider.fetch('http://public.test/x', { tlsOnly }), 'url');
+  assert.deepEqual([...dialled, ...wider.dialled], []);
+  upstream.script('inside', { chunks: ['ok'] });
+  assert.equal((await wider.fetch('http://private.test/inside', { tlsOnly })).status, 200);
+});
+
+test('with headOnly the status counts as soon as it is there, whatever follows', async () => {
+  const { fetch } = start();
+  upstream.script('head', [{ chunks: ['x'.repeat(100_000), { gate: 'never' }] }, { status: 500, chunks: ['y'] }]);
+  for (const expected of [200, 500]) {
+    const { status, body } = await fetch('http://public.test/head', { headOnly: true, maxBytes: 0, method: 'POST' });
+    assert.deepEqual([status, body.length], [expected, 0]);
+  }
+});
+
 test('a compressed response is refused instead of decompressed', async () => {
   const { fetch } = start();
   upstream.script('packed', { headers: { 'content-encoding': 'gzip' }, chunks: ['x'] });

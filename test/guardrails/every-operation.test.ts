@@ -104,8 +104,14 @@ const ASKED: Record<string, { route: string; model: string; bodies: (text: strin
   createImageGeneration: { route: '/images/generations', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
 };
 
-/** What they ask for runs later: test/batches/limits.test.ts shows that guardrails hold for each item. */
-const BATCHES = ['/batches', '/batches/{id}/cancel', '/messages/batches', '/messages/batches/{id}/cancel'];
+/** What they ask for, if anything, runs later: test/batches/limits.test.ts shows that guardrails hold for each item. */
+const BATCHES = [
+  '/batches',
+  '/batches/{id}/cancel',
+  '/batches/callback-secret/rotate',
+  '/messages/batches',
+  '/messages/batches/{id}/cancel',
+];
 
 const every = async (
   key: Pick<GuardedKey, 'token'>,

@@ -8,6 +8,7 @@ import { freshDatabase } from '../../src/testing/database/database.ts';
 const ROWS: Record<string, string> = {
   api_keys: 'are disabled, and stay as the keys of past generations',
   audit_entries: 'are never deleted',
+  batch_callback_secrets: 'deleted',
   batches: 'deleted',
   byok_keys: 'deleted',
   files: 'deleted',

@@ -6,6 +6,7 @@ import { itemModels } from './0162-item-models.ts';
 import { nativeBatches } from './0163-native-batches.ts';
 import { unrunItems } from './0164-unrun-items.ts';
 import { freeItems } from './0165-free-items.ts';
+import { callbacks } from './0166-callbacks.ts';
 
 export const batchMigrations: readonly Migration[] = [
   batches,
@@ -14,4 +15,5 @@ export const batchMigrations: readonly Migration[] = [
   nativeBatches,
   unrunItems,
   freeItems,
+  callbacks,
 ];

@@ -104,7 +104,12 @@ export class Exposition {
     for (const { provider, model, outcomes } of this.#recorder.attempts()) {
       for (const [outcome, value] of outcomes) attempts.values.push({ value, labels: { provider, model, outcome } });
     }
-    return [tokens, reasoning, cost, byok, attempts];
+    const callbacks = counter(
+      'gatehouse_batch_callbacks_total',
+      'Attempts to deliver callbacks of batches by outcome.',
+    );
+    for (const [outcome, value] of this.#recorder.callbacks()) callbacks.values.push({ value, labels: { outcome } });
+    return [tokens, reasoning, cost, byok, attempts, callbacks];
   }
 }
 

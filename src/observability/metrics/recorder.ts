@@ -54,12 +54,23 @@ export class Recorder {
   readonly #byOperation = new Map<string, Map<string, Series>>();
   readonly #consumption = new Map<string, Consumption>();
   readonly #attempts = new Map<string, Attempts>();
+  readonly #callbacks = new Map<string, number>();
   #series = 0;
 
   /** @param isListed whether the catalog lists an endpoint; clients can invent the names of others */
   constructor(isListed: (endpointId: string) => boolean, maxSeries = MAX_SERIES) {
     this.#isListed = isListed;
     this.#maxSeries = maxSeries;
+  }
+
+  /** An attempt to deliver the callback of a batch has finished. */
+  callbackAttempted(outcome: string): void {
+    this.#callbacks.set(outcome, (this.#callbacks.get(outcome) ?? 0) + 1);
+  }
+
+  /** By outcome. */
+  callbacks(): Iterable<[string, number]> {
+    return this.#callbacks;
   }
 
   /** A request has finished. @param row of its generation, if it has one */
