@@ -72,6 +72,9 @@ export interface Batch {
   provider: BatchPreferences | null;
   state: BatchState;
   createdAt: Date;
+  /** When it entered the state; null if it has not. */
+  inProgressAt: Date | null;
+  finalizingAt: Date | null;
   /** The end of the window: items that have not begun by then do not run. */
   expiresAt: Date;
   finalizedAt: Date | null;

@@ -34,7 +34,7 @@ export function cancelBatch(exchange: Exchange<Caller>, id: string, parts: Submi
     if (state === undefined) throw conflict(`the batch is ${before.state} and cannot be cancelled`);
     if (state === before.state) return before;
     const cancelledAt = new Date(parts.clock.now());
-    await store.changeState(tx, before.id, { state, cancelledAt });
+    await store.changeState(tx, before.id, { state, at: cancelledAt });
     await parts.runner.announce(tx, before.id);
     const after = { ...before, state, cancelledAt };
     await changed({

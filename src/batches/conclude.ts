@@ -31,10 +31,8 @@ export async function begin(parts: BeginParts, id: string): Promise<Batch | unde
     const batch = await store.findBatch(tx, id, true);
     const state = batch && nextState(batch.state, unusable === undefined ? 'start' : 'unrunnable');
     if (batch === undefined || state === undefined) return batch;
-    await store.changeState(tx, id, {
-      state,
-      ...(unusable !== undefined && { error: unusable, finalizedAt: new Date(clock.now()) }),
-    });
+    const at = new Date(clock.now());
+    await store.changeState(tx, id, { state, at, ...(unusable !== undefined && { error: unusable }) });
     if (state === 'in_progress' && mayRunNatively(batch, inference)) await insertPlan(tx, id);
     if (unusable !== undefined) await ended(tx, id);
     return { ...batch, state };
@@ -65,7 +63,7 @@ export async function conclude(
     const batch = await store.findBatch(tx, id, true);
     const state = batch && nextState(batch.state, 'closed');
     if (state === undefined) return;
-    await store.changeState(tx, id, { state, finalizedAt: new Date(clock.now()), usage });
+    await store.changeState(tx, id, { state, at: new Date(clock.now()), usage });
     await ended(tx, id);
   });
   return 'over';
@@ -77,7 +75,7 @@ async function step(tx: Queryable, id: string, now: Date, ended: Ending['ended']
   if (batch.state === 'finalizing') return 'finalizing';
   const open = await items.openItems(tx, id, now);
   if (batch.completed + batch.failed === batch.total && batch.state === 'in_progress') {
-    await store.changeState(tx, id, { state: nextState(batch.state, 'ran')! });
+    await store.changeState(tx, id, { state: nextState(batch.state, 'ran')!, at: now });
     return 'finalizing';
   }
   const isCancelled = batch.state === 'cancelling';
@@ -88,7 +86,7 @@ async function step(tx: Queryable, id: string, now: Date, ended: Ending['ended']
   await items.failOpenItems(tx, id, isCancelled ? CANCELLED : EXPIRED);
   await store.changeState(tx, id, {
     state: nextState(batch.state, isCancelled ? 'stopped' : 'overdue')!,
-    finalizedAt: now,
+    at: now,
     usage: await items.sumUsage(tx, id),
   });
   await ended(tx, id);

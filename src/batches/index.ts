@@ -5,6 +5,9 @@
  * the batch through its states (`batch.ts`). `anthropic/` serves the same batches in the shape of Anthropic's API.
  * `callbacks/` tells the client's server when a batch has ended.
  *
+ * `openai/` has the batches of OpenAI's clients: it reads the items from an uploaded file in the background, and writes the
+ * results to files.
+ *
  * Not here: what happens to one request (`inference/`).
  */
 export type { CallbackOutcome, CallbackParts } from './callbacks/deliver.ts';

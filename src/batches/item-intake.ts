@@ -1,8 +1,10 @@
 /** Checks and stores the items of a new batch while they arrive, whatever API they come through. */
 import type { Caller } from '../access/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
+import { refuseUnroutable } from '../inference/index.ts';
 import { acceptItem, type ItemTarget, modelOf } from './item.ts';
-import { insertItems, itemsFrom, type NewItem, positionOf } from './items.sql.ts';
+import { insertItems, itemsFrom, type NewItem, positionsOf } from './items.sql.ts';
+import { ItemSink } from './result.ts';
 import type { RunParts } from './run.ts';
 import type { ItemForm, SubmittedItem } from './submitted-item.ts';
 
@@ -38,17 +40,17 @@ export class ItemIntake {
     return this.#total;
   }
 
-  /** Of items that together name every model of the batch. */
-  get examples(): number[] {
-    return this.#models.size === 0 ? [0] : [...this.#models.values()];
+  /** Those that the items name, if the batch has none itself. */
+  get models(): string[] {
+    return [...this.#models.keys()];
   }
 
   /** @param target undefined: the item is checked later, by `checkStored` @throws GatewayError that names the item */
   async add(bytes: Buffer, target: ItemTarget | undefined): Promise<void> {
     const position = this.#total;
+    this.#total += 1;
     const item = this.#form.read(bytes, position);
     const model = target === undefined ? null : this.#check(item, position, target);
-    this.#total += 1;
     this.#waiting.push({ position, ...item, model });
     this.#waitingBytes += item.body.length;
     if (this.#waiting.length >= WRITTEN_ITEMS || this.#waitingBytes >= WRITTEN_BYTES) await this.store();
@@ -62,14 +64,22 @@ export class ItemIntake {
     this.#waiting = [];
     this.#waitingBytes = 0;
     const stored = await insertItems(database, this.#batchId, items, new Date(clock.now()));
-    const repeated = items.find(({ position }) => !stored.has(position));
-    if (repeated === undefined) return;
-    const { position, customId } = repeated;
-    const first = await positionOf(database, this.#batchId, customId);
-    throw invalidField(
-      `${this.#form.name(position)}.custom_id`,
-      `${JSON.stringify(customId)} is also that of ${this.#form.name(first!)}`,
-    );
+    const missing = items.filter(({ position }) => !stored.has(position));
+    if (missing.length === 0) return;
+    const ids = missing.map(({ customId }) => customId);
+    const firsts = await positionsOf(database, this.#batchId, ids);
+    for (const { position, customId } of missing) {
+      const first = firsts.get(customId);
+      if (first === undefined) throw new IntakeEnded();
+      // An item that was stored before, by an earlier reading of the same input, has the same position.
+      if (first !== position) throw this.#repeated(position, customId, first);
+    }
+  }
+
+  #repeated(position: number, customId: string, first: number): GatewayError {
+    const { name, repeated } = this.#form;
+    if (repeated) return repeated(position, customId, first);
+    return invalidField(`${name(position)}.custom_id`, `${JSON.stringify(customId)} is also that of ${name(first)}`);
   }
 
   /** Checks all items with a target that became known after them. @throws GatewayError that names the item */
@@ -79,6 +89,24 @@ export class ItemIntake {
       const items = await itemsFrom(this.#parts.database, this.#batchId, from, limits);
       for (const item of items) this.#check(item, item.position, target);
       from = items.at(-1)!.position + 1;
+    }
+  }
+
+  /** What forbids a model or provider forbids it for all items of the model alike. @throws GatewayError */
+  async checkRoutes(target: ItemTarget): Promise<void> {
+    if (this.#models.size === 0) return this.#checkRoute(0, target);
+    for (const position of this.#models.values()) await this.#checkRoute(position, target);
+  }
+
+  async #checkRoute(position: number, target: ItemTarget): Promise<void> {
+    const { database, clock, inference } = this.#parts;
+    const [item] = await itemsFrom(database, this.#batchId, position, { count: 1, bytes: 1 });
+    if (item === undefined) throw new IntakeEnded();
+    try {
+      await refuseUnroutable(acceptItem(item.body, target, this.#caller, clock.now()), new ItemSink(), inference);
+    } catch (error) {
+      const isOfItem = error instanceof GatewayError && error.status < 500 && target.model === null;
+      throw isOfItem ? this.#form.explain(error, position, item.customId) : error;
     }
   }
 
@@ -101,6 +129,13 @@ export class ItemIntake {
       throw invalidField('model', `is one too many: the requests of a batch may name at most ${MOST_MODELS} models`);
     }
     this.#models.set(model, position);
+  }
+}
+
+/** The items are no longer wanted: they were removed while they arrived, or another process has read them all. */
+export class IntakeEnded extends GatewayError {
+  constructor() {
+    super('invalid_request', 'the body took longer than a day');
   }
 }
 

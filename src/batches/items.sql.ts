@@ -13,7 +13,10 @@ export interface NewItem {
   body: Buffer;
 }
 
-/** Returns the positions that were stored: those whose custom_id was there already are missing. */
+/**
+ * Returns the positions that were stored: those whose custom_id was there already are missing, and all of them once no
+ * item may arrive any more.
+ */
 export async function insertItems(
   db: Queryable,
   batchId: string,
@@ -21,10 +24,12 @@ export async function insertItems(
   freeAt: Date,
 ): Promise<Set<number>> {
   const rows = await db.query<{ position: number }>(
-    `insert into batch_items (batch_id, position, custom_id, model, body, bytes, free_at)
+    `with arriving as (select from batch_intakes where batch_id = $1 for key share)
+      insert into batch_items (batch_id, position, custom_id, model, body, bytes, free_at)
       select $1, position, custom_id, model, body, length(body), $6
-        from unnest($2::integer[], $3::text[], $4::text[], $5::bytea[]) as given (position, custom_id, model, body)
-      on conflict (batch_id, custom_id) do nothing returning position`,
+        from unnest($2::integer[], $3::text[], $4::text[], $5::bytea[]) as given (position, custom_id, model, body),
+          arriving
+      on conflict do nothing returning position`,
     [
       batchId,
       items.map((item) => item.position),
@@ -37,10 +42,17 @@ export async function insertItems(
   return new Set(rows.map(({ position }) => position));
 }
 
-export async function positionOf(db: Queryable, batchId: string, customId: string): Promise<number | undefined> {
-  const sql = 'select position from batch_items where batch_id = $1 and custom_id = $2';
-  const [row] = await db.query<{ position: number }>(sql, [batchId, customId]);
-  return row?.position;
+/** By custom_id. */
+export async function positionsOf(
+  db: Queryable,
+  batchId: string,
+  customIds: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await db.query<{ customId: string; position: number }>(
+    'select custom_id as "customId", position from batch_items where batch_id = $1 and custom_id = any($2)',
+    [batchId, customIds],
+  );
+  return new Map(rows.map(({ customId, position }) => [customId, position]));
 }
 
 /** In order. @param from the first position */

@@ -10,7 +10,7 @@ const DAY_MS = 24 * 3_600_000;
 const RETENTION_MS = 30 * DAY_MS;
 const PURGED_AT_ONCE = 100;
 
-/** Removes what is no longer kept, and continues native batches and callbacks whose job was lost. */
+/** Removes what is no longer kept, and continues what was left because its job was lost. */
 export function tidyJob(
   parts: Pick<RunParts, 'database' | 'clock'>,
   others: readonly { wakeForgotten(): Promise<void> }[],

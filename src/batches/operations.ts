@@ -17,11 +17,15 @@ import { checkerOf, newCallback } from './callbacks/url.ts';
 import { cancelBatch, conflict, deleteBatch, ownBatch } from './change-batch.ts';
 import { BodyIntake } from './intake.ts';
 import { deleteItems } from './items.sql.ts';
+import { beginBody, createFromFile, namesInputFile } from './openai/create.ts';
+import { findBatchFiles } from './openai/files.sql.ts';
+import { isOpenaiClient, openaiReply } from './openai/reply.ts';
+import { OpenaiBatch } from './openai/schema.ts';
 import { resultPosition } from './result.ts';
 import { batchWithResults, resultLines, sendStream } from './results.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
-import { MAX_INPUT_BYTES, type SubmitParts, submit } from './submit.ts';
+import { MAX_INPUT_BYTES, type Submission, type SubmitParts, submit } from './submit.ts';
 import { svcItems } from './submitted-item.ts';
 
 export interface BatchParts extends SubmitParts {
@@ -55,29 +59,41 @@ function createBatch(parts: BatchParts): Operation<Caller> {
     method: 'POST',
     path: '/batches',
     summary: 'Run many requests in the background',
-    upload: { contentType: 'application/json', schema: schema.CreateBatchBody, maxBytes: MAX_INPUT_BYTES },
-    replies: { 202: { description: 'The batch, which is stored and will run', schema: schema.Batch } },
+    upload: { contentType: 'application/json', schema: schema.CreateBatch, maxBytes: MAX_INPUT_BYTES },
+    replies: {
+      200: { description: 'The batch, whose input file is read in the background', schema: OpenaiBatch },
+      202: { description: 'The batch, which is stored and will run', schema: schema.Batch },
+    },
     errors: [402, 404, 422, 429, 502],
     async handle(exchange) {
-      let callbackUrl: string | undefined;
-      const batch = await submit(exchange, parts, {
-        shape: 'svc',
-        form: svcItems,
-        async read(body, items, origin) {
-          const intake = new BodyIntake({ ...parts, callbackUrl: checkerOf(parts.callbacks) }, items, origin);
-          const target = await intake.read(body);
-          callbackUrl = intake.callbackUrl;
-          // Deliveries need it, and a key that cannot be used should be known now.
-          if (callbackUrl) await currentSecret(parts.callbacks, exchange.caller.workspaceId, authorOf(exchange));
-          return target;
-        },
-        async inserted(tx, { id, createdAt }) {
-          if (callbackUrl) await insertCallback(tx, newCallback(id, callbackUrl, createdAt));
-        },
-      });
-      exchange.reply(202, { ...batchReply(batch), results: null });
+      const { document, content } = await beginBody(exchange.upload!);
+      const isFromFile = document !== undefined && namesInputFile(document, exchange.headers);
+      const batch = isFromFile
+        ? await createFromFile(exchange, parts, document, content)
+        : await createFromBody(exchange, parts, content);
+      exchange.reply(isFromFile ? 200 : 202, await shown(batch, exchange, parts));
     },
   };
+}
+
+function createFromBody(exchange: Exchange<Caller>, parts: BatchParts, content: AsyncIterable<Buffer>): Promise<Batch> {
+  let callbackUrl: string | undefined;
+  const submission: Submission = {
+    shape: 'svc',
+    form: svcItems,
+    async read(body, items, origin) {
+      const intake = new BodyIntake({ ...parts, callbackUrl: checkerOf(parts.callbacks) }, items, origin);
+      const target = await intake.read(body);
+      callbackUrl = intake.callbackUrl;
+      // Deliveries need it, and a key that cannot be used should be known now.
+      if (callbackUrl) await currentSecret(parts.callbacks, exchange.caller.workspaceId, authorOf(exchange));
+      return target;
+    },
+    async inserted(tx, { id, createdAt }) {
+      if (callbackUrl) await insertCallback(tx, newCallback(id, callbackUrl, createdAt));
+    },
+  };
+  return submit(exchange, parts, submission, content);
 }
 
 interface ListQuery {
@@ -108,12 +124,13 @@ function listBatches(parts: BatchParts): Operation<Caller> {
         createdBefore: timeOf('created_before', query.created_before),
         limit: limit + 1,
       });
-      const data = found.slice(0, limit).map((batch) => ({ ...batchReply(batch), results: null }));
+      const page = found.slice(0, limit);
+      const [first, last] = [page[0], page.at(-1)].map((batch) => batch && wireId(batch.id));
       exchange.reply(200, {
         object: 'list',
-        data,
-        first_id: data[0]?.id ?? null,
-        last_id: data.at(-1)?.id ?? null,
+        data: await shownAll(page, exchange, parts),
+        first_id: first ?? null,
+        last_id: last ?? null,
         has_more: found.length > limit,
       });
     },
@@ -143,11 +160,12 @@ function getBatch(parts: BatchParts): Operation<Caller> {
     summary: 'Show a batch, with its results once it is final',
     params: schema.BatchParams,
     errors: [410],
-    replies: ok('The batch', schema.Batch),
+    replies: ok('The batch', schema.ShownBatch),
     async handle(exchange) {
       const batch = await kept(exchange, parts);
-      if (!isTerminal(batch.state) || batch.completed + batch.failed === 0) {
-        return exchange.reply(200, { ...batchReply(batch), results: null });
+      const hasResults = isTerminal(batch.state) && batch.completed + batch.failed > 0;
+      if (!hasResults || isShownAsOpenai(batch, exchange.headers)) {
+        return exchange.reply(200, await shown(batch, exchange, parts));
       }
       await sendStream(exchange, 'application/json; charset=utf-8', batchWithResults(parts.database, batch));
     },
@@ -187,10 +205,10 @@ function cancel(parts: BatchParts): Operation<Caller> {
     summary: 'Cancel a batch: requests that have not begun do not run; results so far are kept',
     params: schema.BatchParams,
     errors: [409],
-    replies: ok('The batch, `cancelling`', schema.Batch),
+    replies: ok('The batch, `cancelling`', schema.ShownBatch),
     async handle(exchange) {
       const known = await existing(exchange, parts);
-      exchange.reply(200, { ...batchReply(await cancelBatch(exchange, known.id, parts)), results: null });
+      exchange.reply(200, await shown(await cancelBatch(exchange, known.id, parts), exchange, parts));
     },
   };
 }
@@ -215,6 +233,30 @@ function remove(parts: BatchParts): Operation<Caller> {
       });
     },
   };
+}
+
+/** In the shape of OpenAI's clients for them, and for batches with an input file. Without results. */
+async function shownAll(
+  batches: readonly Batch[],
+  { headers }: Exchange<Caller>,
+  { database }: BatchParts,
+): Promise<object[]> {
+  const openai = batches.filter((batch) => isShownAsOpenai(batch, headers));
+  const files = await findBatchFiles(
+    database,
+    openai.map(({ id }) => id),
+  );
+  return batches.map((batch) =>
+    openai.includes(batch) ? openaiReply(batch, files.get(batch.id)) : { ...batchReply(batch), results: null },
+  );
+}
+
+async function shown(batch: Batch, exchange: Exchange<Caller>, parts: BatchParts): Promise<object> {
+  return (await shownAll([batch], exchange, parts))[0]!;
+}
+
+function isShownAsOpenai({ shape }: Batch, headers: Exchange['headers']): boolean {
+  return shape === 'openai' || isOpenaiClient(headers);
 }
 
 /** What ends with a workspace: its batches and the secret of their callbacks. */

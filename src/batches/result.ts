@@ -130,7 +130,7 @@ export function failedResult(position: number, error: ItemError, ran?: ItemSink)
   };
 }
 
-function resultId(batchId: string, position: number): string {
+export function resultId(batchId: string, position: number): string {
   return `${wireId(batchId)}_${position}`;
 }
 

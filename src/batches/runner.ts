@@ -13,6 +13,9 @@ import { type CallbackJobs, type CallbackParts, callbackJobs } from './callbacks
 import { begin, conclude } from './conclude.ts';
 import { tidyJob } from './jobs.ts';
 import { type NativeJobs, type NativeParts, nativeJobs, planNative } from './native/index.ts';
+import { type FileJobs, fileJobs } from './openai/jobs.ts';
+import type { ReadParts } from './openai/read-input.ts';
+import type { WriteParts } from './openai/write-files.ts';
 import { Priority } from './priority.ts';
 import { BatchRun, type Held } from './run.ts';
 import * as store from './store.ts';
@@ -38,7 +41,7 @@ interface OpenRun {
   since: number;
 }
 
-interface RunnerParts extends NativeParts {
+interface RunnerParts extends NativeParts, ReadParts, WriteParts {
   changes: Changes;
   callbacks: CallbackParts;
 }
@@ -49,6 +52,7 @@ export class BatchRunner {
   readonly #parts: RunnerParts;
   readonly #native: NativeJobs;
   readonly #callbacks: CallbackJobs;
+  readonly #files: FileJobs;
   readonly #most: number;
   readonly #turns: Turns<BatchRun>;
   readonly #priority: Priority;
@@ -64,6 +68,11 @@ export class BatchRunner {
   #timer: Timer | undefined;
   #advancing: Timer | undefined;
 
+  readonly #ended = async (tx: Queryable, id: string): Promise<void> => {
+    await this.#callbacks.ended(tx, id);
+    await this.#files.ended(tx, id);
+  };
+
   constructor(parts: RunnerParts, jobs: Pick<Jobs, 'send'>) {
     const { clock, inference, changes } = parts;
     const { inFlight: interactive } = inference;
@@ -71,8 +80,9 @@ export class BatchRunner {
     this.#parts = { ...parts, inference: { ...inference, inFlight: new RequestsInFlight(inference.log) } };
     this.#native = nativeJobs(this.#parts, jobs, (tx, id) => this.announce(tx, id));
     this.#callbacks = callbackJobs(parts.callbacks, jobs);
-    const tidy = tidyJob(parts, [this.#native, this.#callbacks]);
-    this.kinds = [this.#native.kind, this.#callbacks.kind, tidy];
+    this.#files = fileJobs(parts, jobs, (tx, id) => this.announce(tx, id));
+    const tidy = tidyJob(parts, [this.#native, this.#callbacks, this.#files]);
+    this.kinds = [this.#native.kind, this.#callbacks.kind, ...this.#files.kinds, tidy];
     this.#most = inference.limits.batchRequests;
     this.#turns = new Turns(this.#most);
     this.#priority = new Priority(clock, {
@@ -98,6 +108,11 @@ export class BatchRunner {
   /** Tells all processes of the batch when `tx` commits. */
   async announce(tx: Queryable, id: string): Promise<void> {
     await this.#parts.changes.announce(tx, TOPIC, id);
+  }
+
+  /** Starts to read the input file of a batch when `tx` commits. Its items begin when all of them are there. */
+  startReading(tx: Queryable, id: string): Promise<void> {
+    return this.#files.startReading(tx, id);
   }
 
   /** Gives everything back that does not end in a moment. */
@@ -174,7 +189,7 @@ export class BatchRunner {
 
   async #open(id: string): Promise<void> {
     const { database, clock } = this.#parts;
-    const batch = await begin({ ...this.#parts, ended: this.#callbacks.ended }, id);
+    const batch = await begin({ ...this.#parts, ended: this.#ended }, id);
     if (batch?.state !== 'in_progress') return this.#conclude(id);
     await store.markSeen(database, id, new Date(clock.now()));
     const pauseMs = await planNative(batch, this.#parts, this.#native.start, this.#closing.signal);
@@ -199,7 +214,7 @@ export class BatchRunner {
   }
 
   async #conclude(id: string, pauseMs = 0): Promise<void> {
-    const conclusion = await conclude({ ...this.#parts, ended: this.#callbacks.ended }, id);
+    const conclusion = await conclude({ ...this.#parts, ended: this.#ended }, id);
     if (conclusion === 'over') return;
     if (conclusion.isCancelling) await this.#native.wake(id);
     const afterMs = Math.min(LONGEST_LOOK_MS, Math.max(conclusion.lookAfterMs, pauseMs));

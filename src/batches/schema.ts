@@ -2,12 +2,13 @@
 import { Type } from 'typebox';
 import { closed, nullable } from '../http/contract.ts';
 import { BATCH_ENDPOINTS, BATCH_STATES } from './batch.ts';
+import { CreateFileBatchBody, OpenaiBatch } from './openai/schema.ts';
 
 const count = Type.Integer({ minimum: 0 });
 const Endpoint = Type.Enum([...BATCH_ENDPOINTS]);
 const Status = Type.Enum([...BATCH_STATES]);
 
-export const CreateBatchBody = Type.Object(
+const CreateBatchBody = Type.Object(
   {
     endpoint: Endpoint,
     model: Type.String({ minLength: 1, maxLength: 256, description: 'Of every request' }),
@@ -44,6 +45,8 @@ export const CreateBatchBody = Type.Object(
   },
   { ...closed, $id: 'CreateBatchRequest' },
 );
+
+export const CreateBatch = Type.Union([CreateBatchBody, CreateFileBatchBody]);
 
 const Creation = Type.Object({ ephemeral_5m_input_tokens: count, ephemeral_1h_input_tokens: count });
 
@@ -138,10 +141,13 @@ export const Batch = Type.Object(
   { $id: 'Batch' },
 );
 
+/** The second for batches with an input file, and for OpenAI's clients. */
+export const ShownBatch = Type.Union([Batch, OpenaiBatch]);
+
 export const BatchPage = Type.Object(
   {
     object: Type.Literal('list'),
-    data: Type.Array(Batch),
+    data: Type.Array(ShownBatch),
     first_id: nullable(Type.String()),
     last_id: nullable(Type.String()),
     has_more: Type.Boolean(),

@@ -17,6 +17,8 @@ const COLUMNS: Columns<Batch> = {
   provider: { name: 'provider', type: 'jsonb' },
   state: 'state',
   createdAt: 'created_at',
+  inProgressAt: 'in_progress_at',
+  finalizingAt: 'finalizing_at',
   expiresAt: 'expires_at',
   finalizedAt: 'finalized_at',
   cancelledAt: 'cancelled_at',
@@ -89,19 +91,30 @@ export async function listBatches(db: Queryable, filter: BatchFilter): Promise<B
 
 interface StateChange {
   state: BatchState;
-  finalizedAt?: Date;
-  cancelledAt?: Date;
+  at: Date;
   usage?: UsageCounts | null;
   error?: string;
 }
 
 export async function changeState(tx: Queryable, id: string, change: StateChange): Promise<void> {
-  const { state, finalizedAt = null, cancelledAt = null, usage = null, error = null } = change;
+  const { state, at, usage = null, error = null } = change;
   await tx.query(
-    `update batches set state = $2, finalized_at = coalesce($3, finalized_at), usage = coalesce($4::jsonb, usage),
-      error = coalesce($5, error), cancelled_at = coalesce($6, cancelled_at) where id = $1`,
-    [id, state, finalizedAt, usage === null ? null : JSON.stringify(usage), error, cancelledAt],
+    `update batches set state = $2, usage = coalesce($4::jsonb, usage), error = coalesce($5, error),
+      in_progress_at = case $2 when 'in_progress' then $3 else in_progress_at end,
+      finalizing_at = case $2 when 'finalizing' then $3 else finalizing_at end,
+      cancelled_at = case $2 when 'cancelling' then $3 else cancelled_at end,
+      finalized_at = case when $2 = any($6) then $3 else finalized_at end where id = $1`,
+    [id, state, at, usage === null ? null : JSON.stringify(usage), error, TERMINAL_STATES],
   );
+}
+
+/** What is known once all items have arrived. @param model null: each item names its own */
+export async function setItems(
+  tx: Queryable,
+  id: string,
+  { total, model }: { total: number; model: string | null },
+): Promise<void> {
+  await tx.query('update batches set total = $2, model = $3 where id = $1', [id, total, model]);
 }
 
 export async function deleteBatch(tx: Queryable, id: string): Promise<void> {
@@ -113,7 +126,9 @@ export async function deleteBatchesOf(tx: Queryable, workspaceId: string): Promi
   const rows = await tx.query<{ id: string }>('delete from batches where workspace_id = $1 returning id', [
     workspaceId,
   ]);
-  return rows.map(({ id }) => id);
+  const ids = rows.map(({ id }) => id);
+  await tx.query('delete from batch_intakes where batch_id = any($1)', [ids]);
+  return ids;
 }
 
 /** A process begins to work on the batch. */
@@ -122,14 +137,15 @@ export async function markSeen(db: Queryable, id: string, at: Date): Promise<voi
 }
 
 /**
- * Ids of unfinished batches, except those that are known: first one of each workspace, then the second of each, and so on;
+ * Ids of unfinished batches, except those that are known or of which items are still arriving: first one of each workspace, then the second of each, and so on;
  * those that have waited longest first.
  */
 export async function unfinishedBatches(db: Queryable, known: readonly string[], limit: number): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
     `select id from (
         select id, seen_at, row_number() over (partition by workspace_id order by seen_at, id) as nth
-          from batches where ${UNFINISHED} and id <> all($1::uuid[])) as waiting
+          from batches where ${UNFINISHED} and id <> all($1::uuid[])
+            and not exists (select 1 from batch_intakes where batch_id = id)) as waiting
       order by nth, seen_at, id limit $2`,
     [known, limit],
   );
@@ -154,14 +170,22 @@ export async function beginIntake(db: Queryable, batchId: string, at: Date): Pro
   await db.query('insert into batch_intakes (batch_id, created_at) values ($1, $2)', [batchId, at]);
 }
 
-/** In the transaction that inserts the batch, or removes its items. False: one of the two has happened. */
+/** True while items of the batch are still arriving. */
+export async function isArriving(db: Queryable, batchId: string): Promise<boolean> {
+  return (await db.query('select 1 from batch_intakes where batch_id = $1', [batchId])).length > 0;
+}
+
+/** In the transaction after which no item arrives any more, or that removes the items. False: one of the two has happened. */
 export async function endIntake(tx: Queryable, batchId: string): Promise<boolean> {
   return (await tx.query('delete from batch_intakes where batch_id = $1 returning batch_id', [batchId])).length > 0;
 }
 
+/** Those without a batch: the request that would have made it has failed. */
 export async function abandonedIntakes(db: Queryable, before: Date): Promise<string[]> {
-  const rows = await db.query<{ id: string }>('select batch_id as id from batch_intakes where created_at < $1', [
-    before,
-  ]);
+  const rows = await db.query<{ id: string }>(
+    `select batch_id as id from batch_intakes
+      where created_at < $1 and not exists (select 1 from batches where id = batch_id)`,
+    [before],
+  );
   return rows.map(({ id }) => id);
 }

@@ -4,16 +4,14 @@ import { authorOf, changeAs } from '../audit/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Exchange } from '../http/operation.ts';
-import { budgetsOf, refuseUnroutable, regionOf } from '../inference/index.ts';
+import { budgetsOf, regionOf } from '../inference/index.ts';
 import type { Changes, Queryable } from '../storage/database.ts';
 import { errorCode } from '../storage/unavailable.ts';
 import { type Batch, type BatchShape, batchReply, resourceOf } from './batch.ts';
 import { HashedBody, idempotencyKeyOf, refuseOtherBody } from './idempotency.ts';
-import { acceptItem, type ItemTarget } from './item.ts';
-import { type IntakeParts, ItemIntake } from './item-intake.ts';
-import { itemsFrom } from './items.sql.ts';
+import type { ItemTarget } from './item.ts';
+import { IntakeEnded, type IntakeParts, ItemIntake } from './item-intake.ts';
 import { removeItems } from './jobs.ts';
-import { ItemSink } from './result.ts';
 import type { BatchRunner } from './runner.ts';
 import * as store from './store.ts';
 import type { ItemForm } from './submitted-item.ts';
@@ -26,7 +24,7 @@ export interface SubmitParts extends IntakeParts {
 /** What every batch of a submission has, whatever its body says. */
 export type Origin = Pick<ItemTarget, 'region' | 'shape' | 'headers'>;
 
-interface Submission {
+export interface Submission {
   shape: BatchShape;
   form: ItemForm;
   /** Reads the body to its end and adds its items. Resolves with what they have in common. */
@@ -43,37 +41,55 @@ const KEPT_HEADERS = ['anthropic-version', 'anthropic-beta'];
 
 /**
  * Returns the new batch, or the one that was submitted with the same `Idempotency-Key` before.
+ * @param content the body of the request
  * @throws GatewayError for the first thing that is wrong; then nothing is stored
  */
-export async function submit(exchange: Exchange<Caller>, parts: SubmitParts, submission: Submission): Promise<Batch> {
-  const { database, clock, inference } = parts;
-  const { caller, headers, host } = exchange;
+export async function submit(
+  exchange: Exchange<Caller>,
+  parts: SubmitParts,
+  submission: Submission,
+  content: AsyncIterable<Buffer> = exchange.upload!,
+): Promise<Batch> {
+  const { database, clock } = parts;
+  const { caller, headers } = exchange;
   const key = idempotencyKeyOf(headers);
-  const body = new HashedBody(exchange.upload!);
+  const body = new HashedBody(content);
   const first = await submittedBefore(exchange, key, body, parts);
   if (first !== undefined) return first;
   await refuseWithoutBudget(caller, parts);
   const id = uuidv7(clock.now());
   const { shape, form } = submission;
-  const origin = { shape, headers: keptHeaders(headers), region: regionOf(host, inference.hosts()) };
+  const origin = originOf(exchange, shape, parts);
   await store.beginIntake(database, id, new Date(clock.now()));
   try {
     const items = new ItemIntake(parts, id, caller, form);
     const target = await submission.read(body, items, origin);
     await items.store();
-    for (const position of items.examples) await checkRoute(id, position, target, caller, parts);
+    await items.checkRoutes(target);
     const { total } = items;
     const made = { id, ...target, total, idempotencyKey: key, bodySha256: body.sha256() };
-    return await insert(made, submission, exchange, parts);
+    return await insert(made, exchange, parts, async (tx, batch) => {
+      if (!(await store.endIntake(tx, id))) throw new IntakeEnded();
+      await submission.inserted?.(tx, batch);
+      await parts.runner.announce(tx, id);
+    });
   } catch (error) {
     // What cannot be removed now is removed a day later.
     await removeItems(parts, id).catch(() => {});
-    if (errorCode(error) !== UNIQUE_VIOLATION) throw error;
-    // The same batch was submitted twice at the same time.
+    if (!isRepeated(error)) throw error;
     const other = await submittedBefore(exchange, key, body, parts);
     if (other === undefined) throw error;
     return other;
   }
+}
+
+/** The same batch was submitted twice at the same time. */
+export function isRepeated(error: unknown): boolean {
+  return errorCode(error) === UNIQUE_VIOLATION;
+}
+
+export function originOf({ headers, host }: Exchange<Caller>, shape: BatchShape, { inference }: SubmitParts): Origin {
+  return { shape, headers: keptHeaders(headers), region: regionOf(host, inference.hosts()) };
 }
 
 function keptHeaders(headers: Exchange['headers']): Record<string, string> {
@@ -86,7 +102,7 @@ function keptHeaders(headers: Exchange['headers']): Record<string, string> {
 }
 
 /** The batch that was submitted with this key before, if there is one. @throws GatewayError 422 for another body */
-async function submittedBefore(
+export async function submittedBefore(
   { caller }: Exchange<Caller>,
   key: string | null,
   body: HashedBody,
@@ -102,17 +118,19 @@ async function submittedBefore(
 
 type NewBatch = ItemTarget & Pick<Batch, 'id' | 'total' | 'idempotencyKey' | 'bodySha256'>;
 
-async function insert(
+/** @param begin what else the transaction does that inserts the batch */
+export async function insert(
   made: NewBatch,
-  { inserted }: Submission,
   exchange: Exchange<Caller>,
   parts: SubmitParts,
+  begin: (tx: Queryable, batch: Batch) => Promise<void>,
 ): Promise<Batch> {
   const { organizationId, workspaceId, keyHash } = exchange.caller;
   const createdAt = new Date(parts.clock.now());
   const batch: Batch = {
     ...{ ...made, organizationId, workspaceId, keyHash, createdAt },
     state: 'validating',
+    ...{ inProgressAt: null, finalizingAt: null },
     expiresAt: new Date(createdAt.getTime() + WINDOW_MS),
     finalizedAt: null,
     cancelledAt: null,
@@ -126,19 +144,15 @@ async function insert(
     seenAt: createdAt,
   };
   await changeAs(authorOf(exchange), parts, async (tx, changed) => {
-    if (!(await store.endIntake(tx, batch.id))) {
-      throw new GatewayError('invalid_request', 'the body took longer than a day');
-    }
     await store.insertBatch(tx, batch);
-    await inserted?.(tx, batch);
-    await parts.runner.announce(tx, batch.id);
+    await begin(tx, batch);
     await changed({ action: 'batch.created', ...resourceOf(batch), after: batchReply(batch) });
   });
   return batch;
 }
 
 /** @throws GatewayError 402 if a budget of the key is exhausted */
-async function refuseWithoutBudget(caller: Caller, { inference }: SubmitParts): Promise<void> {
+export async function refuseWithoutBudget(caller: Caller, { inference }: SubmitParts): Promise<void> {
   await inference.refresh?.();
   const states = await inference.spend.stateOf(budgetsOf(caller, inference.accountBalanceNano()));
   const empty = states.find(({ remainingNano }) => remainingNano <= 0n);
@@ -148,16 +162,4 @@ async function refuseWithoutBudget(caller: Caller, { inference }: SubmitParts): 
     'payment_required',
     `the ${scope === 'account' ? 'balance' : 'budget'} of the ${scope} is exhausted`,
   );
-}
-
-/** What forbids a model or provider forbids it for all items of the model alike. */
-async function checkRoute(
-  id: string,
-  position: number,
-  target: ItemTarget,
-  caller: Caller,
-  { database, clock, inference }: SubmitParts,
-): Promise<void> {
-  const [item] = await itemsFrom(database, id, position, { count: 1, bytes: 1 });
-  await refuseUnroutable(acceptItem(item!.body, target, caller, clock.now()), new ItemSink(), inference);
 }

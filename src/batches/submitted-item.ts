@@ -18,9 +18,11 @@ export interface ItemForm {
   read(bytes: Buffer, position: number): SubmittedItem;
   /** The same error with the item and its custom_id in message and path. */
   explain(error: GatewayError, position: number, customId: string): GatewayError;
+  /** The error of an item whose custom_id is also that of an earlier one; default: one that names both. */
+  repeated?(position: number, customId: string, first: number): GatewayError;
 }
 
-const MAX_CUSTOM_ID = 256;
+export const MAX_CUSTOM_ID = 256;
 
 /** Items of `POST /batches`: `{custom_id, body}`. */
 export const svcItems: ItemForm = {

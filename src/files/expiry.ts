@@ -4,7 +4,7 @@ import { invalidField } from '../base/errors.ts';
 /** An hour to 30 days, as OpenAI's clients may ask for. */
 export const EXPIRY_SECONDS = { minimum: 3_600, maximum: 2_592_000 };
 /** Files of batches, unless their client asks for something else. */
-const BATCH_FILE_SECONDS = EXPIRY_SECONDS.maximum;
+export const BATCH_FILE_SECONDS = EXPIRY_SECONDS.maximum;
 
 /** @param fields of the form of an upload @throws GatewayError 400 */
 export function expiryOf(fields: ReadonlyMap<string, string>, purpose: string, createdAt: Date): Date | null {
@@ -22,6 +22,6 @@ export function expiryOf(fields: ReadonlyMap<string, string>, purpose: string, c
   return secondsAfter(createdAt, seconds);
 }
 
-function secondsAfter(time: Date, seconds: number): Date {
+export function secondsAfter(time: Date, seconds: number): Date {
   return new Date(time.getTime() + seconds * 1000);
 }

@@ -12,7 +12,10 @@ export { createFileContents, type FileContents, type UsableFile } from './conten
 export { createVendorCopies, type VendorCopies, type VendorCopy } from './copies/copies.ts';
 export { type CopyRemovalParts, removeCopiesJob } from './copies/remove-job.ts';
 export { expireFilesJob } from './expire-job.ts';
+export { BATCH_FILE_SECONDS, EXPIRY_SECONDS } from './expiry.ts';
 export { fileMigrations } from './migrations/index.ts';
 export { endFiles, type FileParts, fileOperations } from './operations.ts';
-export { FILE_LIMITS } from './upload.ts';
+export { shapeOf, storedId as storedFileId, wireId as wireFileId } from './shape.ts';
+export { findFile } from './store.ts';
+export { addMadeFile, FILE_LIMITS } from './upload.ts';
 export type { VendorParts } from './vendor/operations.ts';

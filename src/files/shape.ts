@@ -116,7 +116,7 @@ export function resourceOf({ id, workspaceId }: StoredFile) {
   return { resourceType: 'file', resourceId: wireId(id), workspaceId };
 }
 
-function wireId(id: string): string {
+export function wireId(id: string): string {
   return ID_PREFIX + id.replaceAll('-', '');
 }
 

@@ -1,14 +1,14 @@
 /** Stores files: those that clients upload, and those that the gateway makes. */
 import type { Caller } from '../access/index.ts';
-import { authorOf, changeAs } from '../audit/index.ts';
+import { authorOf, changeAs, gatewayAuthor, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Blob, Blobs } from '../blobs/index.ts';
 import type { Exchange } from '../http/operation.ts';
-import type { Changes, Database } from '../storage/database.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { typed } from './content-type.ts';
-import { expiryOf } from './expiry.ts';
+import { expiryOf, secondsAfter } from './expiry.ts';
 import { checkFilename } from './filename.ts';
 import { tooLarge, type UploadedFile } from './form.ts';
 import { purposeOf } from './purpose.ts';
@@ -75,6 +75,31 @@ export async function storeUpload(
     await blobs.drop(database, blob.id);
     throw error;
   }
+}
+
+interface MadeFile extends Pick<store.StoredFile, 'organizationId' | 'workspaceId' | 'filename' | 'mimeType'> {
+  blob: Blob;
+  purpose: string;
+  expiresAfterSeconds: number;
+}
+
+/**
+ * Adds a file that the gateway has made, which clients may download. The workspace may grow past its limit: its results
+ * are paid for. In the transaction of what the file belongs to. Returns the id.
+ */
+export async function addMadeFile(
+  tx: Queryable,
+  { blob, expiresAfterSeconds, ...made }: MadeFile,
+  { blobs, clock, namespace }: Pick<StoreParts, 'blobs' | 'clock' | 'namespace'>,
+): Promise<string> {
+  const createdAt = new Date(clock.now());
+  const expiresAt = secondsAfter(createdAt, expiresAfterSeconds);
+  const file: store.StoredFile = { ...newFile(blob, createdAt), ...made, downloadable: true, expiresAt };
+  await blobs.keep(tx, blob.id);
+  await store.insertFile(tx, file);
+  const change = { action: 'file.created', ...resourceOf(file), after: fileReply(file, 'svc', namespace) } as const;
+  await recordChange(tx, gatewayAuthor(file.organizationId, clock.now()), change);
+  return file.id;
 }
 
 function newFile({ id: blobId, bytes }: Blob, createdAt: Date) {

@@ -55,6 +55,11 @@ export function operationParts(
     ...{ database, changes, clock, sealing, log: options.log, egress: parts.egress },
     attempted: (outcome: CallbackOutcome) => observability.callbackAttempted(outcome),
   };
+  const batches = {
+    ...{ database, changes, clock, blobs, inference, callbacks, namespace: namespace.name },
+    itemBytes: config.limits.inferenceBodyBytes,
+    callerOfKey: (hash: string) => access.callerOfKey(hash),
+  };
   return {
     workspaces: {
       ...{ database, changes, clock, spendEntered },
@@ -72,15 +77,7 @@ export function operationParts(
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
     inference,
-    batches: {
-      ...{ database, changes, clock, inference, namespace: namespace.name },
-      itemBytes: config.limits.inferenceBodyBytes,
-      callbacks,
-      runner: new BatchRunner(
-        { database, changes, clock, inference, blobs, callbacks, callerOfKey: (hash) => access.callerOfKey(hash) },
-        parts.jobs,
-      ),
-    },
+    batches: { ...batches, runner: new BatchRunner(batches, parts.jobs) },
     transcripts: {
       ...{ transcripts, database, clock },
       hasGeneration: async (id, organizationId) => (await spend.findGeneration(id, { organizationId })) !== undefined,

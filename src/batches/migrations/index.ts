@@ -7,6 +7,7 @@ import { nativeBatches } from './0163-native-batches.ts';
 import { unrunItems } from './0164-unrun-items.ts';
 import { freeItems } from './0165-free-items.ts';
 import { callbacks } from './0166-callbacks.ts';
+import { inputFiles } from './0167-input-files.ts';
 
 export const batchMigrations: readonly Migration[] = [
   batches,
@@ -16,4 +17,5 @@ export const batchMigrations: readonly Migration[] = [
   unrunItems,
   freeItems,
   callbacks,
+  inputFiles,
 ];
