@@ -43,9 +43,11 @@ async function bundle(folder: string): Promise<void> {
     absWorkingDir: ROOT,
     entryPoints: {
       main: 'src/main.ts',
-      // A thread starts at a file of its own, which is looked for beside whoever starts it.
+      // A thread or process starts at a file of its own, which is looked for beside whoever starts it.
       'count-worker': 'src/inference/tokens/count-worker.ts',
       embedder: 'src/providers/local/embedder.ts',
+      'egress-proxy': 'src/egress-proxy/egress-proxy.ts',
+      'sandbox-init': 'src/egress-proxy/sandbox-init.ts',
     },
     outdir: folder,
     bundle: true,

@@ -7,11 +7,15 @@
 import type { Clock } from '../base/clock.ts';
 import type { Authority } from './trust/authority.ts';
 
+export { sandboxInitFile } from './launch.ts';
 export { type BoundSecret, createPlaceholder } from './secret.ts';
+export type { ProxyUser, RefusalReport, SandboxSettings } from './settings.ts';
+export { SOCKET_NAME } from './socket-folder.ts';
+export { DEFAULT_PROXY_USER, EgressProxy, type EgressProxyOptions, type ProxiedSandbox } from './supervisor.ts';
 export type { Authority } from './trust/authority.ts';
 export {
   isReservedVariable,
-  SANDBOX_PROXY,
+  SANDBOX_PROXY_PORT,
   SYSTEM_BUNDLE,
   sandboxEnvironment,
   trustBundle,

@@ -4,6 +4,7 @@
  *  - `not_allowed`, `port`, `address`: where it leads
  *  - `secret_elsewhere`: it carries the placeholder of a secret that is not bound to the host
  *  - `secret_unsendable`: a secret cannot be written at that place
+ *  - `secret_returned`: a value came back where it cannot be replaced
  *  - `misdirected`: it names another host than the tunnel
  *  - `upstream`, `certificate`, `encoding`: the host could not be reached, verified or checked
  *  - `too_large`, `busy`: a limit
@@ -16,6 +17,7 @@ type RefusalReason =
   | 'address'
   | 'secret_elsewhere'
   | 'secret_unsendable'
+  | 'secret_returned'
   | 'misdirected'
   | 'upstream'
   | 'certificate'
@@ -31,6 +33,7 @@ const STATUS: Record<RefusalReason, number> = {
   address: 403,
   secret_elsewhere: 403,
   secret_unsendable: 403,
+  secret_returned: 502,
   misdirected: 421,
   upstream: 502,
   certificate: 502,
@@ -53,4 +56,34 @@ export class Refusal extends Error {
     this.status = STATUS[reason];
     this.secret = secret;
   }
+}
+
+/** Anything else that went wrong is a fault of the connection; its text may contain anything, so it is not shown. */
+export function asRefusal(error: unknown, host: string): Refusal {
+  return error instanceof Refusal ? error : new Refusal('upstream', `The connection to ${host} failed.`);
+}
+
+/** The reasons in the words of RFC 9209, for the header `Proxy-Status`. */
+const PROXY_ERRORS: Partial<Record<RefusalReason, string>> = {
+  not_a_proxy_request: 'http_request_error',
+  bad_request: 'http_request_error',
+  address: 'destination_ip_prohibited',
+  upstream: 'destination_unavailable',
+  certificate: 'tls_certificate_error',
+  encoding: 'http_response_content_coding',
+  busy: 'connection_limit_reached',
+};
+
+/** The response to a refused request, in the sandbox. */
+export function refusalResponse({ reason, message }: Refusal): { headers: Record<string, string>; body: string } {
+  const error = PROXY_ERRORS[reason] ?? 'http_request_denied';
+  const body = `${message}\n`;
+  return {
+    headers: {
+      'content-type': 'text/plain; charset=utf-8',
+      'content-length': String(Buffer.byteLength(body)),
+      'proxy-status': `gatehouse; error=${error}; details="${reason}: ${message.replace(/[^ !#-[\]-~]/g, '_')}"`,
+    },
+    body,
+  };
 }

@@ -25,6 +25,20 @@ interface Manner {
   tlsOnly: boolean;
 }
 
+/** A host name, or an IP address without brackets. */
+interface Target {
+  host: string;
+  port: number;
+  /** Plain http, which may only lead to networks that the operator allows. */
+  plain?: boolean;
+}
+
+/** The rules for addresses, and how names are resolved. */
+export interface Checks {
+  rules: EgressRules;
+  dialling: Dialling;
+}
+
 /** The most addresses of one name that are tried. */
 const MOST_ADDRESSES = 4;
 
@@ -46,13 +60,12 @@ function checkAll(addresses: readonly string[], rules: EgressRules, plain: boole
 }
 
 /**
- * The addresses of `url`, all of them allowed. One forbidden address refuses the whole name: a mix of public and
+ * The addresses of a host, all of them allowed. One forbidden address refuses the whole name: a mix of public and
  * private answers is an attack, not a service.
  */
-async function addressesOf(url: URL, rules: EgressRules, dialling: Dialling & Manner): Promise<readonly string[]> {
-  const host = hostOf(url);
+async function addressesOf({ host, plain = false }: Target, { rules, dialling }: Checks): Promise<readonly string[]> {
   const addresses = isIP(host) !== 0 ? [host] : await resolved(host, dialling);
-  checkAll(addresses, rules, dialling.tlsOnly && url.protocol === 'http:');
+  checkAll(addresses, rules, plain);
   return addresses.slice(0, MOST_ADDRESSES);
 }
 
@@ -62,21 +75,39 @@ async function resolved(host: string, dialling: Dialling): Promise<readonly stri
   return addresses;
 }
 
-/** Connects to the first checked address that answers. After `signal` is aborted, none of its sockets is left open. */
-export async function connect(
+/** Connects to the first checked address that answers, with TLS for https. */
+export function connect(
   url: URL,
   rules: EgressRules,
   dialling: Dialling & Manner,
   signal: AbortSignal,
 ): Promise<net.Socket> {
+  const isTls = url.protocol === 'https:';
+  const target = { host: hostOf(url), port: portOf(url), plain: dialling.tlsOnly && !isTls };
+  return firstOf(target, { rules, dialling }, signal, (socket) =>
+    isTls ? secured(socket, url, signal) : Promise.resolve(socket),
+  );
+}
+
+/** A TCP connection to the first checked address that answers. */
+export function dial(target: Target, checks: Checks, signal: AbortSignal): Promise<net.Socket> {
+  return firstOf(target, checks, signal, (socket) => Promise.resolve(socket));
+}
+
+/** After `signal` is aborted, none of the sockets is left open. */
+async function firstOf(
+  target: Target,
+  checks: Checks,
+  signal: AbortSignal,
+  finish: (socket: net.Socket) => Promise<net.Socket>,
+): Promise<net.Socket> {
   // A DNS lookup cannot be cancelled, so its result is ignored.
-  const addresses = await orAborted(addressesOf(url, rules, dialling), signal);
+  const addresses = await orAborted(addressesOf(target, checks), signal);
   let failed: unknown;
   for (const address of addresses) {
     signal.throwIfAborted();
     try {
-      const socket = await connected(dialling.open(address, portOf(url)), 'connect', signal);
-      return url.protocol === 'https:' ? await secured(socket, url, signal) : socket;
+      return await finish(await connected(checks.dialling.open(address, target.port), 'connect', signal));
     } catch (error) {
       failed = error;
     }

@@ -90,12 +90,14 @@ const UNSENDABLE = /[\x00-\x08\x0a-\x1f\x7f]/;
 
 export class Release {
   readonly host: string;
+  readonly isVerified: boolean;
   readonly texts: SecretTexts;
   readonly #bound: readonly boolean[];
 
-  /** @param host in canonical form; null where no secret may be released, as without TLS */
+  /** @param isVerified false: there is no TLS, so nothing is released */
   constructor(texts: SecretTexts, host: string, isVerified: boolean) {
     this.host = host;
+    this.isVerified = isVerified;
     this.texts = texts;
     this.#bound = texts.secrets.map(({ hosts }) => isVerified && hosts.includes(host));
   }

@@ -25,7 +25,7 @@ export interface Authority {
 }
 
 /** A certificate for one host, with the key that all leaves of an authority share. Both in PEM. */
-interface Leaf {
+export interface Leaf {
   certificate: string;
   key: string;
   /** Wall time in milliseconds. */

@@ -4,8 +4,8 @@ import { getCACertificates } from 'node:tls';
 /** Mount the trust bundle over this file as well: then most programs need no variable. */
 export const SYSTEM_BUNDLE = '/etc/ssl/certs/ca-certificates.crt';
 
-/** Where the forwarder listens inside of the sandbox. */
-export const SANDBOX_PROXY = 'http://127.0.0.1:3128';
+/** The port that `sandboxInitFile` is told to listen on in the sandbox. */
+export const SANDBOX_PROXY_PORT = 3128;
 
 /**
  * The certificates that a sandbox trusts, in PEM: those of this system, the operator's own, and the vault's authority.
@@ -33,8 +33,10 @@ const BUNDLE_VARIABLES = [
 /**
  * The variables to set in a sandbox.
  * @param bundle the path of the trust bundle in the sandbox
+ * @param port that `sandboxInitFile` listens on
  */
-export function sandboxEnvironment(bundle: string, proxy: string = SANDBOX_PROXY): Record<string, string> {
+export function sandboxEnvironment(bundle: string, port: number = SANDBOX_PROXY_PORT): Record<string, string> {
+  const proxy = `http://127.0.0.1:${port}`;
   const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
   return {
     ...Object.fromEntries(proxies.map((name) => [name, proxy])),

@@ -1,0 +1,118 @@
+/** Bodies on their way through the proxy: streamed, or as a whole where their length must be known. */
+import type { Readable, Transform, Writable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
+import { Refusal } from '../refusal.ts';
+import type { Replacer } from '../text/replacer.ts';
+import type { Allowance } from './allowance.ts';
+
+/** Longer bodies are not held. */
+const MOST_HELD_BYTES = 256 * 1024;
+
+/** Where a body is written; a request or response of either version of HTTP. */
+export type Sink = Pick<Writable, 'destroyed' | 'once' | 'removeListener'> & { write(bytes: Buffer): boolean };
+
+/** Writes a stream to the sink, replaced. Ends early if the sink is destroyed. */
+export async function pump(source: AsyncIterable<Buffer>, replacer: Replacer, sink: Sink): Promise<void> {
+  for await (const chunk of source) {
+    if (!(await writeAll(replacer.push(chunk), sink))) return;
+  }
+  await writeAll(replacer.end(), sink);
+}
+
+/** Writes pieces as fast as the sink takes them. False if it is destroyed. */
+async function writeAll(pieces: Iterable<Buffer>, sink: Sink): Promise<boolean> {
+  for (const piece of pieces) {
+    if (sink.destroyed) return false;
+    if (!sink.write(piece)) await writable(sink);
+  }
+  return !sink.destroyed;
+}
+
+function writable(sink: Sink): Promise<void> {
+  return new Promise((resolve) => {
+    const go = () => {
+      sink.removeListener('drain', go);
+      sink.removeListener('close', go);
+      resolve();
+    };
+    sink.once('drain', go);
+    sink.once('close', go);
+    if (sink.destroyed) go();
+  });
+}
+
+/** A whole body, replaced: the pieces share memory with it and with the replacements. */
+export interface HeldBody {
+  length: number;
+  /** Writes it and gives its memory back. */
+  writeTo(sink: Sink): Promise<void>;
+}
+
+/**
+ * Reads a whole body, if it is small and memory for it is left.
+ * @param declared its length; NaN if it is not known
+ * @returns undefined: it has to be streamed
+ */
+export async function held(
+  source: AsyncIterable<Buffer>,
+  declared: number,
+  replacer: Replacer,
+  allowance: Allowance,
+): Promise<HeldBody | undefined> {
+  if (!(declared <= MOST_HELD_BYTES) || !allowance.take(declared)) return undefined;
+  const pieces: Buffer[] = [];
+  try {
+    for await (const chunk of source) pieces.push(...replacer.push(chunk));
+    pieces.push(...replacer.end());
+  } catch (error) {
+    allowance.give(declared);
+    throw error;
+  }
+  return {
+    length: pieces.reduce((sum, { length }) => sum + length, 0),
+    writeTo: async (sink) => {
+      await writeAll(pieces, sink);
+      allowance.give(declared);
+    },
+  };
+}
+
+/** Content codings that are one after the other in a response. More are an attack. */
+const MOST_CODINGS = 2;
+
+const DECODERS: Record<string, () => Transform> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+  zstd: createZstdDecompress,
+};
+
+/** The codings of a body, `identity` aside. */
+export function codingsOf(contentEncoding: string | undefined): string[] {
+  const codings = (contentEncoding ?? '').toLowerCase().split(',');
+  return codings.map((coding) => coding.trim()).filter((coding) => coding !== '' && coding !== 'identity');
+}
+
+/** The body without its codings. @throws Refusal if one is unknown */
+export function decoded(body: Readable, codings: readonly string[]): Readable {
+  const decoders = codings.map((coding) => DECODERS[coding]);
+  if (codings.length > MOST_CODINGS || decoders.includes(undefined)) {
+    throw new Refusal(
+      'encoding',
+      `The response is encoded as ${JSON.stringify(codings.slice(0, 3))}, which cannot be checked.`,
+    );
+  }
+  let stream = body;
+  for (const create of decoders.toReversed()) {
+    const next = create!();
+    const from = stream;
+    from.on('error', (error) => next.destroy(error));
+    from.on('close', () => {
+      if (!from.readableEnded) next.destroy(new Error('cut'));
+    });
+    next.on('close', () => from.destroy());
+    stream = from.pipe(next);
+  }
+  return stream;
+}

@@ -1,0 +1,99 @@
+/** One request of a sandbox: checked, sent with the secrets of its host, and answered. */
+import { Http2ServerRequest } from 'node:http2';
+import type { Destination } from '../destination.ts';
+import { Refusal } from '../refusal.ts';
+import type { Release } from '../text/release.ts';
+import type { Replacer } from '../text/replacer.ts';
+import { syntaxOf } from '../text/value-forms.ts';
+import type { Allowance } from './allowance.ts';
+import { codingsOf, type HeldBody, held, pump, type Sink } from './bodies.ts';
+import { headerOf, type Pair, pairsOf, releasedHead } from './heads.ts';
+import { respond, type ServerRequest, type ServerResponse } from './respond.ts';
+import type { BodyLength, Outgoing, Sent } from './send.ts';
+
+interface Passage {
+  destination: Destination;
+  release: Release;
+  allowance: Allowance;
+  send(outgoing: Outgoing, request: ServerRequest): Sent | Promise<Sent>;
+}
+
+/**
+ * Forwards one request and its response.
+ * @param path as it is sent to the host, without secrets
+ * @throws Refusal, or what broke
+ */
+export async function exchange(
+  passage: Passage,
+  path: string,
+  request: ServerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const { destination, release, allowance } = passage;
+  const pairs = pairsOf(request.rawHeaders);
+  const head = releasedHead({ method: request.method ?? 'GET', path, pairs }, release);
+  const body = await RequestBody.of(request, pairs, release, allowance);
+  const sent = await passage.send({ head, destination, length: body.length }, request);
+  const abort = () => sent.abort();
+  response.once('close', abort);
+  if (response.destroyed) abort();
+  const writing = body.writeTo(sent, release);
+  // A refused body breaks the request, so its reason is the one that counts.
+  const failing = writing.then(
+    () => sent.answer,
+    (error: unknown) => {
+      sent.abort();
+      throw error;
+    },
+  );
+  const answer = await Promise.race([sent.answer, failing]);
+  failing.catch(() => response.destroy());
+  await respond(answer, request, response, release.texts, allowance);
+  response.removeListener('close', abort);
+}
+
+/** A request's body, as a whole if it is small. */
+class RequestBody {
+  readonly length: BodyLength;
+  readonly #request: ServerRequest;
+  readonly #replacer: Replacer | undefined;
+  readonly #held: HeldBody | undefined;
+
+  private constructor(request: ServerRequest, length: BodyLength, replacer?: Replacer, whole?: HeldBody) {
+    this.#request = request;
+    this.length = length;
+    this.#replacer = replacer;
+    this.#held = whole;
+  }
+
+  static async of(request: ServerRequest, pairs: readonly Pair[], release: Release, allowance: Allowance) {
+    const declared = headerOf(pairs, 'content-length');
+    if (!hasBody(request, declared)) return new RequestBody(request, 'none');
+    const isEncoded = codingsOf(headerOf(pairs, 'content-encoding')).length > 0;
+    const syntax = isEncoded ? null : syntaxOf(headerOf(pairs, 'content-type'));
+    const replacer = release.body(syntax);
+    if (syntax === null)
+      return new RequestBody(request, declared === undefined ? 'unknown' : Number(declared), replacer);
+    const whole = await held(request, Number(declared ?? Number.NaN), replacer, allowance);
+    return new RequestBody(request, whole?.length ?? 'unknown', replacer, whole);
+  }
+
+  async writeTo(sent: Sent, release: Release): Promise<void> {
+    if (this.#replacer === undefined) return sent.end([]);
+    if (this.#held !== undefined) await this.#held.writeTo(sent.body);
+    else await pump(this.#request, this.#replacer, sent.body as Sink);
+    const trailers = releasedHead({ method: '', path: '', pairs: pairsOf(this.#request.rawTrailers) }, release).pairs;
+    sent.end(trailers);
+  }
+}
+
+function hasBody(request: ServerRequest, declared: string | undefined): boolean {
+  if (request instanceof Http2ServerRequest) return !request.stream.endAfterHeaders;
+  return request.headers['transfer-encoding'] !== undefined || (declared !== undefined && declared !== '0');
+}
+
+/** Refuses what is no path of this connection's host, such as a whole URL. */
+export function checkPath(url: string, method: string | undefined): void {
+  if (url.startsWith('/') || (url === '*' && method === 'OPTIONS')) return;
+  throw new Refusal('bad_request', 'Inside of a tunnel a request has a path, not a URL.');
+}

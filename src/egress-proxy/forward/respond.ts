@@ -1,0 +1,96 @@
+/** Writes responses to the sandbox: those of hosts, scrubbed, and refusals. */
+import type http from 'node:http';
+import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { Duplex } from 'node:stream';
+import { type Refusal, refusalResponse } from '../refusal.ts';
+import type { SecretTexts } from '../text/release.ts';
+import { syntaxOf } from '../text/value-forms.ts';
+import type { Allowance } from './allowance.ts';
+import { codingsOf, decoded, held, pump, type Sink } from './bodies.ts';
+import { asObject, headerOf, type Pair, scrubbedPairs } from './heads.ts';
+import type { Answer } from './send.ts';
+
+export type ServerRequest = http.IncomingMessage | Http2ServerRequest;
+export type ServerResponse = http.ServerResponse | Http2ServerResponse;
+
+/** Passes a response on. @throws Refusal before anything is written, or what broke in between */
+export async function respond(
+  answer: Answer,
+  request: ServerRequest,
+  response: ServerResponse,
+  texts: SecretTexts,
+  allowance: Allowance,
+): Promise<void> {
+  const pairs = scrubbedPairs(answer.pairs, texts);
+  const length = headerOf(answer.pairs, 'content-length');
+  const isEmpty = request.method === 'HEAD' || answer.status === 204 || answer.status === 304;
+  if (isEmpty) {
+    answer.body.resume();
+    writeHead(answer, response, [...pairs, ...lengthOf(length)], texts);
+    response.end();
+    return;
+  }
+  const codings = codingsOf(headerOf(pairs, 'content-encoding'));
+  const body = codings.length === 0 ? answer.body : decoded(answer.body, codings);
+  const passed = codings.length === 0 ? pairs : pairs.filter(([name]) => name.toLowerCase() !== 'content-encoding');
+  const keepsLength = syntaxOf(headerOf(pairs, 'content-type')) === null;
+  const replacer = texts.scrubber(keepsLength);
+  const sink = response as unknown as Sink;
+  const known = codings.length === 0 && length !== undefined ? Number(length) : Number.NaN;
+  const whole = keepsLength ? undefined : await held(body, known, replacer, allowance);
+  if (whole !== undefined) {
+    writeHead(answer, response, [...passed, ['content-length', String(whole.length)]], texts);
+    await whole.writeTo(sink);
+  } else {
+    writeHead(answer, response, keepsLength && codings.length === 0 ? [...passed, ...lengthOf(length)] : passed, texts);
+    if (!(response instanceof Http2ServerResponse)) response.flushHeaders();
+    await pump(body, replacer, sink);
+  }
+  addTrailers(response, scrubbedPairs(answer.trailers(), texts));
+  response.end();
+}
+
+function lengthOf(length: string | undefined): Pair[] {
+  return length === undefined ? [] : [['content-length', length]];
+}
+
+function writeHead(answer: Answer, response: ServerResponse, pairs: Pair[], texts: SecretTexts): void {
+  response.sendDate = false;
+  if (response instanceof Http2ServerResponse) response.writeHead(answer.status, asObject(pairs));
+  else response.writeHead(answer.status, texts.scrub(answer.statusText), pairs.flat());
+}
+
+function addTrailers(response: ServerResponse, pairs: Pair[]): void {
+  if (pairs.length === 0) return;
+  if (response instanceof Http2ServerResponse) response.addTrailers(asObject(pairs));
+  else response.addTrailers(pairs);
+}
+
+/** Answers with the refusal, or cuts the response if it has begun. */
+export function refuse(refusal: Refusal, request: ServerRequest, response: ServerResponse): void {
+  if (response.headersSent || response.writableEnded) {
+    cut(response);
+    return;
+  }
+  const { headers, body } = refusalResponse(refusal);
+  if (response instanceof Http2ServerResponse) response.writeHead(refusal.status, headers);
+  else response.writeHead(refusal.status, headers);
+  response.end(body);
+  // Otherwise a client that is still sending would not read the response.
+  request.resume();
+}
+
+/** Ends a response in a way that the client notices. */
+function cut(response: ServerResponse): void {
+  if (response instanceof Http2ServerResponse) response.stream?.destroy(new Error('cut'));
+  else response.destroy();
+}
+
+/** Answers where no response object exists: to CONNECT, and to what is not HTTP. The connection ends. */
+export function refuseOn(socket: Duplex, refusal: Refusal): void {
+  if (socket.destroyed || !socket.writable) return;
+  const { headers, body } = refusalResponse(refusal);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${refusal.status} Refused\r\n${lines.join('')}connection: close\r\n\r\n${body}`);
+  socket.resume();
+}

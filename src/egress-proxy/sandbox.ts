@@ -1,0 +1,173 @@
+/** The proxy as one sandbox sees it: a socket, and behind it the hosts that it may reach. */
+import { chmodSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import type { Duplex } from 'node:stream';
+import { AllowList, type Destination, readAuthority } from './destination.ts';
+import { MOST_HEAD_BYTES, type ProxyContext, type Report } from './forward/context.ts';
+import { InterceptedHost, unreadable } from './forward/intercept.ts';
+import { forwardPlain, plainDestination } from './forward/plain.ts';
+import { refuse, refuseOn } from './forward/respond.ts';
+import { tunnel } from './forward/tunnel.ts';
+import { reach } from './forward/upstream.ts';
+import { asRefusal, Refusal } from './refusal.ts';
+import { checkSecrets } from './secret.ts';
+import type { SandboxSettings } from './settings.ts';
+import { Release, SecretTexts } from './text/release.ts';
+import { type Authority, LeafIssuer } from './trust/authority.ts';
+
+const MOST_CONNECTIONS = 256;
+/** Intercepted hosts whose certificates and connections are kept. */
+const MOST_HOSTS = 64;
+/** A certificate is replaced this long before it expires. */
+const RENEWAL_MS = 3_600_000;
+
+export class Sandbox {
+  readonly #context: ProxyContext;
+  readonly #report: Report;
+  readonly #server: http.Server;
+  readonly #hosts = new Map<string, Promise<InterceptedHost>>();
+  readonly #sockets = new Set<Duplex>();
+  #texts!: SecretTexts;
+  #domains!: AllowList;
+  #authority!: Authority;
+  #issuer!: Promise<LeafIssuer>;
+
+  /** @throws Error if the settings are malformed */
+  constructor(settings: SandboxSettings, context: ProxyContext, report: Report) {
+    this.#context = context;
+    this.#report = report;
+    this.update(settings);
+    this.#server = http.createServer({ maxHeaderSize: MOST_HEAD_BYTES, keepAliveTimeout: 60_000 });
+    this.#server.maxConnections = 2 * MOST_CONNECTIONS;
+    this.#server.on('connection', (socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+    this.#server.on('connect', (request, socket, first) => void this.#connect(request, socket, first));
+    this.#server.on('request', (request, response) => void this.#plain(request, response));
+    this.#server.on('clientError', (error, socket) => refuseOn(socket, unreadable(error)));
+  }
+
+  /** New secrets and rules, also for connections that are open. @throws Error if they are malformed */
+  update({ secrets, domains, ports, authority }: SandboxSettings): void {
+    checkSecrets(secrets);
+    this.#domains = new AllowList(domains, ports);
+    this.#texts = new SecretTexts(secrets);
+    if (this.#authority?.certificate === authority.certificate) return;
+    this.#authority = authority;
+    this.#issuer = LeafIssuer.create(authority, this.#context.clock);
+    this.#issuer.catch(() => {});
+    this.#forgetHosts();
+  }
+
+  /** @param path of the socket; a socket that a dead process left there is replaced */
+  async listen(path: string, mode: number): Promise<void> {
+    await this.#issuer;
+    rmSync(path, { force: true });
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(path, resolve);
+    });
+    chmodSync(path, mode);
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+    this.#forgetHosts();
+  }
+
+  async #connect(request: http.IncomingMessage, client: Duplex, first: Buffer): Promise<void> {
+    client.on('error', () => client.destroy());
+    let destination: Destination | undefined;
+    try {
+      this.#checkBusy();
+      destination = readAuthority(request.url ?? '');
+      new Release(this.#texts, destination.host, false).forbid(`${request.url} ${request.rawHeaders.join(' ')}`);
+      this.#domains.check(destination);
+      if (this.#texts.isBound(destination.host)) await this.#intercept(destination, client, first);
+      else await this.#tunnel(destination, client, first);
+    } catch (error) {
+      const refusal = asRefusal(error, destination?.host ?? 'the host');
+      this.#report(refusal, destination);
+      refuseOn(client, refusal);
+    }
+  }
+
+  async #intercept(destination: Destination, client: Duplex, first: Buffer): Promise<void> {
+    const host = await this.#hostOf(destination);
+    const offersHttp2 = await host.verify();
+    accepted(client, first);
+    host.accept(client, offersHttp2);
+  }
+
+  async #tunnel(destination: Destination, client: Duplex, first: Buffer): Promise<void> {
+    const upstream = await reach(destination, this.#context);
+    if (client.destroyed) return void upstream.destroy();
+    accepted(client, first);
+    const refused = (refusal: Refusal) => this.#report(refusal, destination);
+    tunnel({ client, upstream, clock: this.#context.clock, texts: this.#texts, refused });
+  }
+
+  async #plain(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    request.on('error', () => {});
+    response.on('error', () => {});
+    let destination: Destination | undefined;
+    try {
+      this.#checkBusy();
+      const target = plainDestination(request.url ?? '');
+      ({ destination } = target);
+      const parts = { texts: this.#texts, domains: this.#domains, context: this.#context };
+      await forwardPlain(parts, target, request, response);
+    } catch (error) {
+      const refusal = asRefusal(error, destination?.host ?? 'the host');
+      if (!response.destroyed) this.#report(refusal, destination);
+      refuse(refusal, request, response);
+    }
+  }
+
+  #checkBusy(): void {
+    if (this.#sockets.size <= MOST_CONNECTIONS) return;
+    throw new Refusal('busy', `This sandbox has more than ${MOST_CONNECTIONS} connections.`);
+  }
+
+  async #hostOf(destination: Destination): Promise<InterceptedHost> {
+    const key = `${destination.host}:${destination.port}`;
+    let host = this.#hosts.get(key);
+    // The oldest entry is the least recently used.
+    this.#hosts.delete(key);
+    if (host === undefined || (await host).expiresAt - this.#context.clock.now() < RENEWAL_MS) {
+      host = this.#createHost(destination);
+    }
+    this.#hosts.set(key, host);
+    for (const [oldest] of this.#hosts) {
+      if (this.#hosts.size <= MOST_HOSTS) break;
+      this.#hosts.delete(oldest);
+    }
+    host.catch(() => this.#hosts.delete(key));
+    return host;
+  }
+
+  async #createHost(destination: Destination): Promise<InterceptedHost> {
+    const leaf = await (await this.#issuer).issue(destination.host);
+    const parts = { destination, context: this.#context, report: this.#report, texts: () => this.#texts };
+    return new InterceptedHost(parts, leaf);
+  }
+
+  #forgetHosts(): void {
+    for (const host of this.#hosts.values()) {
+      host.then(
+        (each) => each.close(),
+        () => {},
+      );
+    }
+    this.#hosts.clear();
+  }
+}
+
+/** Tells the client that its connection leads to the host now. `first` arrived behind its request. */
+function accepted(client: Duplex, first: Buffer): void {
+  client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
+  if (first.length > 0) client.unshift(first);
+}

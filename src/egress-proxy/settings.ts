@@ -1,0 +1,54 @@
+/** What the proxy is told, over its channel and never in any other way. Values are held in memory only. */
+import type { BoundSecret } from './secret.ts';
+import type { Authority } from './trust/authority.ts';
+
+/** One sandbox. */
+export interface SandboxSettings {
+  secrets: readonly BoundSecret[];
+  /** Exact domains, globs (`*.api.test`) or `*`. Hosts of secrets are not included by themselves. */
+  domains: readonly string[];
+  ports: readonly number[];
+  /** Signs the certificates that the sandbox sees for hosts with bound secrets. */
+  authority: Authority;
+}
+
+/** For all sandboxes. */
+export interface ProxySettings {
+  /** Private networks that the operator allows, as in the yaml file. */
+  networks: readonly string[];
+  /** The operator's own certificate authorities, in PEM. */
+  extraCa: string | null;
+  /** The user that the process becomes. Null: it stays what it is. */
+  user: ProxyUser | null;
+}
+
+export interface ProxyUser {
+  uid: number;
+  gid: number;
+}
+
+/** To the proxy. `path` of a socket: its folder exists. `mode` of the socket's file. */
+export type Order =
+  | { type: 'start'; settings: ProxySettings }
+  | { type: 'open'; id: string; path: string; mode: number; sandbox: SandboxSettings }
+  | { type: 'close'; id: string };
+
+/** From the proxy. */
+export type News =
+  | { type: 'ready' }
+  | { type: 'opened'; id: string }
+  | { type: 'failed'; id: string; problem: string }
+  | { type: 'refused'; id: string; refusal: RefusalReport }
+  | { type: 'fault'; stack: string };
+
+/** A refusal for the audit log. Equal ones are reported once a minute, with their number. */
+export interface RefusalReport {
+  reason: string;
+  message: string;
+  /** The name of the secret that was refused. */
+  secret: string | null;
+  host: string | null;
+  port: number | null;
+  /** How many there were since the last report. */
+  count: number;
+}

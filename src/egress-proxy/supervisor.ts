@@ -1,0 +1,221 @@
+/**
+ * The gateway's side of the proxy: starts its process when the first sandbox needs it, restarts it when it dies, and ends it. The
+ * gateway keeps no value: it asks the vault again for each start of the process.
+ */
+import type { ChildProcess } from 'node:child_process';
+import path from 'node:path';
+import { type Clock, sleep, waitAtMost } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { launch } from './launch.ts';
+import type { News, Order, ProxySettings, ProxyUser, RefusalReport, SandboxSettings } from './settings.ts';
+import { SOCKET_NAME, SocketFolders } from './socket-folder.ts';
+
+/** A user of its own, without an account, for a gateway that runs as root. */
+export const DEFAULT_PROXY_USER: ProxyUser = { uid: 26_990, gid: 26_990 };
+
+export interface EgressProxyOptions {
+  /** For sockets. The proxy's user must be able to enter it, and its path must be short. */
+  folder: string;
+  /** Read at each start of the process. */
+  settings(): Omit<ProxySettings, 'user'>;
+  /** Used if the gateway runs as root; default `DEFAULT_PROXY_USER`. */
+  user?: ProxyUser;
+  /** For the audit log. @param id of the sandbox */
+  onRefused(id: string, refusal: RefusalReport): void;
+  clock: Clock;
+  log: Log;
+  /** Replaces the file that the process runs, in tests. */
+  entry?: string;
+}
+
+export interface ProxiedSandbox {
+  /** Its secrets and rules; called again when the process is restarted. */
+  load(): Promise<SandboxSettings>;
+  /** The group of the sandbox's processes, if they run as a user of their own. */
+  gid: number | null;
+}
+
+const ID = /^[a-z0-9-]{1,40}$/;
+const FIRST_DELAY_MS = 100;
+const LONGEST_DELAY_MS = 10_000;
+/** A process that lived this long did not fail at its start. */
+const STABLE_MS = 10_000;
+const RELOAD_DELAY_MS = 5_000;
+const CLOSE_TIMEOUT_MS = 5_000;
+
+interface Entry extends ProxiedSandbox {
+  folder: string;
+  mode: number;
+}
+
+/** A running process. */
+interface Child {
+  process: ChildProcess;
+  ready: Promise<void>;
+  exited: Promise<void>;
+  /** What waits for the answer to an order to open, by sandbox. */
+  waiting: Map<string, PromiseWithResolvers<void>>;
+}
+
+export class EgressProxy {
+  readonly #options: EgressProxyOptions;
+  readonly #folders: SocketFolders;
+  readonly #user: ProxyUser | null;
+  readonly #sandboxes = new Map<string, Entry>();
+  #child: Child | undefined;
+  #delayMs = FIRST_DELAY_MS;
+  #isPrepared = false;
+  #isClosed = false;
+
+  constructor(options: EgressProxyOptions) {
+    this.#options = options;
+    this.#user = process.getuid?.() === 0 ? (options.user ?? DEFAULT_PROXY_USER) : null;
+    this.#folders = new SocketFolders(options.folder, this.#user);
+  }
+
+  /** The process, while there is one. */
+  get pid(): number | undefined {
+    return this.#child?.process.pid;
+  }
+
+  /**
+   * Gives a sandbox its way out.
+   * @param id lower-case letters, digits and dashes
+   * @returns the folder to mount in the sandbox; the socket in it is `egress.sock`
+   */
+  async open(id: string, sandbox: ProxiedSandbox): Promise<string> {
+    if (!ID.test(id)) throw new Error(`${JSON.stringify(id)} cannot be the id of a sandbox`);
+    if (this.#isClosed) throw new Error('the egress proxy is closed');
+    if (this.#sandboxes.has(id)) throw new Error(`the sandbox ${id} is open`);
+    if (!this.#isPrepared) this.#folders.prepare();
+    this.#isPrepared = true;
+    const entry = { ...sandbox, ...this.#folders.make(id, sandbox.gid) };
+    this.#sandboxes.set(id, entry);
+    try {
+      await this.#tell(id, entry);
+    } catch (error) {
+      await this.close(id);
+      throw error;
+    }
+    return entry.folder;
+  }
+
+  /** Loads the secrets and rules of a sandbox again, after they changed. */
+  async reload(id: string): Promise<void> {
+    const entry = this.#sandboxes.get(id);
+    if (entry !== undefined) await this.#tell(id, entry);
+  }
+
+  /** Ends the connections of a sandbox and removes its socket. */
+  async close(id: string): Promise<void> {
+    if (!this.#sandboxes.delete(id)) return;
+    this.#child?.waiting.get(id)?.reject(new Error(`the sandbox ${id} was closed`));
+    if (this.#child !== undefined) send(this.#child, { type: 'close', id });
+    this.#folders.remove(id);
+  }
+
+  /** Ends the process. */
+  async end(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#child !== undefined) {
+      const { process: child, exited } = this.#child;
+      if (child.connected) child.disconnect();
+      await waitAtMost(this.#options.clock, CLOSE_TIMEOUT_MS, exited);
+      child.kill('SIGKILL');
+    }
+    this.#sandboxes.clear();
+    if (this.#isPrepared) this.#folders.removeAll();
+  }
+
+  async #tell(id: string, { folder, mode, load }: Entry): Promise<void> {
+    const child = this.#start();
+    await child.ready;
+    const sandbox = await load();
+    if (this.#child !== child) throw new Error('the egress proxy ended');
+    const answer = Promise.withResolvers<void>();
+    child.waiting.get(id)?.resolve();
+    child.waiting.set(id, answer);
+    send(child, { type: 'open', id, path: path.join(folder, SOCKET_NAME), mode, sandbox });
+    await answer.promise;
+  }
+
+  #start(): Child {
+    if (this.#child !== undefined) return this.#child;
+    const { clock, settings, log } = this.#options;
+    const ready = Promise.withResolvers<void>();
+    ready.promise.catch(() => {});
+    const startedAt = clock.monotonic();
+    const exited = Promise.withResolvers<void>();
+    const child: Child = {
+      process: launch(this.#options.entry),
+      ready: ready.promise,
+      exited: exited.promise,
+      waiting: new Map(),
+    };
+    this.#child = child;
+    child.process.on('message', (news: News) => {
+      if (news.type === 'ready') ready.resolve();
+      else this.#receive(child, news);
+    });
+    child.process.on('error', (error) => log.error('the egress proxy cannot be started', { error }));
+    child.process.once('exit', (code, signal) => {
+      exited.resolve();
+      const problem = new Error('the egress proxy ended');
+      ready.reject(problem);
+      for (const { promise, reject } of child.waiting.values()) {
+        promise.catch(() => {});
+        reject(problem);
+      }
+      this.#child = undefined;
+      if (clock.monotonic() - startedAt > STABLE_MS) this.#delayMs = FIRST_DELAY_MS;
+      if (this.#isClosed || this.#sandboxes.size === 0) return;
+      log.error('the egress proxy ended and is being restarted', { code, signal });
+      void this.#restart();
+    });
+    send(child, { type: 'start', settings: { ...settings(), user: this.#user } });
+    return child;
+  }
+
+  async #restart(): Promise<void> {
+    await sleep(this.#options.clock, this.#delayMs);
+    this.#delayMs = Math.min(2 * this.#delayMs, LONGEST_DELAY_MS);
+    if (this.#isClosed) return;
+    this.#start();
+    for (const id of this.#sandboxes.keys()) void this.#restore(id);
+  }
+
+  /** Opens a sandbox in a new process. If its secrets cannot be had, it has no way out until they can. */
+  async #restore(id: string): Promise<void> {
+    const child = this.#child;
+    const entry = this.#sandboxes.get(id);
+    if (entry === undefined || child === undefined) return;
+    try {
+      await this.#tell(id, entry);
+    } catch (error) {
+      if (this.#child !== child || this.#isClosed) return;
+      this.#options.log.error('a sandbox has no egress, because its secrets cannot be loaded', { sandbox: id, error });
+      this.#options.clock.timer(RELOAD_DELAY_MS, () => void (this.#child === child && this.#restore(id)));
+    }
+  }
+
+  #receive(child: Child, news: Exclude<News, { type: 'ready' }>): void {
+    const { log, onRefused } = this.#options;
+    switch (news.type) {
+      case 'opened':
+        child.waiting.get(news.id)?.resolve();
+        return;
+      case 'failed':
+        child.waiting.get(news.id)?.reject(new Error(`the egress proxy cannot open a sandbox: ${news.problem}`));
+        return;
+      case 'refused':
+        onRefused(news.id, news.refusal);
+        return;
+      case 'fault':
+        log.error('the egress proxy failed', { stack: news.stack });
+    }
+  }
+}
+
+function send(child: Child, order: Order): void {
+  if (child.process.connected) child.process.send(order, () => {});
+}
