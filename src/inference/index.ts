@@ -8,6 +8,7 @@ export { Concurrency } from './admission/concurrency.ts';
 export { budgetsOf } from './admission/cost-bounds.ts';
 export { Identities } from './admission/identity.ts';
 export type { RateDefaults } from './admission/rate-limits.ts';
+export { MAX_TEXT_BYTES } from './admission/referenced-files.ts';
 export { regionOf } from './admission/region.ts';
 export type { Sink } from './answer/sink.ts';
 export { atBatch, hasBatches, type PreparedCall, prepareForBatch } from './batched/prepare.ts';

@@ -13,6 +13,7 @@ import {
 } from '../../formats/conversation/file-words.ts';
 import type { MediumKind, RequestFacts } from '../../formats/conversation/format.ts';
 import type { Admission } from '../context.ts';
+import { FileHold } from '../media/file-hold.ts';
 import type { InferenceParts } from '../parts.ts';
 import { type AcceptedRequest, type ConversationRequest, isConversation } from '../request.ts';
 
@@ -22,13 +23,15 @@ export interface ReferencedFile {
   readonly kind: Extract<MediumKind, 'image' | 'audio' | 'file'>;
   /** Of the first reference to it. */
   readonly path: string;
+  /** The number of references to it. */
+  readonly times: number;
 }
 
 /** By the ids in the request. */
 export type ReferencedFiles = ReadonlyMap<string, ReferencedFile>;
 
 /** Of all text files of a request: more than any model reads. */
-const MAX_TEXT_BYTES = 8 * 1024 * 1024;
+export const MAX_TEXT_BYTES = 8 * 1024 * 1024;
 const TEXT_TYPE = /^(?:text\/|application\/(?:json|x-ndjson)$)/;
 
 type Parts = Pick<InferenceParts, 'files' | 'limits'>;
@@ -54,6 +57,8 @@ async function resolve(
   const { request } = context;
   const ids = [...new Set(references.map(({ id }) => id))];
   checkReferences(request, references, ids.length, limits.fetchedMedia);
+  const hold = new FileHold(files.memory);
+  context.fileHold = hold;
   const found = await files.find(request.caller.workspaceId, ids);
   const media = new Map<string, ReferencedFile>();
   const texts = new Map<string, UsableFile>();
@@ -66,9 +71,11 @@ async function resolve(
     }
     const kind = kindOf(file, reference);
     if (kind !== 'text') {
-      if (!media.has(id)) media.set(id, { file, kind, path });
+      const { path: first = path, times = 0 } = media.get(id) ?? {};
+      media.set(id, { file, kind, path: first, times: times + 1 });
       continue;
     }
+    if (!texts.has(id)) hold.take(file.bytes, path);
     texts.set(id, file);
     textBytes += file.bytes;
     if (textBytes > MAX_TEXT_BYTES) {
