@@ -51,6 +51,9 @@ export interface BatchPreferences {
   allow_fallbacks?: boolean | null;
 }
 
+/** How long a batch may take. */
+export const WINDOW_MS = 24 * 3_600_000;
+
 /** The API that a batch was submitted with: this gateway's own, or that of a vendor's SDK. */
 export type BatchShape = 'svc' | 'openai' | 'anthropic';
 

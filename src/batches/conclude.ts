@@ -5,7 +5,7 @@ import type { Database, Queryable } from '../storage/database.ts';
 import { type Batch, isTerminal, nextState } from './batch.ts';
 import * as items from './items.sql.ts';
 import { insertPlan, mayRunNatively } from './native/index.ts';
-import { CANCELLED, EXPIRED } from './result.ts';
+import { CANCELLED, EXPIRED, itemErrorOf } from './result.ts';
 import type { RunParts } from './run.ts';
 import * as store from './store.ts';
 
@@ -32,7 +32,11 @@ export async function begin(parts: BeginParts, id: string): Promise<Batch | unde
     const state = batch && nextState(batch.state, unusable === undefined ? 'start' : 'unrunnable');
     if (batch === undefined || state === undefined) return batch;
     const at = new Date(clock.now());
-    await store.changeState(tx, id, { state, at, ...(unusable !== undefined && { error: unusable }) });
+    await store.changeState(tx, id, {
+      ...{ state, at },
+      ...(unusable !== undefined && { error: `the key of the batch: ${unusable.message}` }),
+    });
+    if (unusable !== undefined) await items.failOpenItems(tx, id, itemErrorOf(unusable));
     if (state === 'in_progress' && mayRunNatively(batch, inference)) await insertPlan(tx, id);
     if (unusable !== undefined) await ended(tx, id);
     return { ...batch, state };
@@ -40,13 +44,12 @@ export async function begin(parts: BeginParts, id: string): Promise<Batch | unde
 }
 
 /** Why the key of a batch cannot pay for it; undefined if it can. */
-async function problemOf(keyHash: string, callerOfKey: RunParts['callerOfKey']): Promise<string | undefined> {
+async function problemOf(keyHash: string, callerOfKey: RunParts['callerOfKey']): Promise<GatewayError | undefined> {
   try {
     await callerOfKey(keyHash);
     return undefined;
   } catch (error) {
-    if (error instanceof GatewayError && error.type === 'authentication')
-      return `the key of the batch: ${error.message}`;
+    if (error instanceof GatewayError && error.type === 'authentication') return error;
     throw error;
   }
 }

@@ -1,7 +1,9 @@
 /** Checks and stores the items of a new batch while they arrive, whatever API they come through. */
 import type { Caller } from '../access/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
-import { refuseUnroutable } from '../inference/index.ts';
+import { leastPromptPrice } from '../inference/index.ts';
+import { type PromptSum, refuseUnaffordable } from './affordable.ts';
+import { WINDOW_MS } from './batch.ts';
 import { acceptItem, type ItemTarget, modelOf } from './item.ts';
 import { insertItems, itemsFrom, type NewItem, positionsOf } from './items.sql.ts';
 import { ItemSink } from './result.ts';
@@ -19,13 +21,20 @@ export interface IntakeParts extends Pick<RunParts, 'database' | 'clock' | 'infe
   itemBytes: number;
 }
 
+/** Items with the same model: the position of the first, and their bytes together. */
+interface ModelItems {
+  position: number;
+  bytes: number;
+}
+
 export class ItemIntake {
   readonly #parts: IntakeParts;
   readonly #batchId: string;
   readonly #caller: Caller;
   readonly #form: ItemForm;
-  readonly #models = new Map<string, number>();
+  readonly #models = new Map<string, ModelItems>();
   #total = 0;
+  #totalBytes = 0;
   #waiting: NewItem[] = [];
   #waitingBytes = 0;
 
@@ -50,6 +59,7 @@ export class ItemIntake {
     const position = this.#total;
     this.#total += 1;
     const item = this.#form.read(bytes, position);
+    this.#totalBytes += item.body.length;
     const model = target === undefined ? null : this.#check(item, position, target);
     this.#waiting.push({ position, ...item, model });
     this.#waitingBytes += item.body.length;
@@ -92,18 +102,24 @@ export class ItemIntake {
     }
   }
 
-  /** What forbids a model or provider forbids it for all items of the model alike. @throws GatewayError */
-  async checkRoutes(target: ItemTarget): Promise<void> {
-    if (this.#models.size === 0) return this.#checkRoute(0, target);
-    for (const position of this.#models.values()) await this.#checkRoute(position, target);
+  /**
+   * Checks what holds for all items of a model alike, and whether all can be paid. @throws GatewayError of routing, or 402
+   */
+  async checkTogether(target: ItemTarget): Promise<void> {
+    const { inference, clock } = this.#parts;
+    const all = target.model === null ? [...this.#models.values()] : [{ position: 0, bytes: this.#totalBytes }];
+    const prompts: PromptSum[] = [];
+    for (const items of all) prompts.push(await this.#promptSum(items, target));
+    await refuseUnaffordable(prompts, this.#caller, inference, clock.now() + WINDOW_MS);
   }
 
-  async #checkRoute(position: number, target: ItemTarget): Promise<void> {
+  async #promptSum({ position, bytes }: ModelItems, target: ItemTarget): Promise<PromptSum> {
     const { database, clock, inference } = this.#parts;
     const [item] = await itemsFrom(database, this.#batchId, position, { count: 1, bytes: 1 });
     if (item === undefined) throw new IntakeEnded();
     try {
-      await refuseUnroutable(acceptItem(item.body, target, this.#caller, clock.now()), new ItemSink(), inference);
+      const request = acceptItem(item.body, target, this.#caller, clock.now());
+      return { bytes, price: await leastPromptPrice(request, new ItemSink(), inference) };
     } catch (error) {
       const isOfItem = error instanceof GatewayError && error.status < 500 && target.model === null;
       throw isOfItem ? this.#form.explain(error, position, item.customId) : error;
@@ -116,19 +132,22 @@ export class ItemIntake {
       const { document } = acceptItem(body, target, this.#caller, this.#parts.clock.now());
       if (target.model !== null) return null;
       const model = modelOf(document.member('model'));
-      if (!this.#models.has(model)) this.#addModel(model, position);
+      const known = this.#models.get(model) ?? this.#addModel(model, position);
+      known.bytes += body.length;
       return model;
     } catch (error) {
       throw error instanceof GatewayError ? this.#form.explain(error, position, customId) : error;
     }
   }
 
-  #addModel(model: string, position: number): void {
+  #addModel(model: string, position: number): ModelItems {
     knownModel(model, this.#parts);
     if (this.#models.size === MOST_MODELS) {
       throw invalidField('model', `is one too many: the requests of a batch may name at most ${MOST_MODELS} models`);
     }
-    this.#models.set(model, position);
+    const items = { position, bytes: 0 };
+    this.#models.set(model, items);
+    return items;
   }
 }
 

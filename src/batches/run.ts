@@ -246,9 +246,16 @@ export class BatchRun implements TakesTurns {
     if (error.status === 402 && this.#running.size > 1) {
       // The reservations of the others are mostly larger than what they will have cost.
       this.#pace.alone();
-      return this.#later([item], 0, false);
+      return this.#again(item);
     }
     this.#writer.add(failedResult(item.position, itemErrorOf(error), sink));
+  }
+
+  /** Keeps the item for later. Given back, items that run out of budget together would meet again in the next run. */
+  async #again(item: items.ClaimedItem): Promise<void> {
+    if (this.#leaving) return this.#later([item], 0, false);
+    this.#options.held.bytes += item.body.length;
+    this.#waiting.unshift(item);
   }
 
   #slowDown(item: items.ClaimedItem, error: GatewayError, wasSent: boolean): Promise<void> {

@@ -1,13 +1,13 @@
 /** Takes a batch in, whatever API it comes through: stores its items while the body arrives, then the batch. */
 import type { Caller } from '../access/index.ts';
 import { authorOf, changeAs } from '../audit/index.ts';
-import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Exchange } from '../http/operation.ts';
-import { budgetsOf, regionOf } from '../inference/index.ts';
+import { regionOf } from '../inference/index.ts';
 import type { Changes, Queryable } from '../storage/database.ts';
 import { errorCode } from '../storage/unavailable.ts';
-import { type Batch, type BatchShape, batchReply, resourceOf } from './batch.ts';
+import { refuseWithoutBudget } from './affordable.ts';
+import { type Batch, type BatchShape, batchReply, resourceOf, WINDOW_MS } from './batch.ts';
 import { HashedBody, idempotencyKeyOf, refuseOtherBody } from './idempotency.ts';
 import type { ItemTarget } from './item.ts';
 import { IntakeEnded, type IntakeParts, ItemIntake } from './item-intake.ts';
@@ -34,7 +34,6 @@ export interface Submission {
 }
 
 export const MAX_INPUT_BYTES = 200 * 1024 * 1024;
-const WINDOW_MS = 24 * 3_600_000;
 const UNIQUE_VIOLATION = '23505';
 /** Headers that a provider may receive with each request. */
 const KEPT_HEADERS = ['anthropic-version', 'anthropic-beta'];
@@ -56,7 +55,7 @@ export async function submit(
   const body = new HashedBody(content);
   const first = await submittedBefore(exchange, key, body, parts);
   if (first !== undefined) return first;
-  await refuseWithoutBudget(caller, parts);
+  await refuseWithoutBudget(caller, parts.inference);
   const id = uuidv7(clock.now());
   const { shape, form } = submission;
   const origin = originOf(exchange, shape, parts);
@@ -65,7 +64,7 @@ export async function submit(
     const items = new ItemIntake(parts, id, caller, form);
     const target = await submission.read(body, items, origin);
     await items.store();
-    await items.checkRoutes(target);
+    await items.checkTogether(target);
     const { total } = items;
     const made = { id, ...target, total, idempotencyKey: key, bodySha256: body.sha256() };
     return await insert(made, exchange, parts, async (tx, batch) => {
@@ -149,17 +148,4 @@ export async function insert(
     await changed({ action: 'batch.created', ...resourceOf(batch), after: batchReply(batch) });
   });
   return batch;
-}
-
-/** @throws GatewayError 402 if a budget of the key is exhausted */
-export async function refuseWithoutBudget(caller: Caller, { inference }: SubmitParts): Promise<void> {
-  await inference.refresh?.();
-  const states = await inference.spend.stateOf(budgetsOf(caller, inference.accountBalanceNano()));
-  const empty = states.find(({ remainingNano }) => remainingNano <= 0n);
-  if (empty === undefined) return;
-  const { scope } = empty.budget;
-  throw new GatewayError(
-    'payment_required',
-    `the ${scope === 'account' ? 'balance' : 'budget'} of the ${scope} is exhausted`,
-  );
 }

@@ -11,6 +11,7 @@ export type { RateDefaults } from './admission/rate-limits.ts';
 export { MAX_TEXT_BYTES } from './admission/referenced-files.ts';
 export { regionOf } from './admission/region.ts';
 export type { Sink } from './answer/sink.ts';
+export { type LeastPrice, leastPromptPrice, leastTokens } from './batched/least-price.ts';
 export { atBatch, hasBatches, type PreparedCall, prepareForBatch } from './batched/prepare.ts';
 export { settleBatched } from './batched/settle.ts';
 export { inferenceMigrations } from './migrations/index.ts';
@@ -28,7 +29,7 @@ export {
   targetOf,
 } from './routing/index.ts';
 export { Threads } from './routing/threads.ts';
-export { refuseUnroutable, serve } from './serve.ts';
+export { serve } from './serve.ts';
 export { userHashSecret } from './store.ts';
 export { TokenCounter } from './tokens/counter.ts';
 export { RememberedThinking } from './turns/thinking-memory.ts';

@@ -57,13 +57,6 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
   }
 }
 
-/** Throws what routing refuses the request with, without serving it: an unknown model, or no endpoint that the rules allow. */
-export async function refuseUnroutable(request: AcceptedRequest, sink: Sink, parts: InferenceParts): Promise<void> {
-  const context = new RequestContext(request, sink, parts.clock);
-  await parts.refresh?.();
-  routeOf(context, taskOf(context, parts), parts);
-}
-
 export function taskOf(context: RequestContext, parts: InferenceParts): Task {
   return isConversation(context.request)
     ? new ConversationTask(context as RequestContext<ConversationRequest>, parts)

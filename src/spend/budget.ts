@@ -52,8 +52,11 @@ export interface Refusal {
   resetsAt: number | null;
 }
 
-/** 402 that names the possible cost of the request, the remaining amount and the budget that refused. */
-export function refusalError(refusal: Refusal): GatewayError {
+/**
+ * 402 that names the possible cost of the request, the remaining amount and the budget that refused.
+ * @param costs what costs how much, up to the amount
+ */
+export function refusalError(refusal: Refusal, costs = 'this request could cost'): GatewayError {
   const { budget } = refusal;
   const needed = usdFromNano(refusal.neededNano);
   const left = usdFromNano(refusal.leftNano);
@@ -61,7 +64,7 @@ export function refusalError(refusal: Refusal): GatewayError {
   const resets = refusal.resetsAt === null ? null : new Date(refusal.resetsAt).toISOString();
   return new GatewayError(
     'payment_required',
-    `this request could cost ${needed} USD, but ${left} USD are left in the ${name}` +
+    `${costs} ${needed} USD, but ${left} USD are left in the ${name}` +
       (resets === null ? '' : `, which resets at ${resets}`),
     {
       metadata: {

@@ -11,7 +11,7 @@ export { followBalance, setBalance } from './balance/balance.ts';
 export { readBalance } from './balance/store.ts';
 export type { Budget, Charge, Interval, Refusal, Scope } from './budget.ts';
 export { chargeIn, INTERVALS, limitFromUsd, refusalError, windowStart } from './budget.ts';
-export type { KeyUsage, OpenGeneration, Reservation, Spend } from './contract.ts';
+export type { BudgetState, KeyUsage, OpenGeneration, Reservation, Spend } from './contract.ts';
 export type {
   Accepted,
   ApiType,

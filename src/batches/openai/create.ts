@@ -6,18 +6,11 @@ import { type JsonDocument, readDocument } from '../../base/json.ts';
 import { BATCH_FILE_SECONDS, findFile, storedFileId } from '../../files/index.ts';
 import type { Exchange } from '../../http/operation.ts';
 import { valueCheck } from '../../http/validate.ts';
+import { refuseWithoutBudget } from '../affordable.ts';
 import type { Batch, BatchEndpoint } from '../batch.ts';
 import { HashedBody, idempotencyKeyOf } from '../idempotency.ts';
 import * as store from '../store.ts';
-import {
-  insert,
-  isRepeated,
-  type Origin,
-  originOf,
-  refuseWithoutBudget,
-  type SubmitParts,
-  submittedBefore,
-} from '../submit.ts';
+import { insert, isRepeated, type Origin, originOf, type SubmitParts, submittedBefore } from '../submit.ts';
 import { insertBatchFiles } from './files.sql.ts';
 import { isOpenaiClient } from './reply.ts';
 import { CreateFileBatchBody, METADATA } from './schema.ts';
@@ -102,7 +95,7 @@ export async function createFromFile(
   const origin = originOf(exchange, 'openai', parts);
   refuseRegion(origin);
   const inputFileId = await inputFile(given.input_file_id, exchange.caller, parts);
-  await refuseWithoutBudget(exchange.caller, parts);
+  await refuseWithoutBudget(exchange.caller, parts.inference);
   const id = uuidv7(clock.now());
   const target = { endpoint, model: null, provider: null, ...origin };
   const made = { id, ...target, total: 0, idempotencyKey, bodySha256: body.sha256() };

@@ -112,7 +112,7 @@ class InputReader {
     for (const line of this.#lines.end()) await this.#take(line);
     await this.#collect(() => this.#items.store());
     if (this.#errors.length === 0 && this.#items.total === 0) this.#stop('empty_file', null, 'the input file is empty');
-    if (this.#errors.length === 0) await this.#collect(() => this.#items.checkRoutes(this.#target));
+    if (this.#errors.length === 0) await this.#collect(() => this.#items.checkTogether(this.#target));
     if (this.#errors.length > 0) throw new RefusedLines(this.#errors);
     return this.#items;
   }

@@ -31,7 +31,7 @@ export type AccountPolicy = Pick<
 >;
 
 /** No text averages more bytes a token: a prompt that exceeds the context by this ratio cannot fit. */
-const MAX_BYTES_PER_TOKEN = 10;
+export const MAX_BYTES_PER_TOKEN = 10;
 /** A token has about this many bytes. */
 export const USUAL_BYTES_PER_TOKEN = 4;
 const TOKENS_PER_LISTED_PRICE = 1_000_000n;
