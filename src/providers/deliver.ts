@@ -25,6 +25,7 @@ export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: D
   const path = kind.path?.(delivery) ?? delivery.path;
   const headers = kind.headers(credential);
   if (contentType !== undefined) headers['content-type'] = contentType;
+  if (delivery.headers !== undefined) Object.assign(headers, delivery.headers);
   for (const name of kind.forwards ?? []) {
     const value = delivery.clientHeaders?.[name];
     if (typeof value === 'string') headers[name] = value;

@@ -180,6 +180,8 @@ export interface Delivery {
   method?: 'GET' | 'DELETE';
   /** Content type of the body; default JSON. */
   contentType?: string;
+  /** Further headers of the operation, lower case. */
+  headers?: Readonly<Record<string, string>>;
   /** Replaces base URL and path, for a URL from the service itself; the caller has checked its host. */
   url?: string;
   /** Headers of the client's request, lower case. Only those that the kind forwards are sent. */

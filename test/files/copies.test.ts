@@ -22,6 +22,7 @@ interface Seen {
   method: string;
   path: string;
   beta: string | undefined;
+  protocol: unknown;
   key: string | undefined;
   body: Buffer;
 }
@@ -40,7 +41,14 @@ const vendors = createServer(async (request, response) => {
   const path = url.replace(/\?.*$/, '');
   const body = await buffer(request);
   const key = headers.authorization ?? (headers['x-api-key'] as string) ?? (headers['x-goog-api-key'] as string);
-  seen.push({ method, path: url, beta: headers['anthropic-beta'] as string | undefined, key, body });
+  seen.push({
+    method,
+    path: url,
+    protocol: headers['x-goog-upload-protocol'],
+    beta: headers['anthropic-beta'] as string | undefined,
+    key,
+    body,
+  });
   const send = (status: number, value: object) =>
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
   const play = (answer: { chunks?: readonly unknown[] }) =>
@@ -244,6 +252,7 @@ check(
     await post();
     await post();
     assert.equal(uploads().length, 1);
+    assert.equal(uploads()[0]!.protocol, 'multipart');
     assert.match(uploads()[0]!.path, /^\/google\/upload\/v1beta\/files\?uploadType=multipart$/);
     assert.ok(uploads()[0]!.body.includes(content));
     for (const body of bodies()) {

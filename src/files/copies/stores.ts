@@ -98,6 +98,7 @@ const google: VendorStore = {
       path: '',
       url: `${root}/upload/${version}/files?uploadType=multipart`,
       contentType: `multipart/related; boundary=${boundary}`,
+      headers: { 'x-goog-upload-protocol': 'multipart' },
       streamed: { bytes: head.length + bytes + tail.length, chunks: between(head, content, tail) },
     };
   },

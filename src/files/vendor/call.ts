@@ -10,7 +10,7 @@ import {
 } from '../../providers/index.ts';
 import type { Vendor } from './access.ts';
 
-export type VendorRequest = Pick<Delivery, 'path' | 'method' | 'contentType' | 'streamed' | 'url'>;
+export type VendorRequest = Pick<Delivery, 'path' | 'method' | 'contentType' | 'streamed' | 'url' | 'headers'>;
 
 /** The format that a vendor's models are called in. */
 const FORMATS = { openai: 'chat', anthropic: 'messages', google: 'gemini' } as const;
