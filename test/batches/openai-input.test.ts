@@ -12,6 +12,7 @@ const control = controlOf(gateway);
 const { send, submitted, refused } = batchesOf(gateway);
 const openai = openaiOf(gateway);
 
+// Bug 81: a custom_id that occurs twice is refused, with its place.
 test('a line that cannot run fails the batch, which names the line, its custom_id and the field', async () => {
   const good = lineOf('good');
   const of = (body: object) => lineOf('bad', {}, { body: { ...good.body, ...body } });
@@ -59,6 +60,22 @@ test('a line that cannot run fails the batch, which names the line, its custom_i
     errors!.data!.map(({ line }) => line),
     Array.from({ length: 20 }, (_, n) => 2 * n + 2),
   );
+});
+
+// Bug 81: the ids of a batch are compared exactly, and no text is special.
+test('custom ids that differ in any character are different', async () => {
+  const ids = ['a', 'A', 'a ', ' a', 'ä', 'a\u0308', '__proto__', 'constructor', '0', '00', '"', '\\', 'x'.repeat(256)];
+  const batch = await ended(
+    openai,
+    (
+      await created(
+        openai,
+        ids.map((id) => lineOf(id, { text: 'x' })),
+      )
+    ).id,
+  );
+  assert.equal(batch.status, 'completed', JSON.stringify(batch.errors));
+  await linesOf(openai, batch, ids);
 });
 
 test('line ends of every kind, a byte order mark and blank lines at the end are read', async () => {

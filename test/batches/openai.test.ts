@@ -4,9 +4,11 @@ import { after, test } from 'node:test';
 import type OpenAI from 'openai';
 import { until } from '../../src/testing/clock/clock.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { corpusMissing, recordings } from '../../src/testing/recordings/corpus.ts';
 import { wholeOf } from '../../src/testing/upstream/answers.ts';
 import { controlOf } from '../workspaces/control.ts';
 import { batchesOf, chatBatch, type Json, scripted } from './batches-client.ts';
+import { chatAnswer, startNative } from './native.ts';
 import { CHAT, created, ended, jsonl, lineOf, linesOf, MODEL, openaiOf, uploaded } from './openai-client.ts';
 
 const gateway = await startGateway({ after: (close) => after(close as () => Promise<void>) });
@@ -112,6 +114,42 @@ test('every line may name its own model, and every endpoint runs', async (t) => 
   assert.deepEqual(vectors[0].response.body.data[0].embedding, data[0]!.embedding);
 });
 
+test('a batch has the members of a recorded one, of the same types', { skip: corpusMissing }, async () => {
+  const typesOf = (value: Json): Json =>
+    value !== null && typeof value === 'object'
+      ? Object.fromEntries(Object.entries(value).map(([key, member]) => [key, typesOf(member)]))
+      : typeof value;
+  const batch = await ended(openai, (await created(openai, [lineOf('a', { text: 'x' })])).id);
+  const found = recordings(['batches'], /^openai$/).map(({ text }) => JSON.parse(text));
+  const recorded = found.find(({ object, status }) => object === 'batch' && status === 'completed');
+  assert.deepEqual({ ...typesOf(batch) }, typesOf(recorded));
+});
+
+test('a batch from a file runs in the batch interface of a provider, too', async (t) => {
+  const { vendor, gateway: of } = await startNative(t, 'openai');
+  vendor.answer = (call) =>
+    call.body.messages[0].content === 'fails' ? { status: 400, body: { error: { message: 'no' } } } : chatAnswer(call);
+  const client = openaiOf(of);
+  const line = (id: string, content: string) => ({
+    custom_id: id,
+    method: 'POST',
+    url: CHAT,
+    body: { model: 'test/native', max_tokens: 20, messages: [{ role: 'user', content }] },
+  });
+  const batch = await ended(
+    client,
+    (await created(client, [line('a', 'hello'), line('b', 'fails'), line('c', 'bye')])).id,
+  );
+  assert.equal(batch.status, 'completed');
+  const { output, errors } = await linesOf(client, batch, ['a', 'b', 'c']);
+  assert.deepEqual(
+    output.map(({ response }) => response.body.choices[0].message.content),
+    ['re: hello', 're: bye'],
+  );
+  assert.deepEqual([errors[0].custom_id, errors[0].response.status_code], ['b', 400]);
+  assert.equal(vendor.batches.length, 1);
+});
+
 test('batches are listed newest first, page by page, each in one shape for the client', async () => {
   const { id: workspace } = await control.made({ name: 'Pages of batches', slug: 'pages-of-batches' });
   const { token } = await control.keyIn(workspace, 'pages');
@@ -178,6 +216,7 @@ test('a cancelled batch has every item in its files, also when it is cancelled b
   }
 });
 
+// Bug 84: what has finished is kept, billed and downloadable.
 test('a batch whose window ends keeps its finished results, names the other items, and its files expire', async (t) => {
   const of = await startGateway(t);
   const client = openaiOf(of);
@@ -208,6 +247,7 @@ test('a batch whose window ends keeps its finished results, names the other item
   await assert.rejects(client.files.content(batch.error_file_id!), { status: 404 });
 });
 
+// Bug 82
 test('the same custom_id in two batches at the same time, of two workspaces, gets its own answer', async () => {
   const { id: workspace } = await control.made({ name: 'Same ids', slug: 'same-ids' });
   const { token } = await control.keyIn(workspace, 'same');

@@ -182,6 +182,7 @@ test('files are known by their content, and what no client can use is refused', 
   await refused(upload('', 'empty.txt'), 400, /file is empty/);
 });
 
+// Bug 89: a name is a label only.
 test('names with anything that a file system reads otherwise are refused', async () => {
   for (const name of [
     '../a.txt',
@@ -197,6 +198,11 @@ test('names with anything that a file system reads otherwise are refused', async
     const data = new FormData();
     data.append('file', new Blob(['x']), name);
     await refused(send('POST', '/files', { body: data }), 400, /the filename of file/);
+  }
+  // Raw: a form of the platform would escape them.
+  for (const name of ['a\\"b.txt', 'a\\\\b.txt', 'a\tb.txt', '../../etc/x.txt']) {
+    const body = `--b\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\n\r\nx\r\n--b--\r\n`;
+    await refused(send('POST', '/files', { headers: FORM, body }), 400, /the filename of file/);
   }
   assert.equal((await upload('x', 'x'.repeat(255))).status, 200);
 });
@@ -282,6 +288,7 @@ test('cursors of different styles do not mix, and what only vendors have is refu
   await refused(send('GET', '/files?limit=1001'), 400, /limit/);
 });
 
+// Bug 88
 test('a page ends where the next one begins, in every style', async () => {
   const { id: workspace } = await control.made({ name: 'Pages', slug: 'pages-of-files' });
   const { token: key } = await control.keyIn(workspace, 'pages');
@@ -297,6 +304,13 @@ test('a page ends where the next one begins, in every style', async () => {
     }
     assert.deepEqual(seen, ids);
   }
+  // The file that the cursor names may be gone.
+  const first = (await send('GET', '/files?limit=2', { key })).body;
+  await send('DELETE', `/files/${first.last_id}`, { key });
+  const added = (await upload('x', 'later.txt', { key })).body.id;
+  const rest = (await send('GET', `/files?limit=4&after=${first.last_id}`, { key })).body;
+  assert.deepEqual([rest.data.map((file: Json) => file.id), rest.has_more], [[...ids.slice(2), added], false]);
+  for (const limit of ['0', '-1', 'x', '1001']) await refused(send('GET', `/files?limit=${limit}`), 400, /limit/);
 });
 
 test('a key reaches the files of its own workspace only, a management key those of each', async () => {

@@ -14,6 +14,7 @@ const DONE = 20;
 /** A promise of the guide. */
 const TAKEOVER_MS = 15_000;
 
+// Bug 85
 test('another process continues a batch within 15 s, no result is lost or doubled, and the ledger has every run', async (t) => {
   const upstream = await new PlannedUpstream().listen();
   t.after(() => upstream.close());

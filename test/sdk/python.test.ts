@@ -74,3 +74,25 @@ for (const { name, program, format } of CLIENTS) {
     });
   }
 }
+
+test('Python openai | batches: input, output and error files', async (t) => {
+  const python = await pythonWith(PACKAGES);
+  if (python.skip !== false) return t.skip(python.skip);
+  const gateway = await bench();
+  const file = path.join(import.meta.dirname, 'python', 'openai_batches.py');
+  const seen = JSON.parse((await python.run(t, [file], { ROOT: gateway.url, KEY: INFERENCE_KEY })).trim()) as Json;
+  assert.deepEqual(seen, {
+    made: ['batch', 'validating', { team: 'research' }],
+    done: ['completed', 'simulated/script', { completed: 1, failed: 1, total: 2 }, true],
+    output: [['a', TEXT]],
+    errors: [['b', 400]],
+    bad: ['failed', 'duplicate_custom_id', 2, 'custom_id'],
+    missing: 404,
+    cancelling: 'cancelling',
+    cancelled: 'cancelled',
+    listed: true,
+    expires: 3_600,
+    files: true,
+    deleted: true,
+  });
+});

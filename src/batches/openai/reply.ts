@@ -43,15 +43,17 @@ export function openaiReply(batch: Batch, files: BatchFiles | undefined) {
   };
 }
 
+const BEFORE: Partial<Record<BatchState, BatchState>> = { cancelled: 'cancelling', failed: 'validating' };
+
 /** A batch is final when its results are in its files. */
 function shownState({ state }: Batch, files: BatchFiles | undefined): BatchState {
-  if (!isTerminal(state) || state === 'failed' || files === undefined || files.writtenAt !== null) return state;
-  return state === 'cancelled' ? 'cancelling' : 'finalizing';
+  if (!isTerminal(state) || files === undefined || files.writtenAt !== null) return state;
+  return BEFORE[state] ?? 'finalizing';
 }
 
 function errorsOf({ error }: Batch, files: BatchFiles | undefined) {
   const data =
-    files?.errors ?? (error === null ? null : [{ code: 'invalid_request', line: null, message: error, param: null }]);
+    files?.errors ?? (error === null ? null : [{ code: 'authentication', line: null, message: error, param: null }]);
   return data && { object: 'list', data };
 }
 
