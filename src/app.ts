@@ -158,6 +158,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     log,
     limits: httpLimits(config.limits),
     proxies: () => live.proxies,
+    endOfTurn: parts.endOfTurn,
     ...(config.tls && { tls: { cert: config.tls.certificate, key: config.tls.key.reveal() } }),
   });
   return { server, observability, readiness, batches: wired.batches.runner };

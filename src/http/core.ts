@@ -3,6 +3,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
+import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { SlotList } from '../base/slot-list.ts';
@@ -26,6 +27,7 @@ export interface Core<C> {
   readonly log: Log;
   readonly limits: Readonly<HttpLimits>;
   readonly proxies: () => TrustedProxies;
+  readonly endOfTurn: EndOfTurn;
   /** Exchanges whose client still has to send bytes; swept regularly for timeouts. */
   readonly receiving: SweptList;
   /** Connections that wait for their next request, and the number of sweeps after which they are closed. */

@@ -13,7 +13,7 @@ import { allowOrigin, optionsHeaders } from './cors.ts';
 import { busy, encodeEnvelope, errorHeaders, ownErrorBody, presentableError } from './envelope.ts';
 import { readInSteps } from './large-body.ts';
 import type { Linger } from './linger.ts';
-import type { GatewayRequest, GatewayResponse } from './message.ts';
+import { type GatewayRequest, type GatewayResponse, onResponseClose } from './message.ts';
 import type { Exchange, FinishedExchange, Operation, UploadRule } from './operation.ts';
 import { requestIdOf } from './request-id.ts';
 import { methodNotAllowed, noResource, pathOf } from './router.ts';
@@ -341,6 +341,11 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   #bodyComplete(): void {
     this.#phase = 'handling';
     this.#core.receiving.delete(this, this.#bodySlot);
+    this.#core.endOfTurn(() => this.#readBody(), 'handle');
+  }
+
+  #readBody(): void {
+    if (this.#over) return;
     const { body } = this.#operation!;
     const bytes = this.#body!.take();
     const limits = { maxDepth: this.#core.limits.depth };
@@ -392,8 +397,4 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
       }
     }
   }
-}
-
-function onResponseClose(this: GatewayResponse): void {
-  this.req.exchange?.finished();
 }

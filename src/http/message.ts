@@ -139,3 +139,8 @@ export class GatewayResponse extends ServerResponse<GatewayRequest> {
     return flushed;
   }
 }
+
+/** Listener of a response: it is complete, or never will be. */
+export function onResponseClose(this: GatewayResponse): void {
+  this.req.exchange?.finished();
+}

@@ -7,6 +7,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../base/clock.ts';
+import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { SlotList } from '../base/slot-list.ts';
@@ -42,6 +43,8 @@ export interface HttpServerOptions<C> {
   limits?: Partial<HttpLimits>;
   /** Proxies whose `X-Forwarded-*` headers are trusted; default none. */
   proxies?: () => TrustedProxies;
+  /** Schedules the handling of requests whose body is complete. Default: at once. */
+  endOfTurn?: EndOfTurn;
   /** PEM texts; if set, the server speaks TLS. */
   tls?: { cert: string | Buffer; key: string | Buffer };
 }
@@ -93,6 +96,7 @@ class OperationServer<C> implements HttpServer {
       log: options.log,
       limits,
       proxies: options.proxies ?? (() => NO_PROXIES),
+      endOfTurn: options.endOfTurn ?? ((run) => run()),
       receiving: new Sweeper(options.clock, Math.min(limits.bodyMs, limits.lingerMs)),
       idle: new Sweeper(options.clock, limits.keepAliveMs),
       idleSweeps: Math.ceil((limits.keepAliveMs + IDLE_SLACK_MS) / sweepMs(limits.keepAliveMs)),

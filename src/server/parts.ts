@@ -122,7 +122,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
     limiter: new Limiter(shared),
-    transport: createTransport({ clock, log, ...outgoingOf(config) }),
+    transport: createTransport({ clock, log, endOfTurn: atEndOfTurn, ...outgoingOf(config) }),
     identities: new Identities(await userHashSecret(database)),
     statistics: createStatistics({ database, clock, log }),
     inFlight: new RequestsInFlight(log),

@@ -313,6 +313,24 @@ describe('a client that disconnects', () => {
       assert.deepEqual(handled, []);
     });
   });
+
+  test('before the turn of its last byte ends leaves nothing to handle', async () => {
+    const ends: (() => void)[] = [];
+    const { server, port, handled } = await startTestServer({ endOfTurn: (run) => void ends.push(run) });
+    const body = '{"messages":[{"role":"user","content":"hi"}]}';
+    const head = postHead('/v1/chat', [KEY, JSON_TYPE, `Content-Length: ${body.length}`]);
+    const [stays, leaves] = [await RawClient.open(port), await RawClient.open(port)];
+    for (const client of [stays, leaves]) await client.send(head + body);
+    await until(() => ends.length === 2, 'both bodies are there');
+    leaves.leave();
+    await until(() => server.exchanges === 1, 'one exchange is over');
+    assert.deepEqual(handled, []);
+    for (const end of ends) end();
+    assert.deepEqual(handled, ['chat']);
+    assert.equal((await stays.response()).status, 200);
+    stays.leave();
+    await server.drain(0);
+  });
 });
 
 describe('drain', () => {

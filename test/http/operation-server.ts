@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
+import type { EndOfTurn } from '../../src/base/end-of-turn.ts';
 import { GatewayError } from '../../src/base/errors.ts';
 import { createLog, type Log } from '../../src/base/log.ts';
 import { ANY_KEY, ANYONE, INFERENCE, MANAGEMENT } from '../../src/http/access-rule.ts';
@@ -225,6 +226,7 @@ export async function startTestServer(
     clock?: Clock;
     tls?: HttpServerOptions<TestCaller>['tls'];
     authenticate?: HttpServerOptions<TestCaller>['authenticate'];
+    endOfTurn?: EndOfTurn;
   } = {},
 ): Promise<TestServer> {
   const test = { waiting: [], handled: [], lines: [] } as unknown as TestServer;
@@ -241,6 +243,7 @@ export async function startTestServer(
     log,
     limits: options.limits,
     tls: options.tls,
+    endOfTurn: options.endOfTurn,
   });
   test.port = (await test.server.listen(0, '127.0.0.1')).port;
   test.url = `${options.tls ? 'https' : 'http'}://127.0.0.1:${test.port}`;

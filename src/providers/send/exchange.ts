@@ -3,10 +3,11 @@
  * how each way of ending is reported.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
+import type { EndOfTurn } from '../../base/end-of-turn.ts';
 import type { Log } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { failure, networkFailure } from './network-failure.ts';
-import type { StreamedBody, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './transport.ts';
+import type { StreamedBody, TransportOptions, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './transport.ts';
 import { readEncoding, type UnpackedReceiver, Unpacker } from './unpack.ts';
 
 /** Response headers that the gateway uses. All others are dropped, because they may repeat our credential. */
@@ -50,6 +51,7 @@ interface RequestMessage {
 export class Exchange implements UpstreamCall, UnpackedReceiver {
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #endOfTurn: EndOfTurn | undefined;
   readonly #request: UpstreamRequest;
   readonly #receiver: UpstreamReceiver;
   readonly #startedAt: number;
@@ -75,9 +77,14 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   /** Whether the unpacker's buffer is full. */
   #unpackerFull = false;
 
-  constructor(options: { clock: Clock; log: Log }, request: UpstreamRequest, receiver: UpstreamReceiver) {
+  constructor(
+    options: Pick<TransportOptions, 'clock' | 'log' | 'endOfTurn'>,
+    request: UpstreamRequest,
+    receiver: UpstreamReceiver,
+  ) {
     this.#clock = options.clock;
     this.#log = options.log;
+    this.#endOfTurn = options.endOfTurn;
     this.#request = request;
     this.#receiver = receiver;
     this.#startedAt = options.clock.monotonic();
@@ -188,8 +195,9 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   answerEnd(): void {
     if (this.#done) return;
     this.connection = undefined;
-    if (this.#unpacker === undefined) this.unpackedEnd();
-    else this.#unpacker.end();
+    if (this.#unpacker !== undefined) this.#unpacker.end();
+    else if (this.#endOfTurn === undefined) this.unpackedEnd();
+    else this.#endOfTurn(() => this.unpackedEnd(), 'handle');
   }
 
   /** The connection is gone, perhaps with an error. `malformed`: the received bytes were not HTTP. */

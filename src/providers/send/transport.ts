@@ -1,5 +1,6 @@
 /** What a transport does: calls, their receivers, and the settings of the one over the network. */
 import type { Clock } from '../../base/clock.ts';
+import type { EndOfTurn } from '../../base/end-of-turn.ts';
 import type { Log } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { ProxySettings } from './proxy.ts';
@@ -74,6 +75,8 @@ export interface TransportOptions {
   connectionsPerOrigin?: number;
   /** How long an unused connection is kept if the upstream gives no hint. Default 4 s. */
   keepAliveMs?: number;
+  /** Schedules the end of responses (`UpstreamReceiver.end`). Default: at once. */
+  endOfTurn?: EndOfTurn;
   /** Trusted certificate authorities in PEM format, instead of the system's. */
   ca?: string;
   /** Trusted certificate authorities in addition to the system's. */

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { after, afterEach, before, beforeEach } from 'node:test';
 import { Worker } from 'node:worker_threads';
+import { endOfTurn } from '../../../src/base/end-of-turn.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { UpstreamFailure } from '../../../src/formats/conversation/failure.ts';
 import {
@@ -99,7 +100,7 @@ export class TransportBench {
 
   /** Replaces the transport. */
   use(options: Partial<TransportOptions>): void {
-    this.transport = createTransport({ clock: this.clock, log: silentLog, ...options });
+    this.transport = createTransport({ clock: this.clock, log: silentLog, endOfTurn: endOfTurn(), ...options });
   }
 
   send = (url: string, body: Buffer | string = '{"model":"m"}', headers: Record<string, string> = {}): Sent => {
