@@ -39,20 +39,16 @@ export const PIECE_BYTES = 64 * 1024;
 
 let current: AnswerParser | undefined;
 
-const on = (event: (parser: AnswerParser, at: number, length: number) => number) => {
-  return (_parser: number, at: number, length: number) => event(current!, at - area, length);
-};
-
 const { exports } = new WebAssembly.Instance(new WebAssembly.Module(binary), {
   env: {
     wasm_on_url: () => OK,
     wasm_on_status: () => OK,
     wasm_on_message_begin: () => current!.begun(),
-    wasm_on_header_field: on((parser, at, length) => parser.name(at, length)),
-    wasm_on_header_value: on((parser, at, length) => parser.value(at, length)),
+    wasm_on_header_field: (_parser: number, at: number, length: number) => current!.name(at - area, length),
+    wasm_on_header_value: (_parser: number, at: number, length: number) => current!.value(at - area, length),
     wasm_on_headers_complete: (_parser: number, status: number, upgrade: number, keepAlive: number) =>
       current!.headed(status, upgrade === 1, keepAlive === 1),
-    wasm_on_body: on((parser, at, length) => parser.body(at, length)),
+    wasm_on_body: (_parser: number, at: number, length: number) => current!.body(at - area, length),
     wasm_on_message_complete: () => current!.completed(),
   },
 });
@@ -74,7 +70,10 @@ export class AnswerParser {
   #headed = false;
   #headBytes = 0;
   #name = '';
+  /** Undefined before the header's value begins. */
   #value: string | undefined;
+  /** Whether the header is wanted; known once its value begins. */
+  #keeps = false;
   #headers: Headers = {};
   #status = 0;
   #keepAlive = false;
@@ -158,8 +157,13 @@ export class AnswerParser {
   }
 
   value(at: number, length: number): number {
-    this.#value ??= '';
-    if (!this.#headed) this.#value += this.#piece.toString('latin1', at, at + length);
+    if (this.#value === undefined) {
+      this.#value = '';
+      this.#name = this.#name.toLowerCase();
+      this.#keeps = !this.#headed && this.#wanted(this.#name);
+    }
+    // Most headers are not wanted, and no text is made of their values.
+    if (this.#keeps) this.#value += this.#piece.toString('latin1', at, at + length);
     return this.#counted(length);
   }
 
@@ -188,8 +192,7 @@ export class AnswerParser {
   }
 
   #keep(): void {
-    const name = this.#name.toLowerCase();
-    if (this.#wanted(name)) this.#headers[name] ??= this.#value!.trim();
+    if (this.#keeps) this.#headers[this.#name] ??= this.#value!.trim();
     this.#name = '';
     this.#value = undefined;
   }

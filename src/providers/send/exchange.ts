@@ -350,6 +350,8 @@ function isShown(name: string): boolean {
 }
 
 function shownHeaders(headers: Record<string, string>, clock: Clock): Record<string, string> {
+  // The usual case costs no object.
+  if (!('content-encoding' in headers || 'keep-alive' in headers || 'retry-after' in headers)) return headers;
   const { 'content-encoding': _encoding, 'keep-alive': _hint, ...shown } = headers;
   const wait = shown['retry-after'];
   if (wait !== undefined && /[a-z]/i.test(wait)) shown['retry-after'] = secondsUntil(wait, clock);
