@@ -63,14 +63,19 @@ function choicesSplices(
     const value = fieldsOrUndefined(values[index]);
     const choice = choices[index];
     if (value === undefined || choice === undefined) continue;
-    splices.push(...choiceSplices(text, elements[index]!.start, value, choice, index));
+    splices.push(...choiceSplices(text, elements[index]!, value, choice, index));
   }
   return splices;
 }
 
-/** The repairs of the choice that begins at `from`. */
-function choiceSplices(text: string, from: number, value: Fields, choice: Choice, position: number): Splice[] {
-  const members = scanMembers(text, from);
+/** The repairs of the choice between two offsets. */
+function choiceSplices(
+  text: string,
+  { start: from, end }: { start: number; end: number },
+  value: Fields,
+  choice: Choice,
+  position: number,
+): Splice[] {
   const shown = shownFinish(choice.finish);
   const edits: Edit[] = [];
   if (!Number.isInteger(value['index'])) edits.push({ key: 'index', json: String(position) });
@@ -79,17 +84,30 @@ function choiceSplices(text: string, from: number, value: Fields, choice: Choice
     edits.push({ key: 'native_finish_reason', json: JSON.stringify(choice.finish.native) });
   }
   if (value['logprobs'] === undefined) edits.push({ key: 'logprobs', json: 'null' });
-  const message = members.findLast((member) => member.key === 'message');
   const told = fieldsOrUndefined(value['message']);
-  if (message === undefined || told === undefined) {
+  if (told === undefined) {
     edits.push({ key: 'message', json: '{"role":"assistant","content":null,"refusal":null}' });
-    return splicesOf(text, members, edits, from);
+    return splicesOf(text, scanMembers(text, from), edits, from);
   }
-  const inside = messageSplices(text, message, told, choice.parts);
+  const repairs = messageEdits(told, choice.parts);
+  if (repairs.length === 0 && edits.every(({ key }) => value[key] === undefined)) return additions(text, end, edits);
+  const members = scanMembers(text, from);
+  const message = members.findLast((member) => member.key === 'message')!;
+  const inside = splicesOf(text, scanMembers(text, message.valueStart), repairs, message.valueStart);
   return inOrder(splicesOf(text, members, edits, from), message, inside);
 }
 
-function messageSplices(text: string, { valueStart }: Member, message: Fields, parts: readonly Part[]): Splice[] {
+/** Adds members to the object that ends at `end` and has others. Most answers need no other change, and no search for members. */
+function additions(text: string, end: number, edits: readonly Edit[]): Splice[] {
+  if (edits.length === 0) return [];
+  let at = end - 1;
+  while (text.charCodeAt(at - 1) <= 0x20) at -= 1;
+  let added = '';
+  for (const { key, json } of edits) added += `,"${key}":${json}`;
+  return [{ start: at, end: at, text: added }];
+}
+
+function messageEdits(message: Fields, parts: readonly Part[]): Edit[] {
   const edits: Edit[] = [];
   if (message['role'] !== 'assistant') edits.push({ key: 'role', json: '"assistant"' });
   const { content } = message;
@@ -107,7 +125,7 @@ function messageSplices(text: string, { valueStart }: Member, message: Fields, p
   const calls = listOf(message['tool_calls']);
   if (calls.length > 0 && (!calls.every(isStandardCall) || !haveIdsOf(calls, parts)))
     edits.push({ key: 'tool_calls', json: stringifyJson(mendedCalls(calls, parts)) });
-  return edits.length === 0 ? [] : splicesOf(text, scanMembers(text, valueStart), edits, valueStart);
+  return edits;
 }
 
 function isStandardCall(value: unknown): boolean {
