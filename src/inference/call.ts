@@ -341,9 +341,8 @@ export class Call implements TurnOwner, Interruptible {
   }
 
   #closing(metered: Metered): Closing {
-    const metadata = this.#metadata();
     const completed = Math.floor(this.#parts.clock.now() / 1000);
-    return { usage: metered.usage, cost: metered.cost, completed, ...(metadata && { metadata }) };
+    return { usage: metered.usage, cost: metered.cost, completed, metadata: this.#metadata() };
   }
 
   #metadata(): Closing['metadata'] {

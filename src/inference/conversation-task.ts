@@ -218,7 +218,7 @@ export class ConversationTask implements Task {
 
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
     const served = asServed(endpoint, attempt);
-    return meter(served, attempt.usage, this.#turnBytes, attempt.outputBytes, {
+    return meter(served, attempt.usage, this.#turnBytes, () => attempt.outputBytes, {
       uncountedBytes: complete ? 0 : attempt.uncountedBytes,
       images: this.#request.facts.media.images,
       pricingOf: (model) => this.#pricingOf(served, model),

@@ -86,7 +86,6 @@ function needsThreads({ facts }: AcceptedRequest): boolean {
 export function routeOf({ request }: Admission, task: Task, parts: InferenceParts): Route {
   const { caller, about, document } = request;
   const facts = withDefaultModel(request.facts, caller, task.apiType);
-  const { health, credentials, statistics, sessions, random } = parts;
   return route(
     {
       facts,
@@ -102,7 +101,11 @@ export function routeOf({ request }: Admission, task: Task, parts: InferencePart
         }),
     },
     {
-      ...{ health, credentials, statistics, sessions, random },
+      health: parts.health,
+      credentials: parts.credentials,
+      statistics: parts.statistics,
+      sessions: parts.sessions,
+      random: parts.random,
       catalog: parts.catalog(),
       accountPolicy: parts.accountPolicy(),
       guardrails: policyOf(caller),

@@ -116,7 +116,7 @@ export interface AttemptAbout {
 
 /** Sends one call to the endpoint of the attempt, signed as its provider requires. */
 export type Send = (call: AttemptCall, receiver: UpstreamReceiver) => UpstreamCall;
-type AttemptCall = Pick<Delivery, 'format' | 'stream' | 'path' | 'body' | 'method' | 'contentType' | 'url'>;
+export type AttemptCall = Pick<Delivery, 'format' | 'stream' | 'path' | 'body' | 'method' | 'contentType' | 'url'>;
 
 export interface AttemptOwner {
   /** Visible output is ready in `attempt.take()`. Called after each chunk that has some. */

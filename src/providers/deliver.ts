@@ -37,9 +37,9 @@ export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: D
     headers,
     body,
     timeouts: delivery.format === 'image' ? patient(provider.timeouts) : provider.timeouts,
-    ...(method && { method }),
-    ...(streamed && { streamed }),
   };
+  if (method !== undefined) request.method = method;
+  if (streamed !== undefined) request.streamed = streamed;
   if (provider.signer === undefined) return transport.send(request, receiver);
   let signature: Signature | Promise<Signature>;
   try {

@@ -7,7 +7,7 @@ export function isFields(value: unknown): value is Fields {
 
 /** A number too large for a double, as kept by `parseJson`: the only prototype-less objects that it makes. */
 function isRawNumber(value: object): boolean {
-  return Object.getPrototypeOf(value) === null && 'rawJSON' in value;
+  return !(value instanceof Object) && 'rawJSON' in value;
 }
 
 export function fieldsOrUndefined(value: unknown): Fields | undefined {

@@ -29,7 +29,7 @@ export function estimateTokens(bytes: number): number {
 /**
  * @param reported the upstream's counts; undefined if it reported none
  * @param promptBytes size of the request body
- * @param outputBytes size of the output text
+ * @param outputBytes measures the output text
  * @param images number of images in the prompt, for models that charge per image
  * @param uncountedBytes output bytes of an incomplete answer after the last report: some upstreams report only at the
  * start of a stream, when next to nothing is written
@@ -39,7 +39,7 @@ export function meter(
   endpoint: Endpoint,
   reported: Usage | undefined,
   promptBytes: number,
-  outputBytes: number,
+  outputBytes: () => number,
   {
     uncountedBytes = 0,
     images = 0,
@@ -50,11 +50,11 @@ export function meter(
   const unread = reported !== undefined && reported.output > 0 && inputOf(reported) === 0;
   const unwritten = reported !== undefined && reported.output === 0 && inputOf(reported) > 0;
   const unreportedPromptBytes = unread ? promptBytes : 0;
-  const unreportedBytes = unwritten ? outputBytes : uncountedBytes;
+  const unreportedBytes = unwritten ? outputBytes() : uncountedBytes;
   const estimated = reported === undefined || unreportedBytes + unreportedPromptBytes > 0;
   const usage =
     reported === undefined
-      ? { ...UNREPORTED, input: estimateTokens(promptBytes), output: estimateTokens(outputBytes) }
+      ? { ...UNREPORTED, input: estimateTokens(promptBytes), output: estimateTokens(outputBytes()) }
       : estimated
         ? {
             ...reported,

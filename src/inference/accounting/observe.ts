@@ -59,7 +59,7 @@ export function responseOf(
 ): ProviderResponse {
   return {
     endpoint_id: endpoint.id,
-    ...(attempt.upstreamId && { id: attempt.upstreamId }),
+    id: attempt.upstreamId,
     is_byok: byok !== undefined,
     latency: Math.round(clock.monotonic() - startedAt),
     model_permaslug: endpoint.modelId,

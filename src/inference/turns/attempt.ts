@@ -61,8 +61,9 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
   encoding: TextEncoding = 'utf8';
   usage: Usage | undefined;
   finish: Finish | undefined;
-  /** UTF-8 bytes of all output so far, for an estimate when no usage arrives. */
-  outputBytes = 0;
+  #outputBytes = 0;
+  /** A whole answer, whose output is measured only if something needs it. */
+  #unmeasured: Turn | undefined;
   /** The output bytes that the last reported usage covers. */
   #countedBytes = 0;
   upstreamId: string | undefined;
@@ -129,6 +130,13 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
 
   get toolCalls(): ToolCallCounts | undefined {
     return this.#judge?.counts;
+  }
+
+  /** UTF-8 bytes of all output so far, for an estimate when no usage arrives. */
+  get outputBytes(): number {
+    if (this.#unmeasured !== undefined) this.#outputBytes += visibleSizeOf(this.#unmeasured, this.encoding);
+    this.#unmeasured = undefined;
+    return this.#outputBytes;
   }
 
   /** Output bytes since the upstream last reported usage. */
@@ -234,7 +242,7 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
     this.upstreamId = readableText(turn.id, this.encoding);
     this.serviceTier = readableText(turn.serviceTier, this.encoding);
     this.#judge?.turn(turn);
-    this.outputBytes += visibleSizeOf(turn, this.encoding);
+    this.#unmeasured = turn;
   }
 
   #read(chunk: Buffer): void {
@@ -306,14 +314,14 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
   #observe(event: TurnEvent): void {
     switch (event.type) {
       case 'partDelta':
-        this.outputBytes += visibleSize(event.delta, this.encoding);
+        this.#outputBytes += visibleSize(event.delta, this.encoding);
         break;
       case 'partStart':
-        this.outputBytes += visibleSize(event.part, this.encoding);
+        this.#outputBytes += visibleSize(event.part, this.encoding);
         break;
       case 'usage':
         this.usage = event.usage;
-        this.#countedBytes = this.outputBytes;
+        this.#countedBytes = this.#outputBytes;
         break;
       case 'finish':
         this.finish ??= readableFinish(event.finish, this.encoding);

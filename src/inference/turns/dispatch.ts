@@ -7,7 +7,7 @@ import type { Endpoint } from '../../catalog/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Stamp } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
-import { type Delivery, deliver } from '../../providers/index.ts';
+import { type Delivery, deliver, type UpstreamCall, type UpstreamReceiver } from '../../providers/index.ts';
 import type { Charge, OpenGeneration, Attempt as SpendAttempt } from '../../spend/index.ts';
 import { acceptedOf } from '../accounting/record.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
@@ -15,7 +15,7 @@ import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 import { type Candidate, type Credential, type Route, type SessionKey, targetOf } from '../routing/index.ts';
-import type { Attempt, AttemptOwner, Task } from '../task.ts';
+import type { Attempt, AttemptCall, AttemptOwner, Task } from '../task.ts';
 import { Grace } from './grace.ts';
 
 /** A call that is ready to start, with the callbacks for its owner. */
@@ -53,6 +53,8 @@ export interface Dispatched {
  */
 export class Abandoned extends Error {}
 
+const NO_RANKS: readonly number[] = [];
+
 export class Dispatcher {
   readonly #context: RequestContext;
   readonly #request: AcceptedRequest;
@@ -64,7 +66,7 @@ export class Dispatcher {
   readonly #uncarried: UncarriedBy[] = [];
   #position = 0;
   /** Ranks of the models that are ruled out. */
-  readonly #dropped = new Set<number>();
+  #dropped: readonly number[] = NO_RANKS;
   #begun = false;
   #refused: GatewayError | undefined;
   #full = false;
@@ -101,13 +103,13 @@ export class Dispatcher {
 
   /** Rules out the model with this rank: its other endpoints are skipped. */
   dropModel(rank: number): void {
-    this.#dropped.add(rank);
+    this.#dropped = [...this.#dropped, rank];
   }
 
   /** Whether a model with another rank is left to try. */
   hasOtherModel(rank: number): boolean {
     return this.#candidates.some(
-      (one, at) => at >= this.#position && one.rank !== rank && !this.#dropped.has(one.rank),
+      (one, at) => at >= this.#position && one.rank !== rank && !this.#dropped.includes(one.rank),
     );
   }
 
@@ -117,7 +119,7 @@ export class Dispatcher {
       const candidate = this.#retry ?? this.#candidates[this.#position++];
       this.#retry = undefined;
       if (candidate === undefined) return undefined;
-      if (this.#dropped.has(candidate.rank)) continue;
+      if (this.#dropped.includes(candidate.rank)) continue;
       const { endpoint } = candidate;
       if (!this.#parts.concurrency.enter(endpoint.provider)) {
         this.#full = true;
@@ -280,21 +282,25 @@ class DispatchedCall implements Dispatched {
       health.attempted(this.candidate.endpoint.id);
       credentials.attempted(this.credential, this.candidate.endpoint);
     }
-    const target = {
-      ...targetOf(this.candidate, this.credential),
-      model: this.candidate.endpoint.upstreamId,
-      clientHeaders: withBetas(this.#context.request.about.headers, this.attempt.betas),
-    };
+    this.attempt.start((call, receiver) => this.#send(call, receiver));
+  }
+
+  #send(call: AttemptCall, receiver: UpstreamReceiver): UpstreamCall {
+    const { provider, credential } = targetOf(this.candidate, this.credential);
     const { debug, request } = this.#context;
-    this.attempt.start((call, receiver) => {
-      const observed = debug === undefined ? receiver : debug.watch(call.body, receiver);
-      const delivery = { ...target, ...call };
-      // With several choices, nothing shows whether another one is still to begin.
-      if (!call.stream || request.facts.choices > 1) return deliver(delivery, observed, this.#parts);
-      const grace = new Grace(observed, this.attempt, this.#parts.clock, target.provider.timeouts.stall);
-      grace.call = deliver(delivery, grace, this.#parts);
-      return grace.call;
-    });
+    const delivery: Delivery = {
+      provider,
+      credential,
+      model: this.candidate.endpoint.upstreamId,
+      clientHeaders: withBetas(request.about.headers, this.attempt.betas),
+      ...call,
+    };
+    const observed = debug === undefined ? receiver : debug.watch(call.body, receiver);
+    // With several choices, nothing shows whether another one is still to begin.
+    if (!call.stream || request.facts.choices > 1) return deliver(delivery, observed, this.#parts);
+    const grace = new Grace(observed, this.attempt, this.#parts.clock, provider.timeouts.stall);
+    grace.call = deliver(delivery, grace, this.#parts);
+    return grace.call;
   }
 
   keepBound(): void {
