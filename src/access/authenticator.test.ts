@@ -6,6 +6,7 @@ import type { Changes } from '../storage/database.ts';
 import { OUTAGE_GRACE_MS, ProvenFreshness, READ_TIMEOUT_MS, TRUST_MS } from '../storage/freshness.ts';
 import { TestClock } from '../testing/clock/clock.ts';
 import { TestFreshness } from '../testing/clock/freshness.ts';
+import { samples } from '../testing/laws/samples.ts';
 import {
   type AccessTokens,
   Authenticator,
@@ -519,7 +520,7 @@ test('in any order of events no answer is older than a received change, and no 4
       run.take('release');
       await run.finish();
     }),
-    { numRuns: 500 },
+    { numRuns: samples(500) },
   );
 });
 

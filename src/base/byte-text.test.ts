@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../testing/laws/samples.ts';
 import {
   byteText,
   byteTextOf,
@@ -69,7 +70,7 @@ test('JSON as byte text has the same value, whatever is written with escapes', (
       assert.deepEqual(readableIn(read), value);
       assert.deepEqual(byteTextsIn(value), read);
     }),
-    { numRuns: 1000 },
+    { numRuns: samples(1000) },
   );
 });
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../testing/laws/samples.ts';
 import { type JsonDocument, readDocument } from './json.ts';
 import { DocumentReader } from './json-pieces.ts';
 
-const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 20_000 : 1500;
+const RUNS = samples(1500, 20_000);
 /** So small that every place is at some end. */
 const sizes = fc.record({
   step: fc.integer({ min: 1, max: 9 }),

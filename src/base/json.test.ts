@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../testing/laws/samples.ts';
 import { GatewayError } from './errors.ts';
 import { applyEdits, parseJson, patchMembers, readDocument, scanMembers, stringifyJson } from './json.ts';
 import { findFault } from './json-fault.ts';
@@ -65,7 +66,7 @@ describe('a document', () => {
           assert.equal(document.bytes[member.keyStart], 0x22);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: samples(500) },
     );
   });
 
@@ -192,7 +193,7 @@ describe('what is refused, by its place', () => {
         // A key that is not taken is told before what comes behind it is looked at.
         if (fault === undefined || fault.syntax) assert.equal(fault === undefined, parses, text);
       }),
-      { numRuns: 3000 },
+      { numRuns: samples(3000) },
     );
   });
 });
@@ -286,7 +287,7 @@ describe('edits', () => {
           from = at + bytes.length;
         }
       }),
-      { numRuns: 500 },
+      { numRuns: samples(500) },
     );
   });
 
@@ -297,7 +298,7 @@ describe('edits', () => {
         const text = JSON.stringify(object, null, spaces);
         assert.equal(patchMembers(text, scanMembers(text), edits), applyEdits(read(text), edits).toString());
       }),
-      { numRuns: 300 },
+      { numRuns: samples(300) },
     );
   });
 
@@ -378,7 +379,7 @@ describe('parseJson', () => {
           for (const [index, literal] of literals.entries()) assert.equal(decimal(back[index]!), decimal(literal));
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: samples(1000) },
     );
   });
 

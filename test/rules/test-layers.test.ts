@@ -33,11 +33,11 @@ test('every test file is next to its source or in a folder of test/', () => {
   );
 });
 
-test('unit tests use no database, no gateway, no process of it and no sockets', () => {
+test('unit tests and rules use no database, no gateway, no process of it and no sockets', () => {
   const refused = /^(?:src\/testing\/(?:database|gateway|process)\/.*|pg|undici|node:(?:net|tls|https?|http2))$/;
   none(
     tests
-      .filter((file) => layerOf(file.path) === 'unit')
+      .filter((file) => ['unit', 'rules'].includes(layerOf(file.path)))
       .flatMap((file) =>
         [...loadedBy(file)].filter((each) => refused.test(each)).map((each) => `${file.path}: ${each}`),
       ),

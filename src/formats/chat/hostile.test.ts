@@ -5,6 +5,7 @@ import fc, { type Arbitrary } from 'fast-check';
 import { GatewayError } from '../../base/errors.ts';
 import { parseJson } from '../../base/json.ts';
 import { readChatStream, readWholeChat } from '../../testing/clients/chat-client.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { chat } from './index.ts';
 
@@ -113,7 +114,7 @@ test('any sequence of events becomes a valid stream', () => {
         }
       },
     ),
-    { numRuns: 500 },
+    { numRuns: samples(500) },
   );
 });
 
@@ -156,7 +157,7 @@ test('any complete answer decodes to a turn or a failure, and every turn can be 
       const encoded = JSON.stringify(chat.encodeReply(read.turn, STAMP, CLOSING));
       readWholeChat(encoded);
     }),
-    { numRuns: 500 },
+    { numRuns: samples(500) },
   );
 });
 
@@ -176,7 +177,7 @@ test('any error body decodes to a failure with a message', () => {
         assert.equal(failure.status, status);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { applyEdits, parseJson, readDocument } from '../../base/json.ts';
 import { type Abilities, arbitraryConversation, arbitraryRound, arbitraryTurn } from '../../testing/laws/arbitrary.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import type { Turn, TurnEvent } from '../conversation/conversation.ts';
 import type { EncodeTarget, Stamp } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';
@@ -78,7 +79,7 @@ test('decoding an encoded conversation returns it without loss', () => {
       assert.deepEqual(chat.decode(body), conversation);
       assert.deepEqual(losses.dropped, []);
     }),
-    { numRuns: 400 },
+    { numRuns: samples(400) },
   );
 });
 
@@ -101,7 +102,7 @@ test('a further round leaves earlier messages byte for byte', () => {
         assert.ok(after.startsWith(before.slice(0, -1)), `${before}\nis not a prefix of\n${after}`);
       }
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 
@@ -125,7 +126,7 @@ test('a complete answer survives encoding and decoding', () => {
       const { cacheWrite5m, ...others } = turn.usage!;
       assert.deepEqual(counts, { cacheWrite5m, ...others });
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 
@@ -155,7 +156,7 @@ test('a streamed answer survives encoding and decoding', () => {
       assert.equal(events.at(-1)!.type, 'end');
       assert.deepEqual(asChatShows(collect(events)), asChatShows(turn));
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 
@@ -183,7 +184,7 @@ test('streamed reasoning sent back as the list of its deltas rebuilds the same p
         wanted,
       );
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 
@@ -224,6 +225,6 @@ test('unknown members of a relayed request, answer and chunk arrive with their l
         }
       }
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { applyEdits, readDocument, stringifyJson } from '../../base/json.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { converse } from '../converse/index.ts';
 import { messages } from '../messages/index.ts';
 import { withBreakpoints } from './cache-breakpoints.ts';
@@ -99,7 +100,7 @@ for (const format of [messages, converse]) {
           if (count > 0 || conversation.tools !== undefined) written = { prompt, end: ends.at(-1)! };
         }
       }),
-      { numRuns: 200 },
+      { numRuns: samples(200) },
     );
   });
 }
@@ -147,7 +148,7 @@ test('a relayed body gets the same breakpoints as a translated one, and no other
       });
       assert.deepEqual(contents(JSON.parse(marked)), contents(translated));
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 

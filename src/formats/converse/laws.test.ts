@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { stringifyJson } from '../../base/json.ts';
 import { type Abilities, arbitraryConversation, arbitraryRound } from '../../testing/laws/arbitrary.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { type Json, type SentRequest, sent } from '../../testing/laws/spoken-requests.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import { Uncarried } from '../conversation/losses.ts';
@@ -75,9 +76,9 @@ test('an added turn keeps the earlier encoding as its prefix, except for cache p
         });
       },
     ),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
-  assert.ok(tried > 30, `${tried} conversations were carried`);
+  assert.ok(tried > samples(30), `${tried} conversations were carried`);
 });
 
 /** What the provider hashes of a prompt: everything except cache points. */
@@ -108,6 +109,6 @@ test('encoded requests obey the service: alternating roles, no blank text, uniqu
       );
       assert.equal(new Set(names).size, names.length);
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });

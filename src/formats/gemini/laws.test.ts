@@ -7,6 +7,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { stringifyJson } from '../../base/json.ts';
 import { type Abilities, arbitraryConversation, arbitraryRound } from '../../testing/laws/arbitrary.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { checkTurnEvents } from '../../testing/laws/turn-events.ts';
 import type { Conversation, Part } from '../conversation/conversation.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
@@ -83,9 +84,9 @@ test('encoding is deterministic, and an added turn keeps the earlier bytes as pr
         });
       },
     ),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
-  assert.ok(compared > 100, `only ${compared} could be compared`);
+  assert.ok(compared > samples(100), `only ${compared} could be compared`);
 });
 
 test('every text, call and signature of a history is in the body, byte for byte', () => {
@@ -98,7 +99,7 @@ test('every text, call and signature of a history is in the body, byte for byte'
         assert.ok(written.has(text), `${JSON.stringify(text)} is missing`);
       }
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 
@@ -162,6 +163,6 @@ test('a streamed reply decodes to the same turn as the complete one, with well-f
       const ids = whole.turn.choices[0]!.parts.flatMap((part) => (part.type === 'toolCall' ? part.id : []));
       assert.equal(new Set(ids).size, ids.length);
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });

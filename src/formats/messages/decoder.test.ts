@@ -3,6 +3,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { GatewayError } from '../../base/errors.ts';
 import { readMessageStream } from '../../testing/clients/messages-client.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { checkTurnEvents } from '../../testing/laws/turn-events.ts';
 import { corpusMissing, recordings } from '../../testing/recordings/corpus.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
@@ -136,7 +137,7 @@ test('no upstream event throws, and decoded events follow the contract, translat
       const done = told.at(-1)?.type === 'end' ? encoder.end({}) : encoder.failure(FAILURE, {});
       readMessageStream(text + done);
     }),
-    { numRuns: 500 },
+    { numRuns: samples(500) },
   );
 });
 

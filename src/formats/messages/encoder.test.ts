@@ -4,6 +4,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { GatewayError } from '../../base/errors.ts';
 import { readMessageStream } from '../../testing/clients/messages-client.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import type { Part, PartDelta, Turn, TurnEvent } from '../conversation/conversation.ts';
 import type { Stamp } from '../conversation/format.ts';
 import { eventsOf } from '../conversation/replay.ts';
@@ -116,7 +117,7 @@ test('however parts interleave, a stream has the blocks of the complete answer, 
         assert.equal(read.stop.stop_reason, reply.stop_reason);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 

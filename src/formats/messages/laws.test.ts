@@ -6,6 +6,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { applyEdits, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
 import { type Abilities, arbitraryConversation, arbitraryRound, arbitraryTurn } from '../../testing/laws/arbitrary.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import type { Conversation, Message, Part, Turn } from '../conversation/conversation.ts';
 import type { EncodeTarget, Stamp } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';
@@ -66,7 +67,7 @@ test('decoding an encoded conversation returns it, apart from reported losses', 
       messages.check(body);
       assert.deepEqual(plain(messages.decode(body)), plain(expected(conversation, losses)));
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 
@@ -94,7 +95,7 @@ test('a further turn keeps the earlier encoding as prefix, apart from moved brea
           );
         });
       }),
-      { numRuns: 150 },
+      { numRuns: samples(150) },
     );
   }
 });
@@ -120,7 +121,7 @@ test('an unknown member survives the relay with its spelling', () => {
         stringifyJson((parseJson(text) as Json).messages),
       );
     }),
-    { numRuns: 100 },
+    { numRuns: samples(100) },
   );
 });
 
@@ -132,7 +133,7 @@ test('a complete answer survives encoding and decoding', () => {
       assert.ok('turn' in read);
       assert.deepEqual(answer(read.turn), answer(turn));
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 

@@ -7,6 +7,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { applyEdits, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
 import { type Abilities, arbitraryConversation, arbitraryRound, arbitraryTurn } from '../../testing/laws/arbitrary.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import type { Conversation, Message, Turn } from '../conversation/conversation.ts';
 import type { EncodeTarget, Stamp } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';
@@ -77,7 +78,7 @@ test('decode after encode is the identity on the conversation', () => {
       responses.check({ ...body, metadata: undefined });
       assert.deepEqual(plain(responses.decode(body)), plain(expected(conversation)));
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 
@@ -89,7 +90,7 @@ test('one more turn keeps the earlier encoding as its prefix', () => {
       assert.equal(stringifyJson(after.tools), stringifyJson(before.tools));
       assert.equal(stringifyJson(after.input.slice(0, before.input.length)), stringifyJson(before.input));
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 
@@ -113,7 +114,7 @@ test('relay keeps unknown members with their spelling and removes the gateway’
         stringifyJson((parseJson(text) as Json).input.filter((item: Json) => item.type !== 'reasoning')),
       );
     }),
-    { numRuns: 100 },
+    { numRuns: samples(100) },
   );
 });
 
@@ -125,7 +126,7 @@ test('a complete reply survives encoding and decoding', () => {
       assert.ok('turn' in read);
       assert.deepEqual(answer(read.turn), answer(turn));
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 
@@ -146,7 +147,7 @@ test('a streamed reply survives encoding and decoding', () => {
         });
       assert.deepEqual(answer(collect(events)), answer(turn));
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { systemClock } from '../../base/clock.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import type { BuiltinFilter, PatternFilter } from '../settings.ts';
 import { AnswerFilters, type AnswerScreening, type ScreenedText } from './answer-filters.ts';
 import { BlockedByFilter, Filters } from './filters.ts';
@@ -112,7 +113,7 @@ test('any text, patterns and chunks give the result of the complete text', async
         assert.equal(got, await whole([], patterns, sample));
       },
     ),
-    { numRuns: 400 },
+    { numRuns: samples(400) },
   );
 });
 

@@ -7,6 +7,7 @@ import { systemClock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { readDocument } from '../../base/json.ts';
 import { chat } from '../../formats/index.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { type FilterAction, NO_RULES, type Rules } from '../settings.ts';
 import { AnswerFilters } from './answer-filters.ts';
 import { Filters, type FiltersOf, type Hit } from './filters.ts';
@@ -82,7 +83,7 @@ test('a text is blocked, redacted and counted equally as a request and as an ans
       assert.deepEqual(answered, asked);
       told += asked.found.length;
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
-  assert.ok(told > 100, `${told}`);
+  assert.ok(told > samples(100), `${told}`);
 });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../../testing/laws/samples.ts';
 import { BUILTINS } from './builtins.ts';
 import { barely, plainly } from './look-alikes.ts';
 import { Readings, type Span } from './reading.ts';
@@ -151,7 +152,7 @@ test('searching only at reported places finds the same as searching everywhere',
         for (const { find } of Object.values(BUILTINS)) assert.deepEqual(find(read), find(read, everywhere(read)));
       }
     }),
-    { numRuns: 2_000 },
+    { numRuns: samples(2_000) },
   );
 });
 
@@ -208,7 +209,7 @@ test('folding and its offset mapping equal those computed character by character
         }
       }
     }),
-    { numRuns: 2_000 },
+    { numRuns: samples(2_000) },
   );
 });
 

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { systemClock } from '../../base/clock.ts';
 import { placesIn, plainPattern } from '../../testing/laws/plain-patterns.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { type NativeModule, nativeExpression, nativeModule } from './engine.ts';
 import { keysOf } from './keys.ts';
 import { Effort, Pattern, PatternSet, programOf } from './patterns.ts';
@@ -110,7 +111,7 @@ test('every accepted pattern compiles on the native engine', { skip }, () => {
       fc.pre(plainPattern(source) !== undefined);
       assert.ok(nativeExpression(RE2JS.translateRegExp(source), nativeModule()!) !== undefined, source);
     }),
-    { numRuns: 500 },
+    { numRuns: samples(500) },
   );
 });
 

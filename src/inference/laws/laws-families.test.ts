@@ -15,11 +15,12 @@ import {
   readServedWhole,
 } from '../../testing/clients/served-answer.ts';
 import { playThrough } from '../../testing/laws/pipeline.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { awsMessage } from '../../testing/recordings/corpus.ts';
 import { cutBytes } from '../../testing/recordings/cuts.ts';
 import { exactText, parsedExactly, type RecordedAnswer } from '../../testing/recordings/recorded-answer.ts';
 
-const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 60;
+const RUNS = samples(60, 2000);
 
 // biome-ignore lint/suspicious/noExplicitAny: JSON of all formats
 type Json = any;

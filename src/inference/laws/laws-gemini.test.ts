@@ -9,11 +9,12 @@ import fc from 'fast-check';
 import { readMessageStream } from '../../testing/clients/messages-client.ts';
 import { assertServed, readServedStream, readServedWhole } from '../../testing/clients/served-answer.ts';
 import { type PipelineAnswer, playThrough } from '../../testing/laws/pipeline.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { readServerSentEvents } from '../../testing/recordings/corpus.ts';
 import { cutBytes } from '../../testing/recordings/cuts.ts';
 import { readGeminiStream, readGeminiWhole } from '../../testing/recordings/recorded-gemini.ts';
 
-const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 100;
+const RUNS = samples(100, 2000);
 
 // biome-ignore lint/suspicious/noExplicitAny: JSON of three formats
 type Json = any;

@@ -15,6 +15,7 @@ import { readMessageStream } from '../../testing/clients/messages-client.ts';
 import { assertServed, readServedStream, readServedWhole } from '../../testing/clients/served-answer.ts';
 import { type Abilities, arbitraryTurn } from '../../testing/laws/arbitrary.ts';
 import { type PipelineAnswer, playThrough } from '../../testing/laws/pipeline.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { readServerSentEvents } from '../../testing/recordings/corpus.ts';
 import { cutBytes } from '../../testing/recordings/cuts.ts';
 import { exactText, parsedExactly, type RecordedAnswer } from '../../testing/recordings/recorded-answer.ts';
@@ -25,7 +26,7 @@ const FORMAT_IDS = ['chat', 'messages'] as const;
 type FormatId = (typeof FORMAT_IDS)[number];
 /** A provider kind that supports all of its format, signed and encrypted reasoning included. */
 const KIND = { chat: 'openrouter', messages: 'messages' };
-const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 3000 : 150;
+const RUNS = samples(150, 3000);
 
 const COMMON: Abilities = {
   format: 'chat',

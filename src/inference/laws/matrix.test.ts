@@ -20,11 +20,12 @@ import {
 } from '../../testing/clients/served-answer.ts';
 import { type Abilities, arbitraryConversation, arbitraryTurn } from '../../testing/laws/arbitrary.ts';
 import { type PipelineAnswer, playThrough } from '../../testing/laws/pipeline.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { corpusMissing, type Recording, recordings } from '../../testing/recordings/corpus.ts';
 import { exactText, parsedExactly } from '../../testing/recordings/recorded-answer.ts';
 
 const SERVED: Record<ClientFormat, ServedFormat & SpokenFormat> = { chat, messages, responses };
-const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 2000 : 60;
+const RUNS = samples(60, 2000);
 
 /** The parts that all formats can express. */
 const COMMON: Abilities = {

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type PipelineRequest, type Played, playThrough } from '../../testing/laws/pipeline.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { cutBytes } from '../../testing/recordings/cuts.ts';
 import { answerOf, type Told } from '../../testing/upstream/answers.ts';
 import { responsesAnswer } from '../../testing/upstream/responses-answers.ts';
@@ -13,7 +14,7 @@ import type { Answer } from '../../testing/upstream/upstream.ts';
 
 const FORMS = ['chat', 'messages', 'responses'] as const;
 const KIND = { chat: 'openrouter', messages: 'messages', responses: 'responses' };
-const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 3000 : 100;
+const RUNS = samples(100, 3000);
 const cuts = fc.array(fc.nat({ max: 4000 }), { maxLength: 8 });
 
 function answer(form: (typeof FORMS)[number], stream: boolean, told: Told): Answer {

@@ -6,6 +6,7 @@ import { NO_FIGURES } from '../../catalog/index.ts';
 import type { RequestFacts } from '../../formats/conversation/format.ts';
 import type { ProviderPreferences, SortMetric } from '../../formats/conversation/preferences.ts';
 import { askedWith, catalogFrom, providersIn, type RoutedProvider, routingWorld } from '../../testing/laws/routing.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { inOrder, type Live, type Wanted, weightedKey } from './order.ts';
 import { type PreparedEndpoint, prepare } from './prepared.ts';
 import { type AccountPolicy, rulesFor } from './rules.ts';
@@ -74,7 +75,7 @@ test('the order in which rules are applied does not matter', () => {
       const also = shuffled.reduce((some, { rule }) => some.filter((one) => rule.keeps(one)), all);
       assert.deepEqual(ids(also), ids(left));
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 
@@ -92,7 +93,7 @@ test('an additional preference never brings an endpoint back', () => {
       for (const id of kept(all, both, size, account)) assert.ok(before.has(id));
       for (const id of kept(all, request, size, { ...account, zdr: true })) assert.ok(before.has(id) || account.zdr);
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 
@@ -145,7 +146,7 @@ test('every sort is a total order that loses no endpoint, does not depend on the
         assert.ok(sorted.every(({ index }, at) => at === 0 || cooldowns[sorted[at - 1]!.index]! <= cooldowns[index]!));
       },
     ),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../../testing/laws/samples.ts';
 import { awsMessage, corpusMissing, recordings } from '../../testing/recordings/corpus.ts';
 import { awsBorders, readAwsMessages } from '../../testing/recordings/recorded-converse.ts';
 import { converseFraming, eventStreamReady, invokeFraming } from './bedrock-event-stream.ts';
@@ -61,7 +62,7 @@ test('the events do not depend on how the stream is cut', () => {
         texts.map((text) => ['x', JSON.stringify(text)]),
       );
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../../testing/laws/samples.ts';
 import { AnswerParser, type AnswerReader, PIECE_BYTES } from './answer-parser.ts';
 
 /** Records its calls, joining pieces that are cut anywhere. */
@@ -109,7 +110,7 @@ describe('an answer', () => {
           ],
         );
       }),
-      { numRuns: 500 },
+      { numRuns: samples(500) },
     );
   });
 
@@ -124,7 +125,7 @@ describe('an answer', () => {
         assert.deepEqual([heard.end, heard.malformed, heard.unfinished], [undefined, false, true]);
         assert.ok(answer.chunks.join('').startsWith(heard.body));
       }),
-      { numRuns: 500 },
+      { numRuns: samples(500) },
     );
   });
 
