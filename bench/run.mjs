@@ -267,8 +267,10 @@ function print(testCase, { subjects }, results) {
       );
     }
     if (figures.turns) {
-      const { sumMs, longestMs } = figures.turns;
-      parts.push(`event loop ${sumMs.toFixed(2)} ms/request, longest turn ${longestMs.toFixed(2)} ms`);
+      const { sumMs, cpuMs, longestMs } = figures.turns;
+      parts.push(
+        `event loop ${sumMs.toFixed(2)} ms/request (${cpuMs.toFixed(2)} of processor), longest turn ${longestMs.toFixed(2)} ms`,
+      );
     }
     console.log(`  ${name.padEnd(8)} ${parts.join(', ')}`);
   }

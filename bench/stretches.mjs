@@ -14,8 +14,8 @@ export function measurable(file) {
 }
 
 /**
- * Milliseconds that a request holds the event loop, and those of its longest turn, the median, while `load` runs over one
- * connection.
+ * Milliseconds that a request holds the event loop, those of its longest turn, the median, and the processor time of its turns
+ * (which other programs of a busy machine lengthen less), while `load` runs over one connection.
  * @param load resolves with the number of requests
  */
 export async function readStretches(file, load) {
@@ -28,28 +28,33 @@ export async function readStretches(file, load) {
     rmSync(path);
     return turns;
   });
-  const total = (turns) => turns.reduce((sum, took) => sum + took, 0);
-  const [turns = []] = processes.sort((a, b) => total(b) - total(a));
+  const total = (turns, of) => turns.reduce((sum, turn) => sum + turn[of], 0);
+  const [turns = []] = processes.sort((a, b) => total(b, 'ms') - total(a, 'ms'));
   // Each request has one longest turn, so there are as many of them as requests.
-  turns.sort((a, b) => b - a);
-  return { sumMs: total(turns) / requests, longestMs: turns[Math.floor(requests / 2)] ?? 0 };
+  turns.sort((a, b) => b.ms - a.ms);
+  const longestMs = turns[Math.floor(requests / 2)]?.ms ?? 0;
+  return { sumMs: total(turns, 'ms') / requests, cpuMs: total(turns, 'cpuMs') / requests, longestMs };
 }
 
 function watch(file) {
   let turns;
   let before;
+  const now = () => {
+    const { user, system } = process.threadCpuUsage();
+    return { ms: performance.now(), cpuMs: (user + system) / 1000 };
+  };
   const turn = () => {
     if (turns === undefined) return;
-    const now = performance.now();
-    if (now - before > LEAST_MS) turns.push(now - before);
-    before = performance.now();
+    const { ms, cpuMs } = now();
+    if (ms - before.ms > LEAST_MS) turns.push({ ms: ms - before.ms, cpuMs: cpuMs - before.cpuMs });
+    before = now();
     setImmediate(turn);
   };
   const look = () => {
     const wanted = existsSync(`${file}.go`);
     if (wanted && turns === undefined) {
       turns = [];
-      before = performance.now();
+      before = now();
       setImmediate(turn);
     } else if (!wanted && turns !== undefined) {
       writeFileSync(`${file}.${process.pid}.json`, JSON.stringify(turns));
