@@ -1,7 +1,6 @@
 /** Files as the requests of their workspace use them: looked up by the ids that clients know, and read. */
 import path from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { MemoryBudget } from '../base/memory-budget.ts';
 import type { Blobs } from '../blobs/index.ts';
 import type { Database } from '../storage/database.ts';
 import { storedId } from './shape.ts';
@@ -24,27 +23,17 @@ export interface FileContents {
   isOwn(id: string): boolean;
   /** The files of the workspace by the given ids; those that do not exist there are left out. */
   find(workspaceId: string, ids: readonly string[]): Promise<ReadonlyMap<string, UsableFile>>;
-  /** For what requests hold of files. */
-  readonly memory: MemoryBudget;
   /** All of the content. @throws GatewayError 503 while the storage is unreachable */
   read(file: UsableFile, signal?: AbortSignal): Promise<Buffer>;
 }
 
-interface ContentParts {
+export function createFileContents(parts: {
   database: Database;
   blobs: Pick<Blobs, 'read'>;
   clock: Clock;
-  /** The most that one request may hold. */
-  requestBytes: number;
-}
-
-/** Of all requests. A request needs about four times as much for what it sends. */
-const MEMORY_BYTES = 128 * 1024 * 1024;
-
-export function createFileContents(parts: ContentParts): FileContents {
+}): FileContents {
   const { database, blobs, clock } = parts;
   return {
-    memory: new MemoryBudget(Math.max(MEMORY_BYTES, parts.requestBytes)),
     isOwn: (id) => /^svc_file_/.test(id) || storedId(id) !== undefined,
     async find(workspaceId, ids) {
       const stored = new Set(ids.flatMap((id) => storedId(id) ?? []));

@@ -7,7 +7,6 @@ import { type DebugEvents, debugEvents } from './answer/debug-events.ts';
 import type { AnswerListener } from './answer/listener.ts';
 import type { Sink } from './answer/sink.ts';
 import type { ContentBounds } from './answer/transcript.ts';
-import type { FileHold } from './media/file-hold.ts';
 import type { AcceptedRequest } from './request.ts';
 
 /** A request on its way through admission, which needs no place to send an answer to. */
@@ -20,8 +19,6 @@ export class Admission<R extends AcceptedRequest = AcceptedRequest> {
   hits: readonly Hit[] | undefined;
   /** Stored files that the request references and that are media; undefined if there are none. */
   files: ReferencedFiles | undefined;
-  /** What the request holds of stored files; undefined if it names none. */
-  fileHold: FileHold | undefined;
   #headers: Readonly<Record<string, string>> | undefined;
 
   constructor(request: R) {

@@ -53,7 +53,6 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
   } finally {
     // Does nothing if the request's row has settled the hold already.
     context.rateLimitHold?.settle(0);
-    context.fileHold?.release();
   }
 }
 

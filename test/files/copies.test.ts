@@ -6,11 +6,8 @@ import { buffer } from 'node:stream/consumers';
 import { after, type TestContext, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
-import { accountOf } from '../../src/files/copies/copies.ts';
-import type { UpstreamTarget } from '../../src/providers/index.ts';
 import { until } from '../../src/testing/clock/clock.ts';
-import { connect } from '../../src/testing/database/rows.ts';
-import { type Gateway, INFERENCE_KEY, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
+import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
 import { responsesAnswer } from '../../src/testing/upstream/responses-answers.ts';
 import { controlOf } from '../workspaces/control.ts';
@@ -337,25 +334,6 @@ for (const vendor of ['openai', 'anthropic', 'google']) {
     await asked(vendor, (await uploaded('pdf', 2_000)).id);
   });
 }
-
-check('a process that died while it uploaded a file holds up nothing for longer than its claim', async (t) => {
-  const of = await startGateway(t, options);
-  const { id, content } = await uploaded('pdf', 300_000, INFERENCE_KEY, of);
-  const database = await connect(of.target);
-  t.after(() => database.end());
-  const provider = { baseUrl: `${root}/openai/v1` } as UpstreamTarget['provider'];
-  await database.query(
-    `insert into file_copies (id, file_id, provider_id, account, expires_at, created_at)
-      select gen_random_uuid(), id, 'openai', $1, $2, $2 from files`,
-    [accountOf({ provider, credential: UPSTREAM_KEY }), new Date(of.clock.now() + 120_000)],
-  );
-  assert.equal((await of.post('/chat/completions', chatBody('openai', id))).status, 200);
-  assert.equal(uploads().length, 0);
-  assert.ok(conversations()[0]!.body.includes(content.toString('base64')));
-  of.clock.jump(121_000);
-  assert.equal((await of.post('/chat/completions', chatBody('openai', id))).status, 200);
-  assert.equal(uploads().length, 1);
-});
 
 check('when uploads fail, files are sent with the request, and the next upload is tried a minute later', async (t) => {
   const of = await startGateway(t, options);

@@ -15,6 +15,7 @@ import { type NativePart, placeOf } from './part.ts';
 import * as sql from './parts.sql.ts';
 import type { NativeParts } from './plan.ts';
 import { ResultReader } from './read.ts';
+import { rebuildContent } from './rebuild.ts';
 
 /** `over`: the part is gone. Otherwise the next step follows after so many milliseconds. */
 type Next = 'over' | number;
@@ -77,40 +78,62 @@ export class NativeFollower {
     const { part } = step;
     if (part.triedAt !== null) {
       const found = await this.#find(step);
-      if (found !== undefined) return this.#submitted(step, found);
+      if (found !== undefined) return this.#submitted(step, found.id, found.isCertain);
       if (this.#clock.now() - part.triedAt.getTime() < UNSETTLED_MS) return FIND_AGAIN_MS;
       if (part.failures >= MOST_FAILURES) return this.#end(step, { state: 'failed', message: 'it cannot be reached' });
     }
     if (isOver(step.batch, this.#clock)) return this.#end(step, undefined);
     const isRepeated = part.beganAt !== null;
-    const now = new Date(this.#clock.now());
-    await step.change({ beganAt: part.beganAt ?? now, triedAt: now });
+    await step.change({ beganAt: part.beganAt ?? new Date(this.#clock.now()), triedAt: null });
     const { candidate, service, account } = placeOf(part, step.batch, this.#parts.inference);
     const id = await service.submit(
       {
         ...aboutOf(part, candidate),
         isRepeated,
-        bytes: part.bytes,
-        content: () => this.#parts.blobs.read(part.blobId),
+        get bytes() {
+          return part.bytes;
+        },
+        content: () => this.#content(step),
         uploadId: part.uploadId,
         uploaded: (uploadId) => step.change({ uploadId }),
+        creating: () => step.change({ triedAt: new Date(this.#clock.now()) }),
       },
       account,
     );
-    return this.#submitted(step, id);
+    return this.#submitted(step, id, true);
+  }
+
+  async #content(step: Step): Promise<AsyncIterable<Buffer>> {
+    const { part, batch } = step;
+    const { database, blobs, inference } = this.#parts;
+    try {
+      return await blobs.read(part.blobId);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.status !== 500) throw error;
+    }
+    const { service } = placeOf(part, batch, inference);
+    const { blob, items } = await rebuildContent(part, batch, service, this.#parts);
+    const before = part.blobId;
+    await step.change({ blobId: blob.id, bytes: blob.bytes, items });
+    await database.transaction(async (tx) => {
+      await blobs.keep(tx, blob.id);
+      await blobs.drop(tx, before);
+    });
+    return blobs.read(blob.id);
   }
 
   /** The upstream batch that an earlier attempt created. */
-  async #find({ part, batch }: Step): Promise<string | undefined> {
+  async #find({ part, batch }: Step): Promise<{ id: string; isCertain: boolean } | undefined> {
     const { candidate, service, account } = placeOf(part, batch, this.#parts.inference);
     const found = await service.find(aboutOf(part, candidate), part.uploadId, account);
     const known = await sql.knownUpstream(this.#parts.database, part.id, found);
-    const [first] = found.filter((id) => !known.has(id) && !part.notOurs.includes(id));
-    return first;
+    const id = found.find((each) => !known.has(each) && !part.notOurs.includes(each));
+    return id === undefined ? undefined : { id, isCertain: service.storesMarker };
   }
 
-  async #submitted(step: Step, upstreamId: string): Promise<Next> {
-    await step.change({ upstreamId, triedAt: null, failures: 0 });
+  /** @param isCertain false: it may be a batch of somebody else in the account, which only its results tell */
+  async #submitted(step: Step, upstreamId: string, isCertain: boolean): Promise<Next> {
+    await step.change({ upstreamId, failures: 0, ...(isCertain && { triedAt: null }) });
     this.#log('a native batch was submitted', step.part);
     return FIRST_POLL_MS;
   }
@@ -120,7 +143,8 @@ export class NativeFollower {
   async #follow(step: Step, upstreamId: string): Promise<Next> {
     const { part, batch } = step;
     const { service, account } = placeOf(part, batch, this.#parts.inference);
-    if (isOver(batch, this.#clock) && !part.cancelled) {
+    const isCertain = part.triedAt === null;
+    if (isOver(batch, this.#clock) && !part.cancelled && isCertain) {
       await service.cancel(upstreamId, account);
       await step.change({ cancelled: true });
     }
@@ -133,7 +157,7 @@ export class NativeFollower {
     if (upstream.state !== 'failed' || upstream.outputs.length > 0) {
       const isOurs = await this.#read(step, upstream);
       if (!isOurs) {
-        await step.change({ upstreamId: null, triedAt: part.beganAt, notOurs: [...part.notOurs, upstreamId] });
+        await step.change({ upstreamId: null, notOurs: [...part.notOurs, upstreamId] });
         return 0;
       }
     }
@@ -146,8 +170,9 @@ export class NativeFollower {
   /** False: the results are those of another batch, which was taken for this one. */
   async #read({ part, batch, signal }: Step, upstream: UpstreamBatch): Promise<boolean> {
     const { candidate, service, account } = placeOf(part, batch, this.#parts.inference);
-    const mayRunAgain = fallsBack(batch) && !isOver(batch, this.#clock);
-    const reader = new ResultReader(part, batch, candidate, this.#parts, mayRunAgain);
+    const ends = isOver(batch, this.#clock);
+    const options = { mayRunAgain: fallsBack(batch) && !ends, isOver: ends };
+    const reader = new ResultReader(part, batch, candidate, this.#parts, options);
     await reader.read(service.results(upstream, account), signal);
     if (reader.foreign > 0)
       this.#log('the results of a native batch have unknown ids', part, { own: reader.own, unknown: reader.foreign });

@@ -34,6 +34,10 @@ export async function insertPlan(tx: Queryable, batchId: string): Promise<void> 
   await tx.query('insert into batch_plans (batch_id) values ($1) on conflict do nothing', [batchId]);
 }
 
+export async function hasParts(db: Queryable, batchId: string): Promise<boolean> {
+  return (await db.query('select 1 from native_batches where batch_id = $1 limit 1', [batchId])).length > 0;
+}
+
 interface Claim {
   claim: string;
   now: Date;
@@ -106,17 +110,23 @@ export async function keepItems(tx: Queryable, batchId: string, claim: string, u
   return row!.count;
 }
 
-/** Open items of a part among these positions, or the first ones. @param lock until the transaction ends */
+/** Open items of a part among these positions, or the first ones after one. @param lock until the transaction ends */
 export function openItemsOf(
   db: Queryable,
   { batchId, id }: Pick<NativePart, 'batchId' | 'id'>,
-  { positions, limit, lock = false }: { positions?: readonly number[]; limit: number; lock?: boolean },
+  {
+    positions,
+    after = -1,
+    limit,
+    lock = false,
+  }: { positions?: readonly number[]; after?: number; limit: number; lock?: boolean },
 ): Promise<ClaimedItem[]> {
   return db.query<ClaimedItem>(
     `select position, custom_id as "customId", model, body, attempts from batch_items
       where batch_id = $1 and claim = $2 and outcome is null and ($3::integer[] is null or position = any($3))
+        and position > $5
       order by position limit $4${lock ? ' for update' : ''}`,
-    [batchId, id, positions ?? null, limit],
+    [batchId, id, positions ?? null, limit, after],
   );
 }
 
@@ -147,13 +157,27 @@ export async function renewPart(db: Queryable, id: string, { claim, now, until }
 }
 
 type PartChange = Partial<
-  Pick<NativePart, 'beganAt' | 'triedAt' | 'uploadId' | 'upstreamId' | 'notOurs' | 'cancelled' | 'failures' | 'polls'>
+  Pick<
+    NativePart,
+    | 'beganAt'
+    | 'triedAt'
+    | 'items'
+    | 'bytes'
+    | 'blobId'
+    | 'uploadId'
+    | 'upstreamId'
+    | 'notOurs'
+    | 'cancelled'
+    | 'failures'
+    | 'polls'
+  >
 >;
 
 /** @throws Error if another process has taken the part over */
 export async function changePart(db: Queryable, id: string, claim: string, change: PartChange): Promise<void> {
   const entries = Object.entries(change) as [keyof PartChange, unknown][];
-  const sets = entries.map(([member], at) => `${String(COLUMNS[member])} = $${at + 3}`);
+  const nameOf = (column: Columns<NativePart>[keyof NativePart]) => (typeof column === 'string' ? column : column.name);
+  const sets = entries.map(([member], at) => `${nameOf(COLUMNS[member])} = $${at + 3}`);
   const rows = await db.query(
     `update native_batches set ${sets.join(', ')} where id = $1 and claim = $2 returning id`,
     [id, claim, ...entries.map(([, value]) => value)],

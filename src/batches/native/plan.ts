@@ -7,9 +7,9 @@ import type { Timer } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Blobs } from '../../blobs/index.ts';
-import { hasBatches, type InferenceParts, type PreparedCall, prepareForBatch } from '../../inference/index.ts';
+import { type BatchableCall, encodeForBatch, hasBatches, type InferenceParts } from '../../inference/index.ts';
 import type { BatchService } from '../../providers/index.ts';
-import type { HoldDraft } from '../../spend/index.ts';
+import type { HoldDraft, Reservation } from '../../spend/index.ts';
 import type { Queryable } from '../../storage/database.ts';
 import type { Batch } from '../batch.ts';
 import { acceptItem } from '../item.ts';
@@ -30,6 +30,8 @@ const CLAIM_MS = 10_000;
 const RENEW_MS = 2_500;
 const TAKEN_AT_ONCE = 64;
 const TAKEN_BYTES = 4 * 1024 * 1024;
+/** The end of a native batch of the same batch ends the wait. */
+const WAIT_FOR_BUDGET_MS = 60_000;
 /** A native batch keeps its items until it gives them up; longer than any takes. */
 const KEPT_MS = 7 * 24 * 3_600_000;
 
@@ -41,7 +43,7 @@ export function mayRunNatively({ model }: Pick<Batch, 'model'>, { catalog }: Pic
 
 /**
  * Plans what is left to plan of a batch, unless another process does. `start` sends the first job of a new part.
- * @returns the milliseconds after which planning can continue, because a rate limit is reached
+ * @returns the milliseconds after which planning can continue, because a rate limit or a budget is reached
  */
 export async function planNative(
   batch: Batch,
@@ -78,14 +80,14 @@ export async function planNative(
 /** Puts one native batch together. */
 class Assembly {
   readonly id: string;
-  /** Set when a rate limit refuses more for now. */
+  /** Set when a rate limit or a budget refuses more for now. */
   pauseMs: number | undefined;
   readonly #batch: Batch;
   readonly #parts: NativeParts;
   readonly #signal: AbortSignal;
   readonly #hold: HoldDraft;
   /** The first call: all others go to the same place. */
-  #first: PreparedCall | undefined;
+  #first: BatchableCall | undefined;
   #keyId = '';
   #items = 0;
   #bytes = 0;
@@ -189,18 +191,18 @@ class Assembly {
   async #lineOf(item: ClaimedItem): Promise<Buffer | undefined> {
     const { callerOfKey, inference, clock } = this.#parts;
     let caller: Caller;
-    let prepared: PreparedCall | undefined;
+    let prepared: BatchableCall | undefined;
+    let reservation: Reservation | undefined;
     try {
       caller = await callerOfKey(this.#batch.keyHash);
-      prepared = await prepareForBatch(acceptItem(item.body, this.#batch, caller, clock.now()), inference);
+      prepared = await encodeForBatch(acceptItem(item.body, this.#batch, caller, clock.now()), inference);
+      if (prepared === undefined) return this.#direct(item);
+      if (!this.#goesAlong(prepared)) return this.#later(item);
+      reservation = await prepared.reserve();
     } catch (error) {
       return this.#refused(item, error);
     }
-    if (prepared === undefined) return this.#direct(item);
-    if (!this.#goesAlong(prepared)) {
-      prepared.reservation.release();
-      return this.#later(item);
-    }
+    if (reservation === undefined) return this.#unaffordable(item);
     const isFirst = this.#first === undefined;
     if (isFirst) {
       this.#first = this.#placed(prepared);
@@ -213,12 +215,12 @@ class Assembly {
     ]);
     const { limits } = this.#service;
     if (this.#bytes + line.length + tail.length > limits.bytes) {
-      prepared.reservation.release();
+      reservation.release();
       if (isFirst) this.#first = undefined;
       else this.#isFull = true;
       return isFirst ? this.#direct(item) : this.#later(item);
     }
-    this.#hold.add(prepared.reservation);
+    this.#hold.add(reservation);
     this.#items += 1;
     this.#bytes += line.length;
     if (this.#items === limits.items) this.#isFull = true;
@@ -226,14 +228,14 @@ class Assembly {
   }
 
   /** All calls of a native batch carry the same credential. */
-  #placed(prepared: PreparedCall): PreparedCall {
+  #placed(prepared: BatchableCall): BatchableCall {
     const { candidate } = prepared;
     if (candidate.byok !== undefined) return prepared;
     const { id } = this.#parts.inference.credentials.choose(candidate);
     return { ...prepared, candidate: { ...candidate, credentialId: id } };
   }
 
-  #goesAlong({ candidate, call }: PreparedCall): boolean {
+  #goesAlong({ candidate, call }: BatchableCall): boolean {
     const first = this.#first;
     if (first === undefined) return true;
     return (
@@ -253,6 +255,16 @@ class Assembly {
     if (error.status >= 500) throw error;
     this.#failed.push(failedResult(item.position, itemErrorOf(error)));
     return undefined;
+  }
+
+  /** What others of the batch hold of the budget is mostly more than they will have cost. */
+  async #unaffordable(item: ClaimedItem): Promise<undefined> {
+    const { database, clock } = this.#parts;
+    const isEarly = clock.now() < (this.#batch.createdAt.getTime() + this.#batch.expiresAt.getTime()) / 2;
+    const holds = this.#items > 0 || (await sql.hasParts(database, this.#batch.id));
+    if (!isEarly || !holds) return this.#direct(item);
+    this.pauseMs = WAIT_FOR_BUDGET_MS;
+    return this.#later(item);
   }
 
   async #direct({ position }: ClaimedItem): Promise<undefined> {

@@ -16,6 +16,13 @@ import type { NativeParts } from './plan.ts';
 const TOGETHER = 64;
 const TOGETHER_BYTES = 4 * 1024 * 1024;
 
+interface ReadOptions {
+  /** Items without a response may run one by one. */
+  mayRunAgain: boolean;
+  /** The batch is cancelled or its window is over: items without a response end with it. */
+  isOver: boolean;
+}
+
 interface Settled {
   result: ItemResult;
   row: Generation | undefined;
@@ -26,20 +33,19 @@ export class ResultReader {
   readonly #batch: Batch;
   readonly #candidate: Candidate;
   readonly #parts: NativeParts;
-  /** Whether an item may run one by one after the provider failed it. */
-  readonly #mayRunAgain: boolean;
+  readonly #options: ReadOptions;
   #waiting = new Map<number, UpstreamResult>();
   #waitingBytes = 0;
   /** Results of this part's items, and of others. */
   own = 0;
   foreign = 0;
 
-  constructor(part: NativePart, batch: Batch, candidate: Candidate, parts: NativeParts, mayRunAgain: boolean) {
+  constructor(part: NativePart, batch: Batch, candidate: Candidate, parts: NativeParts, options: ReadOptions) {
     this.#part = part;
     this.#batch = batch;
     this.#candidate = candidate;
     this.#parts = parts;
-    this.#mayRunAgain = mayRunAgain;
+    this.#options = options;
   }
 
   /** May be called again from the start: what is settled stays. The first result of an item counts. */
@@ -98,18 +104,19 @@ export class ResultReader {
   /** `again`: it runs one by one. `left`: it ends with the batch. */
   async #outcome(item: ClaimedItem, result: UpstreamResult): Promise<Settled | 'again' | 'left'> {
     const { position } = item;
+    const { mayRunAgain, isOver } = this.#options;
     switch (result.kind) {
       case 'answered': {
         const isPassing = result.status === 429 || result.status >= 500;
-        return isPassing && this.#mayRunAgain ? 'again' : this.#answered(item, result);
+        return isPassing && mayRunAgain ? 'again' : this.#answered(item, result);
       }
       case 'expired':
-        return { result: failedResult(position, EXPIRED), row: undefined };
+        return isOver ? 'left' : { result: failedResult(position, EXPIRED), row: undefined };
       case 'cancelled':
-        if (this.#batch.state === 'cancelling') return 'left';
-        return this.#mayRunAgain ? 'again' : failure(position, 'the provider cancelled this request');
+        if (isOver) return 'left';
+        return mayRunAgain ? 'again' : failure(position, 'the provider cancelled this request');
       case 'failed':
-        return this.#mayRunAgain ? 'again' : failure(position, result.message);
+        return mayRunAgain ? 'again' : failure(position, result.message);
     }
   }
 

@@ -4,8 +4,7 @@ import type { Queryable } from '../../storage/database.ts';
 
 export interface StoredCopy {
   id: string;
-  /** Null: the file is deleted. */
-  fileId: string | null;
+  fileId: string;
   providerId: string;
   byokId: string | null;
   account: Buffer;
@@ -41,9 +40,9 @@ export function findCopies(
   );
 }
 
-type Claim = Pick<StoredCopy, 'id' | 'providerId' | 'byokId' | 'account'> & { fileId: string };
+type Claim = Pick<StoredCopy, 'id' | 'fileId' | 'providerId' | 'byokId' | 'account'>;
 
-/** False: there is a copy, another claim, or no such file any more. @param times of now, the end of the claim, and usable copies */
+/** False: there is a copy, or another claim. @param times of now, the end of the claim, and usable copies */
 export async function claimCopy(
   db: Queryable,
   { id, fileId, providerId, byokId, account }: Claim,
@@ -51,7 +50,7 @@ export async function claimCopy(
 ): Promise<boolean> {
   const rows = await db.query(
     `insert into file_copies (id, file_id, provider_id, byok_id, account, expires_at, created_at)
-      select $1, id, $3, $4, $5, $6, $7 from files where id = $2 for key share
+      values ($1, $2, $3, $4, $5, $6, $7)
       on conflict (file_id, account) do update
         set id = $1, provider_id = $3, byok_id = $4, vendor_id = null, expires_at = $6, created_at = $7,
           removal_attempts = 0, remove_after = null
@@ -75,11 +74,12 @@ export async function deleteCopies(db: Queryable, ids: readonly string[]): Promi
   await db.query('delete from file_copies where id = any($1::uuid[])', [ids]);
 }
 
-/** Copies of deleted files, expired ones, and ended claims; those first that wait longest. */
+/** Copies of files that do not exist, expired ones, and ended claims; those first that wait longest. */
 export function removableCopies(db: Queryable, now: Date, limit: number): Promise<StoredCopy[]> {
   return db.query<StoredCopy>(
     `${SELECT} where (remove_after is null or remove_after <= $1)
-      and (expires_at <= $1 or vendor_id is not null and file_id is null)
+      and (expires_at <= $1
+        or vendor_id is not null and not exists (select 1 from files where files.id = file_copies.file_id))
       order by remove_after nulls first, created_at limit $2`,
     [now, limit],
   );

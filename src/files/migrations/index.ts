@@ -3,6 +3,5 @@ import type { Migration } from '../../storage/migrate.ts';
 import { files } from './0150-files.ts';
 import { fileExpiry } from './0151-file-expiry.ts';
 import { fileCopies } from './0152-file-copies.ts';
-import { copiesOfFiles } from './0153-copies-of-files.ts';
 
-export const fileMigrations: readonly Migration[] = [files, fileExpiry, fileCopies, copiesOfFiles];
+export const fileMigrations: readonly Migration[] = [files, fileExpiry, fileCopies];

@@ -13,7 +13,6 @@ import {
 } from '../../formats/conversation/file-words.ts';
 import type { MediumKind, RequestFacts } from '../../formats/conversation/format.ts';
 import type { Admission } from '../context.ts';
-import { FileHold } from '../media/file-hold.ts';
 import type { InferenceParts } from '../parts.ts';
 import { type AcceptedRequest, type ConversationRequest, isConversation } from '../request.ts';
 
@@ -23,15 +22,13 @@ export interface ReferencedFile {
   readonly kind: Extract<MediumKind, 'image' | 'audio' | 'file'>;
   /** Of the first reference to it. */
   readonly path: string;
-  /** The number of references to it. */
-  readonly times: number;
 }
 
 /** By the ids in the request. */
 export type ReferencedFiles = ReadonlyMap<string, ReferencedFile>;
 
 /** Of all text files of a request: more than any model reads. */
-export const MAX_TEXT_BYTES = 8 * 1024 * 1024;
+const MAX_TEXT_BYTES = 8 * 1024 * 1024;
 const TEXT_TYPE = /^(?:text\/|application\/(?:json|x-ndjson)$)/;
 
 type Parts = Pick<InferenceParts, 'files' | 'limits'>;
@@ -57,8 +54,6 @@ async function resolve(
   const { request } = context;
   const ids = [...new Set(references.map(({ id }) => id))];
   checkReferences(request, references, ids.length, limits.fetchedMedia);
-  const hold = new FileHold(files.memory);
-  context.fileHold = hold;
   const found = await files.find(request.caller.workspaceId, ids);
   const media = new Map<string, ReferencedFile>();
   const texts = new Map<string, UsableFile>();
@@ -71,11 +66,9 @@ async function resolve(
     }
     const kind = kindOf(file, reference);
     if (kind !== 'text') {
-      const { path: first = path, times = 0 } = media.get(id) ?? {};
-      media.set(id, { file, kind, path: first, times: times + 1 });
+      if (!media.has(id)) media.set(id, { file, kind, path });
       continue;
     }
-    if (!texts.has(id)) hold.take(file.bytes, path);
     texts.set(id, file);
     textBytes += file.bytes;
     if (textBytes > MAX_TEXT_BYTES) {

@@ -20,22 +20,25 @@ import { routeOf, taskOf } from '../serve.ts';
 import type { AttemptOwner, Task } from '../task.ts';
 import { gatewayToolsFor } from '../turns/turn-loop.ts';
 
-export interface PreparedCall {
+export interface BatchableCall {
   /** The endpoint is at its batch price. */
   candidate: Candidate;
   call: BatchedCall;
-  /** Its cost at most, reserved. */
-  reservation: Reservation;
+  /**
+   * Counts the request against rate limits and reserves its bound. Undefined: a budget does not carry it in addition to what is
+   * reserved. Rejects with GatewayError 429.
+   */
+  reserve(): Promise<Reservation | undefined>;
 }
 
 /**
- * Undefined: the request has to be sent alone, because no endpoint of it has a batch interface for it, or because the budget
- * is nearly exhausted. Rejects with GatewayError where the request itself would be refused.
+ * Undefined: no endpoint of the request has a batch interface for it. Rejects with GatewayError where the request itself would be
+ * refused.
  */
-export async function prepareForBatch(
+export async function encodeForBatch(
   request: AcceptedRequest,
   parts: InferenceParts,
-): Promise<PreparedCall | undefined> {
+): Promise<BatchableCall | undefined> {
   const context = new RequestContext(request, NOWHERE, parts.clock);
   await admit(context, uncounted(parts));
   await parts.refresh?.();
@@ -43,10 +46,14 @@ export async function prepareForBatch(
   const continues = facts.thread?.previousId !== undefined || facts.comparedId !== undefined;
   if (continues || gatewayToolsFor(document.structure) !== undefined) return undefined;
   const task = taskOf(context, parts);
-  for (const candidate of routeOf(context, task, parts).candidates) {
-    if (!hasBatches(candidate.endpoint) || keepsNothing(context.request, candidate.endpoint, parts)) continue;
-    const prepared = await prepareAt(atBatch(candidate), context, task, parts);
-    if (prepared !== undefined) return prepared;
+  for (const each of routeOf(context, task, parts).candidates) {
+    if (!hasBatches(each.endpoint) || keepsNothing(context.request, each.endpoint, parts)) continue;
+    const candidate = atBatch(each);
+    const service = candidate.endpoint.provider.kind.batches!;
+    if (service.lacks?.(targetOf(candidate, parts.credentials.choose(candidate))) !== undefined) continue;
+    const call = await callOf(candidate, context, task, parts);
+    if (call === undefined || !service.carries(call)) continue;
+    return { candidate, call, reserve: () => reserve(candidate, context, task, parts) };
   }
   return undefined;
 }
@@ -71,17 +78,12 @@ function keepsNothing({ caller, facts }: AcceptedRequest, { modelId }: Endpoint,
   return parts.accountPolicy().zdr || facts.provider.zdr === true || policyOf(caller).wantsZdr(modelId);
 }
 
-async function prepareAt(
+async function reserve(
   candidate: Candidate,
   context: RequestContext,
   task: Task,
   parts: InferenceParts,
-): Promise<PreparedCall | undefined> {
-  const { endpoint } = candidate;
-  const service = endpoint.provider.kind.batches!;
-  const call = await callOf(candidate, context, task, parts);
-  if (call === undefined || !service.carries(call)) return undefined;
-  if (service.lacks?.(targetOf(candidate, parts.credentials.choose(candidate))) !== undefined) return undefined;
+): Promise<Reservation | undefined> {
   await countRequest(context, parts);
   const reservation = new RequestReservation(context, task, parts);
   let capped: number | undefined;
@@ -95,7 +97,8 @@ async function prepareAt(
     // The provider runs it within a day; it counts now.
     context.rateLimitHold?.settle(context.rateLimitHold.heldTokens);
   }
-  if (capped === undefined) return { candidate, call, reservation: reservation.reservation };
+  if (capped === undefined) return reservation.reservation;
+  // A smaller output than asked for would fit; the whole one may, later.
   reservation.release();
   return undefined;
 }

@@ -7,20 +7,17 @@ import { GatewayError } from '../../base/errors.ts';
 import type { FileContents, UsableFile, VendorCopy } from '../../files/index.ts';
 import type { FormatId } from '../../formats/conversation/conversation.ts';
 import type { ReferencedFile, ReferencedFiles } from '../admission/referenced-files.ts';
-import type { FileHold } from './file-hold.ts';
 import type { Substitute } from './remote.ts';
 
 export class FileMedia {
   readonly #files: FileContents;
   readonly #limits: Limits;
-  readonly #hold: FileHold;
   readonly #read = new Map<string, Promise<string>>();
   #leftBytes: number;
 
-  constructor(files: FileContents, limits: Limits, hold: FileHold) {
+  constructor(files: FileContents, limits: Limits) {
     this.#files = files;
     this.#limits = limits;
-    this.#hold = hold;
     this.#leftBytes = limits.fetchedMediaBytes;
   }
 
@@ -46,33 +43,28 @@ export class FileMedia {
     return bytes > this.#limits.fetchedMediumBytes || bytes > this.#leftBytes;
   }
 
-  async #one(id: string, each: ReferencedFile, signal: AbortSignal): Promise<Substitute> {
-    const { file, kind } = each;
+  async #one(id: string, { file, kind, path }: ReferencedFile, signal: AbortSignal): Promise<Substitute> {
     let reading = this.#read.get(id);
     if (reading === undefined) {
-      // A body has the content once for each reference.
-      const bytes = file.bytes * each.times;
-      this.#take(bytes, each);
+      if (file.bytes > this.#limits.fetchedMediumBytes) {
+        throw tooLarge(path, `is larger than ${this.#limits.fetchedMediumBytes} bytes`);
+      }
+      if (file.bytes > this.#leftBytes) {
+        throw tooLarge(
+          path,
+          `brings the files of this request over the limit of ${this.#limits.fetchedMediaBytes} bytes`,
+        );
+      }
+      this.#leftBytes -= file.bytes;
       reading = this.#files.read(file, signal).then((content) => content.toString('base64'));
       this.#read.set(id, reading);
       reading.catch(() => {
         this.#read.delete(id);
-        this.#leftBytes += bytes;
-        this.#hold.giveBack(bytes);
+        this.#leftBytes += file.bytes;
       });
     }
     const source = { kind: 'bytes', mediaType: file.mimeType, data: await reading } as const;
     return { source, kind, filename: file.filename };
-  }
-
-  #take(bytes: number, { file, path }: ReferencedFile): void {
-    const { fetchedMediumBytes, fetchedMediaBytes } = this.#limits;
-    if (file.bytes > fetchedMediumBytes) throw tooLarge(path, `is larger than ${fetchedMediumBytes} bytes`);
-    if (bytes > this.#leftBytes) {
-      throw tooLarge(path, `brings the files of this request over the limit of ${fetchedMediaBytes} bytes`);
-    }
-    this.#hold.take(bytes, path);
-    this.#leftBytes -= bytes;
   }
 }
 

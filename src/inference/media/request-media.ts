@@ -106,7 +106,7 @@ export class RequestMedia {
     remote: ReadonlyMap<string, MediumKind> | undefined,
     about: Preparing,
   ): Promise<void> {
-    this.#files ??= new FileMedia(this.#parts.files!, this.#parts.limits, this.#context.fileHold!);
+    this.#files ??= new FileMedia(this.#parts.files!, this.#parts.limits);
     const format = this.#formatOf(endpoint)!;
     const signal = about.signal();
     const copies = await this.#copies(endpoint, references, format, about);

@@ -48,18 +48,6 @@ export async function countTokens(
   parts: InferenceParts,
 ): Promise<TokenCount> {
   const context = new RequestContext(accepted, new HttpSink(exchange), parts.clock);
-  try {
-    return await countIn(context, exchange, parts);
-  } finally {
-    context.fileHold?.release();
-  }
-}
-
-async function countIn(
-  context: RequestContext<ConversationRequest>,
-  exchange: Exchange<Caller>,
-  parts: InferenceParts,
-): Promise<TokenCount> {
   await admit(context, parts);
   for (const [name, value] of Object.entries(context.headers ?? {})) exchange.response.setHeader(name, value);
   const { request } = context;

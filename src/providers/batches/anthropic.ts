@@ -28,12 +28,15 @@ const STATUS: Readonly<Record<string, number>> = {
 export const anthropicBatches: BatchService = {
   // A little is left for what is around the calls.
   limits: { items: 100_000, bytes: 255 * 1024 * 1024 },
+  storesMarker: false,
   pricePercent: 50,
   carries: ({ path }) => path === '/messages',
   frame: () => ({ head: '{"requests":[', between: ',', tail: ']}' }),
   line: (id, each) => spliced(['custom_id', JSON.stringify(id)], ['params', oneLine(each)]),
-  async submit({ bytes, content }, account) {
-    const streamed = { bytes, chunks: await content() };
+  async submit(submission, account) {
+    const chunks = await submission.content();
+    const streamed = { bytes: submission.bytes, chunks };
+    await submission.creating();
     return String((await call(account, { path: PATH, streamed }))['id']);
   },
   async find({ beganAt, items }, _uploadId, account) {

@@ -24,17 +24,19 @@ export interface BatchAbout {
 }
 
 /** An upstream batch that is about to be created. */
-interface Submission extends BatchAbout {
+export interface Submission extends BatchAbout {
   /** An earlier attempt may have uploaded the content, or a part of it. */
   isRepeated: boolean;
-  /** Size of `content`. */
-  bytes: number;
+  /** Size of the content; known once it has been opened. */
+  readonly bytes: number;
   /** The calls in the provider's own form, for one reading. */
   content(): Promise<AsyncIterable<Buffer>>;
   /** The provider's id of the uploaded content, if it was uploaded before. */
   uploadId: string | null;
   /** Resolves once the id is stored. */
   uploaded(id: string): Promise<void>;
+  /** Awaited right before the one request that creates the batch. */
+  creating(): Promise<void>;
 }
 
 export interface UpstreamBatch {
@@ -64,6 +66,8 @@ export interface BatchAccount {
 export interface BatchService {
   /** Largest upload, in calls and bytes; `least` calls that it takes. */
   limits: { items: number; bytes: number; least?: number };
+  /** False: what `find` returns may be a batch of somebody else in the account. */
+  storesMarker: boolean;
   /** The batch price in percent of the list price, if the configuration sets no other. */
   pricePercent: number;
   /** What the configuration lacks for this provider to have batches; undefined if nothing. */
@@ -77,8 +81,8 @@ export interface BatchService {
   /** Creates the batch; resolves with its id. Rejects with `BatchRefusal`. */
   submit(submission: Submission, account: BatchAccount): Promise<string>;
   /**
-   * The ids of batches of the account that may have been created by an earlier `submit`, oldest first. Without a place for the
-   * marker these are guesses, to be confirmed by the ids of the results.
+   * The ids of batches of the account that may have been created by an earlier `submit`, oldest first. Unless it
+   * stores the marker these are guesses, to be confirmed by the ids of the results.
    */
   find(about: BatchAbout, uploadId: string | null, account: BatchAccount): Promise<string[]>;
   poll(id: string, account: BatchAccount): Promise<UpstreamBatch>;

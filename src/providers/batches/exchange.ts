@@ -15,6 +15,15 @@ export type Json = Readonly<Record<string, unknown>>;
 type BatchRequest = Pick<Delivery, 'path'> &
   Partial<Pick<Delivery, 'method' | 'contentType' | 'streamed' | 'body' | 'url'>>;
 
+/** Sent as a stream, because the transport never repeats those: a repeated request would create a second batch. */
+function once(json: string): Pick<Delivery, 'streamed'> {
+  const bytes = Buffer.from(json);
+  async function* chunks() {
+    yield bytes;
+  }
+  return { streamed: { bytes: bytes.length, chunks: chunks() } };
+}
+
 /** Rejects with `BatchRefusal` for every response but a successful one with a JSON object or list. */
 export async function call(account: BatchAccount, request: BatchRequest): Promise<Json> {
   const content = await open(account, request);
@@ -71,7 +80,7 @@ export function open(
 }
 
 export function post(account: BatchAccount, path: string, body: unknown = {}): Promise<Json> {
-  return call(account, { path, body: JSON.stringify(body) });
+  return call(account, { path, ...once(JSON.stringify(body)) });
 }
 
 export function get(account: BatchAccount, path: string): Promise<Json> {

@@ -5,18 +5,21 @@
 
 import type { BatchAccount, BatchService, UpstreamBatch, UpstreamResult } from './contract.ts';
 import { call, forget, get, type Json, listIn, open, post, textIn, unlessStatus, upload } from './exchange.ts';
-import { linesOf, objectOf, oneLine, spliced } from './lines.ts';
+import { answersIn, removeUploads } from './files.ts';
+import { linesOf, oneLine, spliced } from './lines.ts';
 
 interface Variation {
   /** Paths of calls that it accepts. */
   paths: readonly string[];
   limits: BatchService['limits'];
   pricePercent?: number;
+  /** Default `/files`. */
   uploadPath?: string;
-  uploadFields?: Readonly<Record<string, string>>;
+  /** Further fields of an upload, and its purpose; default `batch`. */
+  uploadFields?(name: string): Readonly<Record<string, string>>;
   /** The batch within a response, if not the response itself. */
   unwrap?(response: Json): Json;
-  /** False: it stores no metadata, so its batches are found by their input file. */
+  /** False: it stores no metadata, so its batches are found by their input file alone. */
   hasMetadata?: boolean;
 }
 
@@ -39,6 +42,7 @@ export function openaiBatches(variation: Variation): BatchService {
   const unwrap = variation.unwrap ?? ((response) => response);
   return {
     limits,
+    storesMarker: true,
     pricePercent,
     carries: ({ path }) => paths.includes(path),
     frame: () => ({ head: '', between: '', tail: '' }),
@@ -53,16 +57,18 @@ export function openaiBatches(variation: Variation): BatchService {
         Buffer.from('\n'),
       ]),
     async submit(submission, account) {
-      const { marker, path, bytes } = submission;
+      const { marker, path } = submission;
       let { uploadId } = submission;
       if (uploadId === null) {
         const name = `gatehouse-${marker}.jsonl`;
         if (submission.isRepeated) await removeUploads(name, account);
-        const file = { name, bytes, content: await submission.content() };
-        const fields = variation.uploadFields ?? { purpose: 'batch' };
+        const content = await submission.content();
+        const file = { name, bytes: submission.bytes, content };
+        const fields = variation.uploadFields?.(name) ?? { purpose: 'batch' };
         uploadId = String((await upload(account, uploadPath, file, fields))['id']);
         await submission.uploaded(uploadId);
       }
+      await submission.creating();
       const made = await post(account, '/batches', {
         input_file_id: uploadId,
         endpoint: `/v1${path}`,
@@ -95,14 +101,6 @@ export function openaiBatches(variation: Variation): BatchService {
   };
 }
 
-/** Of attempts that ended before their id was stored. */
-async function removeUploads(name: string, account: BatchAccount): Promise<void> {
-  const list = await get(account, '/files?purpose=batch');
-  for (const file of Array.isArray(list) ? (list as Json[]) : listIn(list, 'data')) {
-    if (file['filename'] === name) await forget(account, `/files/${encodeURIComponent(String(file['id']))}`);
-  }
-}
-
 async function* batchesSince(account: BatchAccount, since: number): AsyncGenerator<Json> {
   let after = '';
   for (let page = 0; page < MOST_PAGES; page += 1) {
@@ -133,26 +131,6 @@ function batchOf(batch: Json): UpstreamBatch {
 async function* resultsOf(files: readonly string[], account: BatchAccount): AsyncGenerator<UpstreamResult> {
   for (const file of files) {
     const path = `/files/${encodeURIComponent(file)}/content`;
-    for await (const line of linesOf(await open(account, { path, method: 'GET' }))) {
-      const result = resultOf(line);
-      if (result !== undefined) yield result;
-    }
+    yield* answersIn(linesOf(await open(account, { path, method: 'GET' })));
   }
-}
-
-/** One line of the results or of the errors. */
-function resultOf(line: Buffer): UpstreamResult | undefined {
-  const object = objectOf(line);
-  const id = object?.member('custom_id');
-  if (object === undefined || typeof id !== 'string') return undefined;
-  const response = objectOf(object.bytes('response') ?? Buffer.from('null'));
-  const body = response?.bytes('body');
-  if (response !== undefined && body !== undefined) {
-    const status = Number(response.member('status_code') ?? 200);
-    return { id, kind: 'answered', status, body };
-  }
-  const { code, message } = (object.member('error') ?? {}) as { code?: unknown; message?: unknown };
-  if (code === 'batch_expired') return { id, kind: 'expired' };
-  if (code === 'batch_cancelled') return { id, kind: 'cancelled' };
-  return { id, kind: 'failed', message: typeof message === 'string' ? message : 'the provider gave no response' };
 }

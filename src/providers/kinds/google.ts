@@ -1,3 +1,4 @@
+import { geminiBatches } from '../batches/gemini.ts';
 import type { ProviderKind } from '../provider.ts';
 import { gemini } from './gemini.ts';
 
@@ -10,6 +11,7 @@ export const google: ProviderKind = {
   environment: 'GEMINI_API_KEY',
   alsoEnvironment: ['GOOGLE_API_KEY'],
   author: 'google',
+  batches: geminiBatches,
   bareModels: /^(gemini|gemma|learnlm|imagen)-/,
   service: { role: 'vendor', registryId: 'google', aliases: ['google-ai-studio'] },
   guide: { verifiedBy: 'recording', quirks: 'see [Gemini](../guides/google.md)' },

@@ -1,5 +1,6 @@
 import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import { mistralBatches } from '../batches/mistral.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -83,5 +84,6 @@ export const mistral: ProviderKind = {
     renames: { seed: 'random_seed' },
     chatReply: true,
   }),
+  batches: mistralBatches,
   embedding: openaiEmbedding({ takesTokens: false, takesUser: false, dimensionsMember: 'output_dimension' }),
 };

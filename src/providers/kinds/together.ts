@@ -1,5 +1,6 @@
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
+import { openaiBatches } from '../batches/openai.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -16,6 +17,15 @@ export const together: ProviderKind = {
   author: 'together',
   service: { role: 'host', registryId: 'togetherai' },
   guide: { verifiedBy: 'documentation', quirks: '`reasoning.enabled` or effort, thinking in the text of some models' },
+  // docs.together.ai/docs/batch-inference
+  batches: openaiBatches({
+    paths: ['/chat/completions'],
+    limits: { items: 50_000, bytes: 100 * 1024 * 1024 },
+    uploadPath: '/files/upload',
+    uploadFields: (name) => ({ purpose: 'batch-api', file_name: name, file_type: 'jsonl' }),
+    unwrap: (response) => (response['job'] ?? response) as typeof response,
+    hasMetadata: false,
+  }),
   dialect: {
     chat: {
       reasoning: 'enabled',

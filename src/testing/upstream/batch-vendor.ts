@@ -38,8 +38,18 @@ export interface VendorRequest {
   headers: http.IncomingHttpHeaders;
 }
 
-/** Instead of the vendor's own answer. `drop` does the work and closes the connection without an answer. */
-export type Fault = { status: number; body?: Json; headers?: Record<string, string> } | 'drop' | 'refuse' | undefined;
+/**
+ * Instead of the vendor's own answer. `refuse` closes the connection, `stall` never answers; `drop` and `hang` do the same after
+ * the work is done, and `half` sends half of the answer.
+ */
+export type Fault =
+  | { status: number; body?: Json; headers?: Record<string, string> }
+  | 'refuse'
+  | 'stall'
+  | 'drop'
+  | 'hang'
+  | 'half'
+  | undefined;
 
 export class BatchVendor {
   readonly dialect: Dialect;
@@ -108,6 +118,7 @@ export class BatchVendor {
     const asked: VendorRequest = { method, path, headers, body: Buffer.concat(chunks) };
     this.requests.push(asked);
     const fault = await this.fault(asked);
+    if (fault === 'stall') return;
     if (fault === 'refuse') {
       response.destroy();
       return;
@@ -118,6 +129,12 @@ export class BatchVendor {
       return;
     }
     const answer = this.dialect.handle(this, asked);
+    if (fault === 'hang') return;
+    if (fault === 'half') {
+      const text = this.garble(String(answer));
+      response.writeHead(200, { 'content-length': text.length }).write(text.slice(0, text.length / 2));
+      return;
+    }
     if (fault === 'drop') {
       response.destroy();
       return;
