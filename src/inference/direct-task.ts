@@ -102,7 +102,10 @@ export class DirectTask implements Task {
   async #fetchMedia(remote: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void> {
     const { egress, limits } = this.#parts;
     const fetcher = new MediaFetcher(egress, limits, (url) => remote.get(url) ?? '');
-    const media = await fetcher.all(new Map([...remote.keys()].map((url) => [url, 'image'])), signal);
+    const media = await fetcher.all(
+      new Map([...remote.keys()].map((url) => [url, { kind: 'image', times: 1 }])),
+      signal,
+    );
     const sources = [...media].map(
       ([url, { mediaType, bytes }]) => [url, { mediaType, data: bytes.toString('base64') }] as const,
     );

@@ -219,6 +219,19 @@ test('addresses of one request are bounded in number and in size together', asyn
   await refused(await ask('gemini', addresses(2)), 400, /content\[[01]\]\.image_url\.url /);
 });
 
+test('a URL in several parts counts in the limit of the request as often as its bytes are sent', async () => {
+  const large = Buffer.concat([PNG, Buffer.alloc(2500)]);
+  upstream.script('large', bytes(large));
+  upstream.script('gemini', [geminiText]);
+  const parts = (count: number) => Array.from({ length: count }, () => image(at('large', '/x.png')));
+  assert.equal((await ask('gemini', parts(2))).status, 200);
+  await refused(
+    await ask('gemini', parts(3)),
+    400,
+    /image_url\.url brings the media of this request over the limit of 6000/,
+  );
+});
+
 test('an endpoint that reads the address answers where the gateway may not fetch it', async () => {
   upstream.script('open', [chatText]);
   const only = { provider: { order: ['either', 'open'] } };

@@ -8,6 +8,7 @@ import { sniffMediaType } from '../../base/media-type.ts';
 import { type Egress, EgressError, type EgressReply } from '../../egress/index.ts';
 import type { Source } from '../../formats/conversation/conversation.ts';
 import type { MediumKind } from '../../formats/conversation/format.ts';
+import type { RemoteMedium } from './remote.ts';
 
 interface Medium {
   mediaType: string;
@@ -33,7 +34,7 @@ export class MediaFetcher {
    * Fetches every URL in parallel. The first failure aborts the others.
    * @throws GatewayError 400 with the field's path
    */
-  async all(addresses: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<Map<string, Medium>> {
+  async all(addresses: ReadonlyMap<string, RemoteMedium>, signal: AbortSignal): Promise<Map<string, Medium>> {
     const urls = [...addresses.keys()];
     const limit = this.#limits.fetchedMedia;
     const beyond = urls.filter((url) => !this.#fetched.has(url))[limit - this.#fetched.size];
@@ -53,10 +54,10 @@ export class MediaFetcher {
     }
   }
 
-  #one(url: string, kind: MediumKind, signal: AbortSignal): Promise<Medium> {
+  #one(url: string, medium: RemoteMedium, signal: AbortSignal): Promise<Medium> {
     let pending = this.#fetched.get(url);
     if (pending === undefined) {
-      pending = this.#fetchOne(url, kind, signal);
+      pending = this.#fetchOne(url, medium, signal);
       this.#fetched.set(url, pending);
       // A failed fetch is repeated for the next endpoint that needs the URL, within the same limits.
       pending.catch(() => this.#fetched.delete(url));
@@ -64,7 +65,7 @@ export class MediaFetcher {
     return pending;
   }
 
-  async #fetchOne(url: string, kind: MediumKind, signal: AbortSignal): Promise<Medium> {
+  async #fetchOne(url: string, { kind, times }: RemoteMedium, signal: AbortSignal): Promise<Medium> {
     const { fetchedMediumBytes, mediaFetchMs } = this.#limits;
     let reply: EgressReply;
     try {
@@ -74,11 +75,13 @@ export class MediaFetcher {
       throw error instanceof EgressError ? this.#refusal(url, kind, error) : error;
     }
     if (reply.status >= 300) throw this.#refuse(url, kind, 'image_download_failed', `answered ${reply.status}`);
-    if (reply.body.length > this.#leftBytes) {
+    // A body has the content once for each part that uses the URL.
+    const bytes = reply.body.length * times;
+    if (bytes > this.#leftBytes) {
       const problem = `brings the media of this request over the limit of ${this.#limits.fetchedMediaBytes} bytes`;
       throw this.#refuse(url, kind, 'image_too_large', problem);
     }
-    this.#leftBytes -= reply.body.length;
+    this.#leftBytes -= bytes;
     const mediaType = mediaTypeOf(reply, kind);
     if (mediaType === undefined) {
       const contentType = /^[\w.+-]+\/[\w.+-]+/.exec(reply.headers['content-type'] ?? '')?.[0];

@@ -18,17 +18,27 @@ export interface Substitute {
 /** By URL or id. */
 export type Fetched = ReadonlyMap<string, Substitute>;
 
-/** The URLs that `wants` selects, each once, in order, with the kind of the first part that uses it. */
-export function remoteMedia(conversation: Conversation, wants: Wants): Map<string, MediumKind> {
-  const found = new Map<string, MediumKind>();
+/** A medium that a conversation references by URL. */
+export interface RemoteMedium {
+  /** Of the first part that uses it. */
+  kind: MediumKind;
+  /** The number of parts that use it. */
+  times: number;
+}
+
+/** The URLs that `wants` selects, each once, in order. */
+export function remoteMedia(conversation: Conversation, wants: Wants): Map<string, RemoteMedium> {
+  const found = new Map<string, RemoteMedium>();
   const look = (parts: readonly Part[]): void => {
     for (const part of parts) {
       if (part.type === 'toolResult') look(part.parts);
       if (!isMedium(part) || part.source === undefined) continue;
       const { source } = part;
       if (source.kind === 'parts') look(source.parts);
-      if (source.kind !== 'url' || found.has(source.url) || !/^https?:/i.test(source.url)) continue;
-      if (wants(part.type, source.url)) found.set(source.url, part.type);
+      if (source.kind !== 'url' || !/^https?:/i.test(source.url)) continue;
+      const known = found.get(source.url);
+      if (known !== undefined) known.times += 1;
+      else if (wants(part.type, source.url)) found.set(source.url, { kind: part.type, times: 1 });
     }
   };
   for (const { parts } of conversation.messages) look(parts);

@@ -17,7 +17,7 @@ import type { ConversationRequest } from '../request.ts';
 import type { Preparing } from '../task.ts';
 import { MediaFetcher, sourceOf } from './fetch-media.ts';
 import { FileMedia } from './file-media.ts';
-import { type Fetched, pathOf, remoteMedia } from './remote.ts';
+import { type Fetched, pathOf, type RemoteMedium, remoteMedia } from './remote.ts';
 
 interface Prepared {
   readonly media: Fetched;
@@ -78,7 +78,7 @@ export class RequestMedia {
   }
 
   /** The media that the endpoint cannot fetch itself; undefined if there are none. */
-  #remote(endpoint: Endpoint): ReadonlyMap<string, MediumKind> | undefined {
+  #remote(endpoint: Endpoint): ReadonlyMap<string, RemoteMedium> | undefined {
     const { dialect } = endpoint.provider.kind;
     const first = this.#formatOf(endpoint);
     const spoken = first === undefined ? undefined : spokenFormat(first);
@@ -96,14 +96,14 @@ export class RequestMedia {
     return formatsFor(kind, upstreamId, this.#context.request.format.id, speaks)[0];
   }
 
-  async #prepareRemote(remote: ReadonlyMap<string, MediumKind>, { signal }: Preparing): Promise<void> {
+  async #prepareRemote(remote: ReadonlyMap<string, RemoteMedium>, { signal }: Preparing): Promise<void> {
     this.#prepared = { media: await this.#fetched(remote, signal()) };
   }
 
   async #prepareFiles(
     endpoint: Endpoint,
     references: ReferencedFiles,
-    remote: ReadonlyMap<string, MediumKind> | undefined,
+    remote: ReadonlyMap<string, RemoteMedium> | undefined,
     about: Preparing,
   ): Promise<void> {
     this.#files ??= new FileMedia(this.#parts.files!, this.#parts.limits);
@@ -138,7 +138,7 @@ export class RequestMedia {
     return !policyOf(caller).wantsZdr(modelId);
   }
 
-  async #fetched(remote: ReadonlyMap<string, MediumKind>, signal: AbortSignal): Promise<Fetched> {
+  async #fetched(remote: ReadonlyMap<string, RemoteMedium>, signal: AbortSignal): Promise<Fetched> {
     const { egress, limits } = this.#parts;
     const { document } = this.#context.request;
     this.#fetcher ??= new MediaFetcher(egress, limits, (url) => pathOf(document.exact, url) ?? '');
