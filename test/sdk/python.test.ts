@@ -96,3 +96,25 @@ test('Python openai | batches: input, output and error files', async (t) => {
     deleted: true,
   });
 });
+
+test('Python anthropic | message batches', async (t) => {
+  const python = await pythonWith(PACKAGES);
+  if (python.skip !== false) return t.skip(python.skip);
+  const gateway = await bench();
+  const file = path.join(import.meta.dirname, 'python', 'anthropic_batches.py');
+  const env = { ROOT: gateway.url, KEY: INFERENCE_KEY, MODEL: 'simulated/echo' };
+  const seen = JSON.parse((await python.run(t, [file], env)).trim().split('\n').at(-1)!) as Json;
+  for (const name of ['plain', 'beta']) {
+    assert.deepEqual(seen[name], {
+      status: ['in_progress', 'ended'],
+      counts: [2, 2],
+      took: true,
+      texts: { a: 'first', b: 'second' },
+      listed: true,
+      deleted: 'message_batch_deleted',
+    });
+  }
+  assert.deepEqual([seen.cancelled, seen.all], ['canceling', 50]);
+  assert.deepEqual([seen.conflict, seen.unknown], ['invalid_request_error', 'not_found_error']);
+  assert.match(seen.duplicate, /^requests\.1\.custom_id "a" is also that of requests\.0/);
+});
