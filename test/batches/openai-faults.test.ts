@@ -71,6 +71,32 @@ test('while its input file cannot be read a batch is validating, and it can stil
   assert.deepEqual([cancelled.status, errors.length], ['cancelled', 2]);
 });
 
+test('a batch whose window ends before its file is read expires, however often reading is started', async (t) => {
+  const gateway = await startGateway(t);
+  const openai = openaiOf(gateway);
+  const ids = Array.from({ length: 2_000 }, (_, n) => `item-${n}`);
+  const input = await uploaded(openai, jsonl(ids.map((id) => lineOf(id, { text: 'x' }))));
+  const restore = withoutStorage(gateway);
+  const { id } = await openai.batches.create({ input_file_id: input, endpoint: CHAT, completion_window: '24h' });
+  const client = await connect(gateway.target);
+  t.after(() => client.end());
+  const jobs = async () => {
+    const sql = `select count(*)::int as count from gatehouse_jobs.job where name = 'batches.read-file' and state < 'completed'`;
+    return (await client.query(sql)).rows[0].count;
+  };
+  for (let started = 2; started <= 3; started += 1) {
+    gateway.clock.jump(660_000);
+    await until(async () => (await jobs()) >= started, 'reading is started again');
+  }
+  assert.equal((await openai.batches.retrieve(id)).status, 'validating');
+  gateway.clock.jump(86_400_000);
+  restore();
+  const batch = await ended(openai, id);
+  assert.equal(batch.status, 'expired');
+  const { errors } = await linesOf(openai, batch, ids);
+  assert.deepEqual(new Set(errors.map(({ error }) => error.code)), new Set(['batch_expired']));
+});
+
 test('a batch whose key or file is gone when the file is read fails, and names the reason', async (t) => {
   const gateway = await startGateway(t);
   const control = controlOf(gateway);

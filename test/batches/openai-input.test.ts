@@ -1,8 +1,9 @@
 /** What OpenAI's clients may give as a batch, and what is refused: the members, the input file, its lines. */
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import { after, test } from 'node:test';
 import OpenAI, { toFile } from 'openai';
-import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { controlOf } from '../workspaces/control.ts';
 import { batchesOf, chatBatch, type Json, scripted } from './batches-client.ts';
 import { CHAT, created, ended, jsonl, lineOf, linesOf, openaiOf, uploaded } from './openai-client.ts';
@@ -42,6 +43,7 @@ test('a line that cannot run fails the batch, which names the line, its custom_i
       [[of({ stream: true })], 'invalid_request', 1, 'body.stream', /stream must not be true/],
       [[of({ messages: [{ role: 'nobody', content: 'x' }] })], 'invalid_request', 1, 'body.messages[0].role', /role/],
       [['', ' '], 'empty_file', null, null, /is empty/],
+      [[good, ...Array(1_001).fill('')], 'invalid_json_line', 2, null, /^line 2 is blank/],
     ];
   for (const [lines, code, line, param, message] of cases) {
     const batch = await ended(openai, (await created(openai, lines)).id);
@@ -60,6 +62,21 @@ test('a line that cannot run fails the batch, which names the line, its custom_i
     errors!.data!.map(({ line }) => line),
     Array.from({ length: 20 }, (_, n) => 2 * n + 2),
   );
+});
+
+test('a batch from a file is created on the global host only, as files are', async (t) => {
+  const of = await startGateway(t, { yaml: { hosts: { europe: ['eu.test'], global: ['127.0.0.1'] } } });
+  const input = await uploaded(openaiOf(of), jsonl([lineOf('a')]));
+  const body = JSON.stringify({ input_file_id: input, endpoint: CHAT, completion_window: '24h' });
+  const asked = async (host: string) => {
+    const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+    const headers = { host, authorization: `Bearer ${INFERENCE_KEY}`, 'content-type': 'application/json' };
+    const request = http.request(`${of.api}/batches`, { method: 'POST', headers });
+    request.on('response', (response) => resolve(response.resume().statusCode)).on('error', reject);
+    request.end(body);
+    return promise;
+  };
+  assert.deepEqual([await asked('eu.test'), await asked('127.0.0.1')], [403, 200]);
 });
 
 // Bug 81: the ids of a batch are compared exactly, and no text is special.
@@ -116,6 +133,9 @@ test('what cannot be created is refused at once', async () => {
       return true;
     });
   }
+  const poor = (await control.call('POST', '/keys', { name: 'poor', limit: 0 })).body.key;
+  const mine = { input_file_id: input, endpoint: CHAT, completion_window: '24h' } as const;
+  await assert.rejects(openaiOf(gateway, poor).batches.create(mine), { status: 402 });
   const most = { ...pairs(15), ['k'.repeat(64)]: '世'.repeat(512) };
   assert.deepEqual((await create({ metadata: most })).metadata, most);
   const { id: workspace } = await control.made({ name: 'Batches apart', slug: 'batches-apart' });

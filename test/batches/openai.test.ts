@@ -70,6 +70,9 @@ test('a batch made from a file runs, and its results are in an output and an err
   const listed = [];
   for await (const each of openai.files.list({ purpose: 'batch_output' })) listed.push(each.id);
   assert.ok(listed.includes(batch.output_file_id!) && listed.includes(batch.error_file_id!));
+  const { data: entries } = (await control.call('GET', '/audit?limit=20')).body;
+  const audited = entries.find((entry: Json) => entry.resource_id === batch.output_file_id);
+  assert.deepEqual([audited.action, audited.actor.type], ['file.created', 'gateway']);
   await openai.files.delete(batch.error_file_id!);
   await assert.rejects(openai.files.content(batch.error_file_id!), { status: 404 });
   assert.equal((await openai.batches.retrieve(batch.id)).status, 'completed');

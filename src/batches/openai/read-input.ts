@@ -22,6 +22,8 @@ export interface ReadParts extends IntakeParts, Pick<RunParts, 'callerOfKey'> {
 
 /** Further errors are not looked for. */
 const MOST_ERRORS = 20;
+/** At the end of a file. */
+const MOST_BLANK = 1_000;
 /** After so many failures to read a file that is there, its batch fails. */
 const MOST_ATTEMPTS = 5;
 
@@ -123,7 +125,7 @@ class InputReader {
     }
     if (isBlank(bytes)) {
       this.#blank ??= number;
-      return;
+      if (number - this.#blank < MOST_BLANK) return;
     }
     if (this.#blank !== undefined) this.#stop('invalid_json_line', this.#blank, `line ${this.#blank} is blank`);
     await this.#collect(() => this.#items.add(bytes, this.#target));

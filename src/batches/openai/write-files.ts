@@ -27,10 +27,11 @@ export async function writeFiles(parts: WriteParts, id: string, signal: AbortSig
   const { database, blobs } = parts;
   const batch = await store.findBatch(database, id);
   if (batch === undefined) return;
+  const { completed, failed } = batch.purgedAt === null ? batch : { completed: 0, failed: 0 };
   const written: { output?: Blob; error?: Blob } = {};
   try {
-    if (batch.completed > 0) written.output = await blobs.write(linesOf(database, id, 'completed', signal));
-    if (batch.failed > 0) written.error = await blobs.write(linesOf(database, id, 'failed', signal));
+    if (completed > 0) written.output = await blobs.write(linesOf(database, id, 'completed', signal));
+    if (failed > 0) written.error = await blobs.write(linesOf(database, id, 'failed', signal));
     if (await database.transaction((tx) => attach(tx, batch, written, parts))) return;
   } catch (error) {
     await drop(written, parts);
