@@ -33,6 +33,14 @@ export function loopBusyMs(): number {
   return performance.eventLoopUtilization().active;
 }
 
+const LONGEST_DELAY_MS = 2 ** 31 - 1;
+
+/** Keeps the process alive until the returned function is called, for work that waits for nothing but a timer. */
+export function stayAlive(): () => void {
+  const handle = setInterval(() => {}, LONGEST_DELAY_MS);
+  return () => clearInterval(handle);
+}
+
 /** Resolves after `delayMs` of the given clock. */
 export function sleep(clock: Clock, delayMs: number): Promise<void> {
   return new Promise((resolve) => void clock.timer(delayMs, resolve));

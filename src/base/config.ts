@@ -87,6 +87,7 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
     requestLogShare: environment.requestLogShare(),
     metrics: environment.metrics(),
     catalogUrl: environment.catalogUrl(),
+    client: { url: environment.get('GATEHOUSE_URL') ?? null, key: environment.secret('GATEHOUSE_API_KEY') },
     firstKeys: {
       management: environment.firstKey('GATEHOUSE_MANAGEMENT_KEY'),
       inference: environment.firstKey('GATEHOUSE_INFERENCE_KEY'),

@@ -159,12 +159,13 @@ function getBatch(parts: BatchParts): Operation<Caller> {
     path: '/batches/{id}',
     summary: 'Show a batch, with its results once it is final',
     params: schema.BatchParams,
+    query: schema.GetBatchQuery,
     errors: [410],
     replies: ok('The batch', schema.ShownBatch),
     async handle(exchange) {
       const batch = await kept(exchange, parts);
       const hasResults = isTerminal(batch.state) && batch.completed + batch.failed > 0;
-      if (!hasResults || isShownAsOpenai(batch, exchange.headers)) {
+      if (!hasResults || isShownAsOpenai(batch, exchange.headers) || exchange.query['results'] === false) {
         return exchange.reply(200, await shown(batch, exchange, parts));
       }
       await sendStream(exchange, 'application/json; charset=utf-8', batchWithResults(parts.database, batch));

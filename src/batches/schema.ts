@@ -172,6 +172,11 @@ export const ListBatchesQuery = Type.Object(
 
 export const BatchParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 64 }) });
 
+export const GetBatchQuery = Type.Object(
+  { results: Type.Optional(Type.Boolean({ default: true, description: 'False leaves them out, for polling' })) },
+  closed,
+);
+
 export const ResultsQuery = Type.Object(
   {
     after: Type.Optional(

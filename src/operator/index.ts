@@ -1,6 +1,6 @@
 /**
- * Operator commands other than `serve`: keys, backups, doctor and others. A command works on the installation that the
- * settings name, whether a gateway runs on it or not.
+ * Commands other than `serve`: keys, backups, doctor and others. A command works on the installation that the settings name,
+ * whether a gateway runs on it or not; `batch` is a client of a running gateway.
  */
 import { systemClock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
@@ -8,6 +8,7 @@ import { createLog } from '../base/log.ts';
 import type { SealedRows } from '../sealing/index.ts';
 import type { Migration } from '../storage/migrate.ts';
 import { BACKUP_HELP, backupCommand, restoreCommand } from './backup.ts';
+import { BATCH_HELP, batchCommand } from './batch.ts';
 import { CATALOG_HELP, catalogCommand } from './catalog.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { CREDITS_HELP, creditsCommand } from './credits.ts';
@@ -31,6 +32,7 @@ const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   restore: { run: restoreCommand, help: BACKUP_HELP },
   doctor: { run: doctorCommand, help: DOCTOR_HELP },
   catalog: { run: catalogCommand, help: CATALOG_HELP },
+  batch: { run: batchCommand, help: BATCH_HELP },
 };
 
 interface Machine {
@@ -52,7 +54,7 @@ export function commandHelp(): string {
 
 /**
  * Runs a command with the settings of this machine and returns its exit code: 0, 1 on failure, 2 for wrong
- * arguments. Results go to stdout, errors to stderr.
+ * arguments; `batch` has more. Results go to stdout, errors to stderr.
  */
 export async function runCommand(name: string, args: readonly string[], machine: Machine): Promise<number> {
   const command = COMMANDS[name]!;

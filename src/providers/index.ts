@@ -28,6 +28,7 @@ export { type Delivery, formatsFor, type Provider, type ProviderKind } from './p
 
 export {
   createTransport,
+  type StreamedBody,
   type Timeouts,
   type Transport,
   type UpstreamCall,

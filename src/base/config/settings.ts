@@ -38,6 +38,8 @@ export interface Config {
   catalogUrl: string;
   /** null: the embedded PostgreSQL. */
   databaseUrl: Secret | null;
+  /** Of commands that are clients of a gateway. */
+  client: { url: string | null; key: Secret | null };
   /** Keys to create on the first start, if given. */
   firstKeys: { management: Secret | null; inference: Secret | null };
   unknownVariables: readonly UnknownVariable[];
