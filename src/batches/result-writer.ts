@@ -20,6 +20,8 @@ export class ResultWriter {
   readonly #signal: AbortSignal;
   #results: items.ItemResult[] = [];
   #writing: Promise<void> | undefined;
+  /** The database takes no results at the moment: nothing further should run. */
+  failing = false;
 
   /** @param signal aborted when the process closes: what cannot be written then is given up, and the items run again */
   constructor(batchId: string, parts: WriterParts, signal: AbortSignal) {
@@ -46,7 +48,9 @@ export class ResultWriter {
       this.#results = [];
       try {
         await this.#write(results);
+        this.failing = false;
       } catch (error) {
+        this.failing = error instanceof GatewayError;
         if (!(error instanceof GatewayError)) await this.#writeEach(results);
         else if (!this.#signal.aborted) {
           // They are paid for: the process keeps them until the database is back.

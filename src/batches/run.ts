@@ -99,7 +99,8 @@ export class BatchRun implements TakesTurns {
   }
 
   get ready(): boolean {
-    return this.#waiting.length > 0 && this.#running.size < this.#pace.limit && this.pauseMs <= 0;
+    if (this.#writer.failing || this.pauseMs > 0) return false;
+    return this.#waiting.length > 0 && this.#running.size < this.#pace.limit;
   }
 
   /** Nothing is left that this run could do now. */

@@ -77,7 +77,9 @@ export class BatchRunner {
     const { clock, inference, changes } = parts;
     const { inFlight: interactive } = inference;
     // Items are counted apart, so that the others are the interactive requests.
-    this.#parts = { ...parts, inference: { ...inference, inFlight: new RequestsInFlight(inference.log) } };
+    const inFlight = new RequestsInFlight(inference.log);
+    const concurrency = inference.concurrency.background();
+    this.#parts = { ...parts, inference: { ...inference, inFlight, concurrency } };
     this.#native = nativeJobs(this.#parts, jobs, (tx, id) => this.announce(tx, id));
     this.#callbacks = callbackJobs(parts.callbacks, jobs);
     this.#files = fileJobs(parts, jobs, (tx, id) => this.announce(tx, id));
