@@ -2,8 +2,9 @@
 import { GatewayError } from '../base/errors.ts';
 
 const LONGEST = 255;
+// Also those that end a line or turn its direction, so that `exe` looks like `txt`.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-const FORBIDDEN = /[<>:"|?*\\\u0000-\u001f\u007f]/;
+const FORBIDDEN = /[<>:"|?*\\\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
 
 /** Throws GatewayError 400. */
 export function checkFilename(name: string | undefined): string {

@@ -47,7 +47,8 @@ test('a database that becomes full while a batch arrives: 503 to retry, nothing 
   const { status, body: answer } = await send('POST', '/batches', body);
   assert.equal(status, 503, JSON.stringify(answer));
   assert.equal(answer.error.metadata.retryable, true);
-  assert.deepEqual((await send('GET', '/batches')).body.data, []);
+  const listed = await until(async () => (await send('GET', '/batches')).body.data, 'the database answers again');
+  assert.deepEqual(listed, []);
   assert.deepEqual([await refusal.count('batch_items'), await refusal.count('batch_intakes')], [0, 0]);
   await refusal.stop();
   const batch = await ended((await submitted(body)).id);
@@ -68,7 +69,11 @@ test('results that the database cannot take are kept until it can: nothing runs 
     await until(async () => (await refusal.count('batch_items where claim is not null')) > 0, 'claims are renewed');
   }
   assert.ok(asked() < 64, `${asked()} items ran although no result could be stored`);
-  assert.equal((await send('GET', `/batches/${id}`)).body.request_counts.completed, 0);
+  const shown = await until(
+    async () => (await send('GET', `/batches/${id}`)).body.request_counts,
+    'the database answers between two refusals',
+  );
+  assert.equal(shown.completed, 0);
   await refusal.stop();
   const batch = await ended(id);
   assert.deepEqual(batch.request_counts, { total: 200, completed: 200, failed: 0 });

@@ -1,4 +1,4 @@
-/** Several processes with one database work on a batch; kill -9 of one of them in the middle: another one continues it. */
+/** Several processes with one database work on a batch; kill -9 of one of them: another one continues it (bug 85). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { until } from '../../src/testing/clock/clock.ts';
