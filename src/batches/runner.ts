@@ -26,6 +26,8 @@ const TOPIC = 'batches';
 const LOOK_MS = 2_000;
 /** Batches that a process works on side by side. */
 const MOST_OPEN = 64;
+/** Of these, places for batches of workspaces that have none open. */
+const RESERVED = 8;
 /** When there are more, a batch leaves its place to others after this time. */
 const TURN_MS = 60_000;
 /** A batch is looked at again at least this often. */
@@ -166,12 +168,19 @@ export class BatchRunner {
     const { database, clock } = this.#parts;
     const now = clock.monotonic();
     for (const [id, at] of this.#notBefore) if (at <= now) this.#notBefore.delete(id);
-    const places = MOST_OPEN - this.#runs.size - this.#busy.size;
     const known = [...this.#runs.keys(), ...this.#busy.keys(), ...this.#notBefore.keys()];
-    const found = await store.unfinishedBatches(database, known, Math.max(0, places) + 1);
+    const found = await store.unfinishedBatches(database, known, MOST_OPEN);
     if (this.#closing.signal.aborted) return;
-    for (const id of found.slice(0, Math.max(0, places))) this.#keepBusy(id, this.#open(id));
-    if (found.length <= places) return;
+    const workspaces = new Set([...this.#runs.values()].map(({ run }) => run.workspaceId));
+    let isWaiting = false;
+    for (const { id, workspaceId } of found) {
+      const places = workspaces.has(workspaceId) ? MOST_OPEN - RESERVED : MOST_OPEN;
+      if (this.#runs.size + this.#busy.size < places) {
+        workspaces.add(workspaceId);
+        this.#keepBusy(id, this.#open(id));
+      } else isWaiting = true;
+    }
+    if (!isWaiting) return;
     for (const { run, since } of this.#runs.values()) if (now - since >= TURN_MS) run.leave();
   }
 

@@ -137,19 +137,22 @@ export async function markSeen(db: Queryable, id: string, at: Date): Promise<voi
 }
 
 /**
- * Ids of unfinished batches, except those that are known or of which items are still arriving: first one of each workspace, then the second of each, and so on;
- * those that have waited longest first.
+ * Unfinished batches, except those that are known or of which items are still arriving: first one of each workspace, then the
+ * second of each, and so on; those that have waited longest first.
  */
-export async function unfinishedBatches(db: Queryable, known: readonly string[], limit: number): Promise<string[]> {
-  const rows = await db.query<{ id: string }>(
-    `select id from (
-        select id, seen_at, row_number() over (partition by workspace_id order by seen_at, id) as nth
+export function unfinishedBatches(
+  db: Queryable,
+  known: readonly string[],
+  limit: number,
+): Promise<Pick<Batch, 'id' | 'workspaceId'>[]> {
+  return db.query<Pick<Batch, 'id' | 'workspaceId'>>(
+    `select id, workspace_id as "workspaceId" from (
+        select id, workspace_id, seen_at, row_number() over (partition by workspace_id order by seen_at, id) as nth
           from batches where ${UNFINISHED} and id <> all($1::uuid[])
             and not exists (select 1 from batch_intakes where batch_id = id)) as waiting
       order by nth, seen_at, id limit $2`,
     [known, limit],
   );
-  return rows.map(({ id }) => id);
 }
 
 /** Final batches whose results were kept long enough. */
