@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 import { patternEngine } from '../src/guardrails/filters/engine.ts';
 import { requestBody, writeAnswers } from './bodies.mjs';
+import { EGRESS, measureEgress } from './egress.mjs';
 import { ANSWERS, GOVERNED, GOVERNED_CASES, startGoverned } from './governed.mjs';
 import { pairsNamed, writeFrames } from './pairs.mjs';
 import { readStretches } from './stretches.mjs';
@@ -76,6 +77,10 @@ const CASES = [
 async function main() {
   if (process.platform !== 'linux') throw new BenchError('the benchmark reads /proc and so needs Linux');
   if (availableParallelism() < 2) throw new BenchError('the benchmark needs two cores');
+  if (options.only === EGRESS) {
+    const [rounds, seconds, warmup] = [options.rounds, options.seconds, options.warmup].map(Number);
+    return measureEgress({ rounds, seconds, warmup, json: options.json });
+  }
   const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-bench-'));
   try {
     build(folder);

@@ -2,21 +2,20 @@
 import tls from 'node:tls';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Dialling, EgressRules, NETWORK } from '../egress/index.ts';
-import { Allowance } from './forward/allowance.ts';
 import type { ProxyContext } from './forward/context.ts';
 import { RefusalReports } from './refusal-reports.ts';
 import { Sandbox } from './sandbox.ts';
 import type { News, Order, ProxySettings, ProxyUser } from './settings.ts';
 
-/** Memory for bodies that are held as a whole, of all sandboxes together. */
-const HELD_BYTES = 32 * 1024 * 1024;
+/** What all sandboxes of the process share. */
+type SharedContext = Omit<ProxyContext, 'bodies'>;
 
 export class ProxyProcess {
   readonly #send: (news: News) => void;
   readonly #clock: Clock;
   readonly #dialling: Dialling;
   readonly #sandboxes = new Map<string, Sandbox>();
-  #context: ProxyContext | undefined;
+  #context: SharedContext | undefined;
 
   constructor(send: (news: News) => void, dialling: Dialling = NETWORK, clock: Clock = systemClock) {
     this.#send = send;
@@ -66,13 +65,12 @@ export class ProxyProcess {
   }
 }
 
-function contextOf({ networks, extraCa }: ProxySettings, dialling: Dialling, clock: Clock): ProxyContext {
+function contextOf({ networks, extraCa }: ProxySettings, dialling: Dialling, clock: Clock): SharedContext {
   const roots = [...tls.getCACertificates('default'), ...(extraCa === null ? [] : [extraCa])];
   return {
     clock,
     checks: { rules: new EgressRules({ networks, ports: [] }), dialling },
     roots: tls.createSecureContext({ ca: roots, minVersion: 'TLSv1.2' }),
-    bodies: new Allowance(HELD_BYTES),
   };
 }
 

@@ -1,8 +1,10 @@
 /** The proxy as one sandbox sees it: a socket, and behind it the hosts that it may reach. */
 import { chmodSync, rmSync } from 'node:fs';
 import http from 'node:http';
+import type net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AllowList, type Destination, readAuthority } from './destination.ts';
+import { Allowance } from './forward/allowance.ts';
 import { MOST_HEAD_BYTES, type ProxyContext, type Report } from './forward/context.ts';
 import { InterceptedHost, unreadable } from './forward/intercept.ts';
 import { forwardPlain, plainDestination } from './forward/plain.ts';
@@ -16,6 +18,8 @@ import { Release, SecretTexts } from './text/release.ts';
 import { type Authority, LeafIssuer } from './trust/authority.ts';
 
 const MOST_CONNECTIONS = 256;
+/** Memory for bodies that are held as a whole. Beyond it they are streamed, without their length. */
+const HELD_BYTES = 8 * 1024 * 1024;
 /** Intercepted hosts whose certificates and connections are kept. */
 const MOST_HOSTS = 64;
 /** A certificate is replaced this long before it expires. */
@@ -33,8 +37,8 @@ export class Sandbox {
   #issuer!: Promise<LeafIssuer>;
 
   /** @throws Error if the settings are malformed */
-  constructor(settings: SandboxSettings, context: ProxyContext, report: Report) {
-    this.#context = context;
+  constructor(settings: SandboxSettings, context: Omit<ProxyContext, 'bodies'>, report: Report) {
+    this.#context = { ...context, bodies: new Allowance(HELD_BYTES) };
     this.#report = report;
     this.update(settings);
     this.#server = http.createServer({ maxHeaderSize: MOST_HEAD_BYTES, keepAliveTimeout: 60_000 });
@@ -43,7 +47,7 @@ export class Sandbox {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
     });
-    this.#server.on('connect', (request, socket, first) => void this.#connect(request, socket, first));
+    this.#server.on('connect', (request, socket, first) => void this.#connect(request, socket as net.Socket, first));
     this.#server.on('request', (request, response) => void this.#plain(request, response));
     this.#server.on('clientError', (error, socket) => refuseOn(socket, unreadable(error)));
   }
@@ -78,7 +82,7 @@ export class Sandbox {
     this.#forgetHosts();
   }
 
-  async #connect(request: http.IncomingMessage, client: Duplex, first: Buffer): Promise<void> {
+  async #connect(request: http.IncomingMessage, client: net.Socket, first: Buffer): Promise<void> {
     client.on('error', () => client.destroy());
     let destination: Destination | undefined;
     try {
@@ -95,14 +99,15 @@ export class Sandbox {
     }
   }
 
-  async #intercept(destination: Destination, client: Duplex, first: Buffer): Promise<void> {
+  async #intercept(destination: Destination, client: net.Socket, first: Buffer): Promise<void> {
     const host = await this.#hostOf(destination);
     const offersHttp2 = await host.verify();
+    if (client.destroyed) return;
     accepted(client, first);
     host.accept(client, offersHttp2);
   }
 
-  async #tunnel(destination: Destination, client: Duplex, first: Buffer): Promise<void> {
+  async #tunnel(destination: Destination, client: net.Socket, first: Buffer): Promise<void> {
     const upstream = await reach(destination, this.#context);
     if (client.destroyed) return void upstream.destroy();
     accepted(client, first);
@@ -167,7 +172,7 @@ export class Sandbox {
 }
 
 /** Tells the client that its connection leads to the host now. `first` arrived behind its request. */
-function accepted(client: Duplex, first: Buffer): void {
+function accepted(client: net.Socket, first: Buffer): void {
   client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
   if (first.length > 0) client.unshift(first);
 }

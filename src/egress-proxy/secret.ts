@@ -17,10 +17,11 @@ export interface BoundSecret {
  * none is part of another.
  */
 const PLACEHOLDER = /^ghsecret[0-9a-f]{40}$/;
+export const PLACEHOLDER_START = 'ghsecret';
 
 /** A new random placeholder: 160 bits. */
 export function createPlaceholder(): string {
-  return `ghsecret${randomBytes(20).toString('hex')}`;
+  return `${PLACEHOLDER_START}${randomBytes(20).toString('hex')}`;
 }
 
 /** @throws Error without any value, if the secrets cannot be used together */

@@ -394,6 +394,26 @@ test('a tunnel to a host without secrets ends when either side does', async () =
   await ended;
 });
 
+test('connections whose client has left do not stay', async () => {
+  const open = () => process.getActiveResourcesInfo().filter((kind) => kind === 'PipeWrap').length;
+  const before = open();
+  for (let count = 0; count < 4; count += 1) {
+    const client = await session();
+    const stream = client.request({ ':method': 'POST' });
+    stream.on('error', () => {});
+    stream.write('begun');
+    await new Promise((resolve) => setImmediate(resolve));
+    client.destroy();
+    (await secure(setup, BOUND)).destroy();
+    (await secure(setup, BOUND)).end();
+    const tunnel = await connect(setup.socketPath, 'free.test:443');
+    assert.ok(typeof tunnel !== 'string');
+    if (count % 2 === 0) tunnel.end();
+    else tunnel.destroy();
+  }
+  await until(() => open() <= before, 'all are closed');
+});
+
 test('changed secrets and rules apply to connections that are open', async () => {
   const own = await startProxy();
   try {

@@ -7,9 +7,15 @@ import type { Allowance } from './allowance.ts';
 
 /** Longer bodies are not held. */
 const MOST_HELD_BYTES = 256 * 1024;
+/** Bodies that are longer with their secrets are not joined. */
+const MOST_JOINED_BYTES = 64 * 1024;
 
 /** Where a body is written; a request or response of either version of HTTP. */
-export type Sink = Pick<Writable, 'destroyed' | 'once' | 'removeListener'> & { write(bytes: Buffer): boolean };
+export type Sink = Pick<Writable, 'destroyed' | 'once' | 'removeListener'> & {
+  write(bytes: Buffer): boolean;
+  end(): unknown;
+  end(text: string, encoding: 'latin1'): unknown;
+};
 
 /** Writes a stream to the sink, replaced. Ends early if the sink is destroyed. */
 export async function pump(source: AsyncIterable<Buffer>, replacer: Replacer, sink: Sink): Promise<void> {
@@ -42,10 +48,24 @@ function writable(sink: Sink): Promise<void> {
 }
 
 /** A whole body, replaced: the pieces share memory with it and with the replacements. */
-export interface HeldBody {
-  length: number;
-  /** Writes it and gives its memory back. */
-  writeTo(sink: Sink): Promise<void>;
+export class HeldBody {
+  readonly length: number;
+  readonly #pieces: readonly Buffer[];
+  readonly #letGo: () => void;
+
+  constructor(pieces: readonly Buffer[], letGo: () => void) {
+    this.#pieces = pieces;
+    this.length = pieces.reduce((sum, { length }) => sum + length, 0);
+    this.#letGo = letGo;
+  }
+
+  /** Writes it, ends the sink, and gives its memory back. */
+  async endOn(sink: Sink): Promise<void> {
+    // A string is sent together with the head, in one write.
+    if (this.length <= MOST_JOINED_BYTES) sink.end(Buffer.concat(this.#pieces).toString('latin1'), 'latin1');
+    else if (await writeAll(this.#pieces, sink)) sink.end();
+    this.#letGo();
+  }
 }
 
 /**
@@ -54,27 +74,41 @@ export interface HeldBody {
  * @returns undefined: it has to be streamed
  */
 export async function held(
-  source: AsyncIterable<Buffer>,
+  source: Readable,
   declared: number,
   replacer: Replacer,
   allowance: Allowance,
 ): Promise<HeldBody | undefined> {
   if (!(declared <= MOST_HELD_BYTES) || !allowance.take(declared)) return undefined;
-  const pieces: Buffer[] = [];
   try {
-    for await (const chunk of source) pieces.push(...replacer.push(chunk));
-    pieces.push(...replacer.end());
+    const whole = await wholeOf(source, declared);
+    return new HeldBody([...replacer.push(whole), ...replacer.end()], () => allowance.give(declared));
   } catch (error) {
     allowance.give(declared);
     throw error;
   }
-  return {
-    length: pieces.reduce((sum, { length }) => sum + length, 0),
-    writeTo: async (sink) => {
-      await writeAll(pieces, sink);
-      allowance.give(declared);
-    },
-  };
+}
+
+/** The bytes of a stream. An iterator would cost more than everything else that happens to a small body. */
+function wholeOf(source: Readable, declared: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    source.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > declared) reject(new Error('longer than declared'));
+      else chunks.push(chunk);
+    });
+    let isWhole = false;
+    source.once('end', () => {
+      isWhole = true;
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+    });
+    source.once('error', reject);
+    source.once('close', () => {
+      if (!isWhole) reject(new Error('cut'));
+    });
+  });
 }
 
 /** Content codings that are one after the other in a response. More are an attack. */

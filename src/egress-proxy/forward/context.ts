@@ -1,4 +1,4 @@
-/** What all sandboxes of the process share. */
+/** What all requests of a sandbox use. */
 import type { SecureContext } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
 import type { Checks } from '../../egress/index.ts';

@@ -6,7 +6,7 @@ import type { Release } from '../text/release.ts';
 import type { Replacer } from '../text/replacer.ts';
 import { syntaxOf } from '../text/value-forms.ts';
 import type { Allowance } from './allowance.ts';
-import { codingsOf, type HeldBody, held, pump, type Sink } from './bodies.ts';
+import { codingsOf, type HeldBody, held, pump } from './bodies.ts';
 import { headerOf, type Pair, pairsOf, releasedHead } from './heads.ts';
 import { respond, type ServerRequest, type ServerResponse } from './respond.ts';
 import type { BodyLength, Outgoing, Sent } from './send.ts';
@@ -74,14 +74,16 @@ class RequestBody {
     const replacer = release.body(syntax);
     if (syntax === null)
       return new RequestBody(request, declared === undefined ? 'unknown' : Number(declared), replacer);
-    const whole = await held(request, Number(declared ?? Number.NaN), replacer, allowance);
+    // Trailers follow a body that is streamed.
+    const known = headerOf(pairs, 'trailer') === undefined ? Number(declared ?? Number.NaN) : Number.NaN;
+    const whole = await held(request, known, replacer, allowance);
     return new RequestBody(request, whole?.length ?? 'unknown', replacer, whole);
   }
 
   async writeTo(sent: Sent, release: Release): Promise<void> {
     if (this.#replacer === undefined) return sent.end([]);
-    if (this.#held !== undefined) await this.#held.writeTo(sent.body);
-    else await pump(this.#request, this.#replacer, sent.body as Sink);
+    if (this.#held !== undefined) return this.#held.endOn(sent.body);
+    await pump(this.#request, this.#replacer, sent.body);
     const trailers = releasedHead({ method: '', path: '', pairs: pairsOf(this.#request.rawTrailers) }, release).pairs;
     sent.end(trailers);
   }
@@ -89,7 +91,7 @@ class RequestBody {
 
 function hasBody(request: ServerRequest, declared: string | undefined): boolean {
   if (request instanceof Http2ServerRequest) return !request.stream.endAfterHeaders;
-  return request.headers['transfer-encoding'] !== undefined || (declared !== undefined && declared !== '0');
+  return request.headers['transfer-encoding'] !== undefined || declared !== undefined;
 }
 
 /** Refuses what is no path of this connection's host, such as a whole URL. */

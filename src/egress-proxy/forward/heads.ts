@@ -18,7 +18,7 @@ const MOST_RELEASED_BYTES = 256 * 1024;
 
 /** Headers of one connection, which the proxy makes for itself. */
 const HOP = new Set([
-  ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'proxy-authenticate', 'upgrade', 'te'],
+  ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'proxy-authenticate', 'upgrade'],
   ...['transfer-encoding', 'content-length', 'expect', 'host', 'http2-settings'],
 ]);
 
@@ -35,34 +35,44 @@ export function headerOf(pairs: readonly Pair[], name: string): string | undefin
 
 /** Refuses a request whose Host header or `:authority` is not the destination of its tunnel. */
 export function checkAuthority(pairs: readonly Pair[], destination: Destination, defaultPort: number): void {
-  const named = pairs.filter(([name]) => /^(?:host|:authority)$/i.test(name));
-  for (const [, value] of named) {
-    const { host, port } = readAuthority(value, defaultPort);
-    if (host === destination.host && port === destination.port) continue;
-    const { host: expected } = destination;
-    throw new Refusal('misdirected', `This connection leads to ${expected}, but the request names another host.`);
+  let hosts = 0;
+  let authorities = 0;
+  for (const [name, value] of pairs) {
+    const lower = name.toLowerCase();
+    if (lower !== 'host' && lower !== ':authority') continue;
+    if (lower === 'host') hosts += 1;
+    else authorities += 1;
+    if (!leadsTo(value, destination, defaultPort)) {
+      const problem = `This connection leads to ${destination.host}, but the request names another host.`;
+      throw new Refusal('misdirected', problem);
+    }
   }
-  if (named.length === 0) throw new Refusal('bad_request', 'The request names no host.');
-  if (named.filter(([name]) => name.toLowerCase() === 'host').length > 1) {
-    throw new Refusal('bad_request', 'The request has more than one Host header.');
-  }
+  if (hosts + authorities === 0) throw new Refusal('bad_request', 'The request names no host.');
+  if (hosts > 1) throw new Refusal('bad_request', 'The request has more than one Host header.');
+}
+
+function leadsTo(authority: string, destination: Destination, defaultPort: number): boolean {
+  if (authority === destination.host && destination.port === defaultPort) return true;
+  if (authority === `${destination.host}:${destination.port}`) return true;
+  const { host, port } = readAuthority(authority, defaultPort);
+  return host === destination.host && port === destination.port;
 }
 
 /** The headers that pass, without those of the connection and those that its `Connection` header names. */
 function passing(pairs: readonly Pair[]): Pair[] {
-  const named = pairs
-    .filter(([name]) => name.toLowerCase() === 'connection')
-    .flatMap(([, value]) =>
-      value
-        .toLowerCase()
-        .split(',')
-        .map((name) => name.trim()),
-    );
-  const dropped = new Set(named);
-  return pairs.filter(([name]) => {
+  const named = namedByConnection(pairs);
+  return pairs.filter(([name, value]) => {
     const lower = name.toLowerCase();
-    return !HOP.has(lower) && !dropped.has(lower) && !lower.startsWith(':');
+    // gRPC asks its servers in this way whether they can send trailers.
+    if (lower === 'te') return value.trim().toLowerCase() === 'trailers';
+    return !HOP.has(lower) && !named?.has(lower) && !lower.startsWith(':');
   });
+}
+
+function namedByConnection(pairs: readonly Pair[]): Set<string> | undefined {
+  const values = pairs.filter(([name]) => name.length === 10 && name.toLowerCase() === 'connection');
+  const names = values.flatMap(([, value]) => value.toLowerCase().split(','));
+  return names.length === 0 ? undefined : new Set(names.map((name) => name.trim()));
 }
 
 /**
@@ -86,10 +96,9 @@ export function releasedHead({ method, path, pairs }: RequestHead, release: Rele
 
 /** The headers of a response as the sandbox may see them. Alternative services would lead around the proxy. */
 export function scrubbedPairs(pairs: readonly Pair[], texts: SecretTexts): Pair[] {
-  return passing(pairs).flatMap(([name, value]): Pair[] => {
-    if (name.toLowerCase() === 'alt-svc' || texts.scrub(name) !== name) return [];
-    return [[name, texts.scrub(value)]];
-  });
+  const passed = passing(pairs).filter(([name]) => name.toLowerCase() !== 'alt-svc');
+  if (!texts.shows(passed)) return passed;
+  return passed.flatMap(([name, value]): Pair[] => (texts.scrub(name) === name ? [[name, texts.scrub(value)]] : []));
 }
 
 /** As Node takes the headers of HTTP/2: repeated names as lists. */

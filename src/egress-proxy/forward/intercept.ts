@@ -61,6 +61,8 @@ export class InterceptedHost {
       server = this.#createServer(offersHttp2);
       this.#servers.set(offersHttp2, server);
     }
+    // The socket comes from a server of HTTP/1.1, which allows it; a session of HTTP/2 would not notice that its client left.
+    client.allowHalfOpen = false;
     server.emit('connection', client);
   }
 

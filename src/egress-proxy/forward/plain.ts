@@ -3,7 +3,7 @@ import type http from 'node:http';
 import { type AllowList, type Destination, readAuthority } from '../destination.ts';
 import { Refusal } from '../refusal.ts';
 import { Release, type SecretTexts } from '../text/release.ts';
-import { CheckedAgent } from './agent.ts';
+import { HostConnections } from './agent.ts';
 import type { ProxyContext } from './context.ts';
 import { exchange } from './exchange.ts';
 import { checkAuthority, pairsOf } from './heads.ts';
@@ -40,7 +40,7 @@ export async function forwardPlain(
   checkAuthority(pairsOf(request.rawHeaders), destination, DEFAULT_PORT);
   const release = new Release(texts, destination.host, false);
   // Each request is a connection: the address of a name is checked for each.
-  const agent = new CheckedAgent(() => reach(destination, context));
+  const agent = new HostConnections(() => reach(destination, context), context.clock);
   response.once('close', () => agent.destroy());
   const send = (outgoing: Parameters<typeof sendHttp1>[0]) => sendHttp1(outgoing, agent, DEFAULT_PORT);
   await exchange({ destination, release, allowance: context.bodies, send }, path, request, response);

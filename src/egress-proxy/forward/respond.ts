@@ -40,12 +40,12 @@ export async function respond(
   const whole = keepsLength ? undefined : await held(body, known, replacer, allowance);
   if (whole !== undefined) {
     writeHead(answer, response, [...passed, ['content-length', String(whole.length)]], texts);
-    await whole.writeTo(sink);
-  } else {
-    writeHead(answer, response, keepsLength && codings.length === 0 ? [...passed, ...lengthOf(length)] : passed, texts);
-    if (!(response instanceof Http2ServerResponse)) response.flushHeaders();
-    await pump(body, replacer, sink);
+    addTrailers(response, scrubbedPairs(answer.trailers(), texts));
+    return whole.endOn(sink);
   }
+  writeHead(answer, response, keepsLength && codings.length === 0 ? [...passed, ...lengthOf(length)] : passed, texts);
+  if (!(response instanceof Http2ServerResponse)) response.flushHeaders();
+  await pump(body, replacer, sink);
   addTrailers(response, scrubbedPairs(answer.trailers(), texts));
   response.end();
 }

@@ -113,12 +113,16 @@ export async function sendHttp2(outgoing: Outgoing, upstream: Upstream, hasTrail
     received = pairsOf(raw);
   });
   const answer = new Promise<Answer>((resolve, reject) => {
+    let isAnswered = false;
     stream.once('response', (response, _flags, raw: string[]) => {
+      isAnswered = true;
       const pairs = pairsOf(raw).filter(([name]) => !name.startsWith(':'));
       resolve({ status: response[':status'] ?? 502, statusText: '', pairs, body: stream, trailers: () => received });
     });
     stream.on('error', (error) => reject(broken(error, destination)));
-    stream.once('close', () => reject(broken(undefined, destination)));
+    stream.once('close', () => {
+      if (!isAnswered) reject(broken(undefined, destination));
+    });
   });
   answer.catch(() => {});
   return {

@@ -1,6 +1,5 @@
 /** A tunnel to a host without bound secrets: bytes pass as they are. */
 import type net from 'node:net';
-import type { Duplex } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../refusal.ts';
 import type { SecretTexts } from '../text/release.ts';
@@ -11,7 +10,7 @@ import { endWhenIdle } from './idle.ts';
 const TLS_HANDSHAKE = 0x16;
 
 interface Tunnel {
-  client: Duplex;
+  client: net.Socket;
   upstream: net.Socket;
   clock: Clock;
   texts: SecretTexts;
@@ -38,7 +37,7 @@ export function tunnel({ client, upstream, clock, texts, refused }: Tunnel): voi
     upstream.destroy();
   };
   client.on('error', end).once('close', end);
-  upstream.on('error', end).once('close', () => client.end());
+  upstream.on('error', end).once('close', () => client.destroySoon());
   endWhenIdle(clock, [client, upstream]);
   // The listener for data above comes first, so nothing that it refuses is written.
   client.pipe(upstream);

@@ -6,13 +6,12 @@ import tls from 'node:tls';
 import { dial, EgressError } from '../../egress/index.ts';
 import type { Destination } from '../destination.ts';
 import { Refusal } from '../refusal.ts';
-import { CheckedAgent } from './agent.ts';
+import { HostConnections } from './agent.ts';
 import { CONNECT_MS, MOST_HEAD_BYTES, type ProxyContext, withDeadline } from './context.ts';
 
 /** How long the protocols that a host offers are remembered. Each new connection is verified for itself. */
 const REMEMBERED_MS = 5 * 60_000;
 const IDLE_CONNECTION_MS = 30_000;
-const MOST_CONNECTIONS = 256;
 const HTTP2 = ['h2', 'http/1.1'];
 const HTTP1 = ['http/1.1'];
 
@@ -45,9 +44,8 @@ export class Upstream {
   constructor(destination: Destination, context: ProxyContext) {
     this.#destination = destination;
     this.#context = context;
-    this.agent = new CheckedAgent(async () => this.#takeSpare('http/1.1') ?? (await this.#connect(HTTP1)), {
-      ...{ keepAlive: true, maxSockets: MOST_CONNECTIONS, maxFreeSockets: 8, timeout: IDLE_CONNECTION_MS },
-    });
+    const open = async () => this.#takeSpare('http/1.1') ?? (await this.#connect(HTTP1));
+    this.agent = new HostConnections(open, context.clock);
   }
 
   /** Verifies the host, unless that was done a short while ago. @throws Refusal */

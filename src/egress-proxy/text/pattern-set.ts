@@ -24,6 +24,8 @@ export class PatternSet {
   readonly #shifts = new Uint8Array(65_536);
   /** For the two last bytes of a window: the patterns that can start there, longest first. */
   readonly #candidates = new Map<number, number[]>();
+  /** The bytes with which patterns begin. */
+  readonly #firsts = new Uint8Array(256);
   /** Every beginning of a pattern that is shorter than a window. */
   readonly #beginnings = new Set<string>();
 
@@ -38,6 +40,7 @@ export class PatternSet {
 
   #add(pattern: Buffer, index: number): void {
     const last = this.#window - 1;
+    this.#firsts[pattern[0]!] = 1;
     for (let end = 1; end <= last; end += 1) {
       const block = (pattern[end - 1]! << 8) | pattern[end]!;
       this.#shifts[block] = Math.min(this.#shifts[block]!, last - end);
@@ -64,7 +67,8 @@ export class PatternSet {
     }
     if (!isWhole) {
       for (let start = Math.max(from, bytes.length - last); start < bytes.length; start += 1) {
-        if (this.#beginnings.has(bytes.toString('latin1', start))) return { kind: 'open', at: start };
+        if (this.#firsts[bytes[start]!] === 1 && this.#beginnings.has(bytes.toString('latin1', start)))
+          return { kind: 'open', at: start };
       }
     }
     return { kind: 'none', at: bytes.length };

@@ -4,7 +4,7 @@
  * become placeholders again, whatever host it comes from.
  */
 import { Refusal } from '../refusal.ts';
-import type { BoundSecret } from '../secret.ts';
+import { type BoundSecret, PLACEHOLDER_START } from '../secret.ts';
 import { PatternSet } from './pattern-set.ts';
 import { Replacer, replaceAll } from './replacer.ts';
 import { type Syntax, scrubbedForms, writtenIn } from './value-forms.ts';
@@ -77,8 +77,15 @@ export class SecretTexts {
     return replaceAll(bytes, this.values, (index) => this.#scrubbed[index]!.placeholder).toString('latin1');
   }
 
+  /** Whether any of these headers contains a value. */
+  shows(pairs: readonly (readonly [string, string])[]): boolean {
+    const all = pairs.map(([name, value]) => `${name}\0${value}`).join('\0');
+    return this.values.find(Buffer.from(all, 'latin1'), 0, true).kind === 'match';
+  }
+
   /** Whether byte text contains a placeholder. */
   mentions(text: string): boolean {
+    if (!text.includes(PLACEHOLDER_START)) return false;
     return this.placeholders.find(Buffer.from(text, 'latin1'), 0, true).kind === 'match';
   }
 }

@@ -90,8 +90,8 @@ export class LeafIssuer {
     ]);
   }
 
-  /** @param host a name in canonical form */
-  async issue(host: string): Promise<Leaf> {
+  /** @param host a name in canonical form @param more names of the same certificate */
+  async issue(host: string, ...more: string[]): Promise<Leaf> {
     const expiresAt = Math.min(this.#clock.now() + LEAF_DAYS * DAY_MS, this.#authority.notAfter.getTime());
     const certificate = await X509CertificateGenerator.create({
       serialNumber: serialNumber(),
@@ -103,7 +103,7 @@ export class LeafIssuer {
       publicKey: this.#leafKeys.publicKey,
       signingKey: this.#signingKey,
       extensions: [
-        new SubjectAlternativeNameExtension([{ type: 'dns', value: host }]),
+        new SubjectAlternativeNameExtension([host, ...more].map((value) => ({ type: 'dns', value }))),
         new BasicConstraintsExtension(false, undefined, true),
         new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
         new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),

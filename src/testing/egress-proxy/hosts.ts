@@ -37,6 +37,11 @@ export interface TlsHost {
 export const root = await makeAuthority(systemClock);
 const issuer = await LeafIssuer.create(root, systemClock);
 
+/** A certificate of the root for some names. */
+export function issueFor(names: readonly string[]): Promise<{ certificate: string; key: string }> {
+  return issuer.issue(...(names as [string, ...string[]]));
+}
+
 function echo(seen: SeenRequest, response: http.ServerResponse): void {
   const body = JSON.stringify({ ...seen, rawHeaders: undefined, body: seen.body.toString() });
   const echoed = Object.entries(seen.headers).filter(([name]) => /^(?:authorization|x-)/.test(name));
