@@ -124,6 +124,8 @@ function refuseRegion({ region }: Origin): void {
 
 function readBody(document: JsonDocument): CreateBody {
   check ??= valueCheck(CreateFileBatchBody);
+  const own = document.members.find(({ key }) => key === 'requests' || key === 'model');
+  if (own) throw invalidField('input_file_id', `cannot be combined with ${own.key}`);
   const { value } = document;
   check(value);
   const body = value as unknown as CreateBody;

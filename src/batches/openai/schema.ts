@@ -18,7 +18,7 @@ export const CreateFileBatchBody = Type.Object(
       description: 'A file with the purpose `batch`; its lines have `custom_id`, `method`, `url` and `body`',
     }),
     endpoint: Endpoint,
-    completion_window: Type.Literal('24h'),
+    completion_window: Type.Optional(Type.Literal('24h')),
     metadata: Type.Optional(
       nullable(
         Type.Record(Type.String(), Type.String({ maxLength: METADATA.valueLength }), {
