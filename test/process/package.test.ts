@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { until } from '../../src/testing/clock/clock.ts';
+import { INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
 import { gatewayHome, serversOf, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 import { descendantsOf, isAlive, parentOf } from '../../src/testing/process/process.ts';
 import { ROOT } from '../rules/source-files.ts';
@@ -74,6 +75,16 @@ test('installed into an empty folder it starts, answers, and ends with its launc
   const answer = await gateway.post('/chat/completions', { model: 'simulated/echo', messages });
   assert.equal(answer.status, 200);
   assert.match(await answer.text(), /Hello, Gatehouse/);
+
+  const client = { PATH: USERS_PATH, HOME: home.folder, GATEHOUSE_URL: gateway.url, GATEHOUSE_API_KEY: INFERENCE_KEY };
+  writeFileSync(
+    path.join(home.folder, 'requests.jsonl'),
+    `${JSON.stringify({ custom_id: 'a', body: { messages } })}\n`,
+  );
+  const args = ['gatehouse', 'batch', 'submit', 'requests.jsonl', '--model', 'simulated/echo', '--output', 'results'];
+  const batch = spawnSync('npx', args, { cwd: home.folder, env: client, encoding: 'utf8' });
+  assert.equal(batch.status, 0, batch.stderr);
+  assert.match(readFileSync(path.join(home.folder, 'results'), 'utf8'), /Hello, Gatehouse/);
 
   const service = serviceBelow(gateway.pid);
   const launcher = parentOf(service) ?? 0;
