@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { KINDS } from '../../src/providers/index.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { connect } from '../../src/testing/database/rows.ts';
-import { PRICING } from '../../src/testing/gateway/gateway.ts';
+import { INFERENCE_KEY, PRICING } from '../../src/testing/gateway/gateway.ts';
+import { chatReply, wholeOf } from '../../src/testing/upstream/answers.ts';
+import { BatchVendor } from '../../src/testing/upstream/batch-vendor.ts';
 import { startGuarded } from '../guardrails/guarded.ts';
 import { controlOf } from '../workspaces/control.ts';
 import { batchesOf, type Json } from './batches-client.ts';
@@ -127,7 +130,6 @@ test('requests that a budget cannot carry with the others wait for them, and fai
 });
 
 test('guardrails hold: blocked requests never leave, redacted ones leave redacted, and answers are filtered', async (t) => {
-  const { BatchVendor } = await import('../../src/testing/upstream/batch-vendor.ts');
   const vendor = await new BatchVendor('openai').listen();
   t.after(() => vendor.close());
   vendor.answer = chatAnswer;
@@ -186,4 +188,90 @@ test('zero data retention, and a provider whose interface is turned off, mean on
     assert.ok(batch.usage.cost > 8 * Number(PRICING.prompt));
     assert.equal(vendor.batches.length, 0);
   }
+});
+
+test("a workspace's own credential is used for its batches, and credits pay nothing", async (t) => {
+  const { vendor, gateway } = await startNative(t, 'openai');
+  vendor.answer = chatAnswer;
+  const control = controlOf(gateway);
+  const made = await control.call('POST', '/byok', { provider: 'native', key: 'own-key-of-the-workspace' });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const client = batchesOf(gateway);
+  const batch = await client.ended((await client.submitted(nativeBatch([item('a'), item('b')]))).id);
+  assert.deepEqual(typesOf(batch), ['completed', 'completed']);
+  assert.deepEqual(
+    new Set(vendor.requests.map(({ headers }) => headers.authorization)),
+    new Set(['Bearer own-key-of-the-workspace']),
+  );
+  assert.deepEqual([batch.usage.cost, batch.usage.is_byok], [0, true]);
+  const { body } = await client.send('GET', `/generation?id=${batch.results[0].response.request_id}`);
+  assert.ok(Math.abs(body.data.upstream_inference_cost - halfCost(['a'])) < 1e-9, JSON.stringify(body.data));
+});
+
+test('items of several models go to the batch of their provider each, and those without one run alone', async (t) => {
+  const vendor = await new BatchVendor('openai').listen();
+  t.after(() => vendor.close());
+  vendor.answer = chatAnswer;
+  const { gateway } = await startNative(t, 'openai', {
+    providers: { other: { kind: 'openai', base_url: vendor.url }, alone: {} },
+  });
+  gateway.upstream.script('alone', { ...wholeOf(chatReply({ text: 'alone' })), repeat: true });
+  const client = batchesOf(gateway);
+  const lines = ['other', 'alone', 'other', 'alone', 'other'].map((name, n) => ({
+    custom_id: `i${n}`,
+    method: 'POST',
+    url: '/v1/chat/completions',
+    body: { ...item(`i${n}`).body, model: `test/${name}` },
+  }));
+  const form = new FormData();
+  form.set('purpose', 'batch');
+  form.set('file', new Blob([lines.map((line) => JSON.stringify(line)).join('\n')]), 'input.jsonl');
+  const headers = { authorization: `Bearer ${INFERENCE_KEY}` };
+  const upload = await fetch(`${gateway.api}/files`, { method: 'POST', headers, body: form });
+  const { id: file } = (await upload.json()) as Json;
+  const made = await client.send('POST', '/batches', {
+    input_file_id: file,
+    endpoint: '/v1/chat/completions',
+    completion_window: '24h',
+  });
+  assert.equal(made.status, 200, JSON.stringify(made.body));
+  const batch = await client.ended(made.body.id);
+  assert.equal(batch.status, 'completed');
+  assert.equal(batch.request_counts.completed, 5);
+  assert.deepEqual(
+    vendor.batches.map(({ calls }) => calls.length),
+    [3],
+  );
+  assert.equal(gateway.upstream.requests('alone').length, 2);
+});
+
+test('a batch larger than the provider takes is split, by number and by size, and no request is lost', async (t) => {
+  const { batches } = KINDS.find(({ id }) => id === 'openai')!;
+  const { limits } = batches!;
+  t.after(() => {
+    batches!.limits = limits;
+  });
+  batches!.limits = { items: 7, bytes: 2_000, least: 2 };
+  const { vendor, gateway } = await startNative(t, 'openai');
+  vendor.answer = chatAnswer;
+  vendor.fault = ({ path }) =>
+    path === '/chat/completions'
+      ? { status: 200, body: chatAnswer({ body: { messages: [{ content: 'alone' }] } }).body }
+      : undefined;
+  const client = batchesOf(gateway);
+  const sizes = [...Array.from({ length: 15 }, () => 5), ...Array.from({ length: 5 }, () => 700), 3_000];
+  const requests = sizes.map((size, n) => item(`i${n}`, 'x'.repeat(size)));
+  const batch = await client.ended((await client.submitted(nativeBatch(requests))).id, 60_000);
+  assert.equal(batch.request_counts.completed, sizes.length);
+  const texts = batch.results.map(({ response }: Json) => response.body.choices[0].message.content);
+  const isAlone = (text: string) => text === 're: alone';
+  assert.deepEqual(
+    texts.filter((text: string) => !isAlone(text)),
+    sizes.filter((_, n) => !isAlone(texts[n])).map((size) => `re: ${'x'.repeat(size)}`),
+  );
+  assert.ok(isAlone(texts.at(-1)), 'one request is larger than an upload may be');
+  for (const { calls } of vendor.batches) assert.ok(calls.length >= 2 && calls.length <= 7, String(calls.length));
+  const uploads = vendor.requests.filter(({ path, method }) => method === 'POST' && path === '/files');
+  assert.ok(uploads.every(({ body }) => body.length < 2_600));
+  assert.ok(vendor.batches.length >= 4);
 });

@@ -15,7 +15,12 @@ export async function startNative(
   const gateway = await startGateway(t, {
     ...rest,
     providers: {
-      native: { kind, base_url: vendor.url, ...(model && { model }), ...provider },
+      native: {
+        kind,
+        base_url: kind === 'google' ? `${vendor.url}/v1beta` : vendor.url,
+        ...(model && { model }),
+        ...provider,
+      },
       ...rest.providers,
     },
   });
@@ -50,6 +55,24 @@ export function messageAnswer({ body }: { body: Json }) {
     },
   };
 }
+
+export function geminiAnswer({ body }: { body: Json }) {
+  const text = textOf(body.contents.at(-1).parts);
+  return {
+    status: 200,
+    body: {
+      candidates: [{ content: { role: 'model', parts: [{ text: `re: ${text}` }] }, finishReason: 'STOP', index: 0 }],
+      usageMetadata: { promptTokenCount: 10 + text.length, candidatesTokenCount: 5, totalTokenCount: 15 + text.length },
+      modelVersion: 'm',
+    },
+  };
+}
+
+/** What each kind answers. */
+export const answers = {
+  ...{ openai: chatAnswer, groq: chatAnswer, mistral: chatAnswer, together: chatAnswer },
+  ...{ anthropic: messageAnswer, google: geminiAnswer },
+};
 
 function textOf(content: Json): string {
   return typeof content === 'string' ? content : content.map(({ text }: Json) => text).join('');

@@ -212,9 +212,20 @@ export class NativeFollower {
     }
   }
 
-  /** The batch was deleted with its workspace. */
+  /** The batch was deleted with its workspace: nobody can be charged any more. */
   async #orphaned(part: NativePart): Promise<Next> {
     const { database, inference, blobs } = this.#parts;
+    if (part.upstreamId !== null && part.triedAt === null) {
+      try {
+        const { service, account } = placeOf(part, undefined, inference);
+        await service.cancel(part.upstreamId, account);
+      } catch (error) {
+        this.#parts.inference.log.warn('the batch of a deleted workspace cannot be cancelled', {
+          native: part.id,
+          error,
+        });
+      }
+    }
     await database.transaction(async (tx) => {
       await inference.spend.holds.release(tx, part.id);
       await blobs.drop(tx, part.blobId);

@@ -103,6 +103,9 @@ export function nativeJobs(
     kind,
     start: (tx, id) => jobs.send(kind, { id, turn: 0 }, { tx }),
     wake: (batchId) => wakeBy({ batchId }),
-    wakeForgotten: () => wakeBy({ seenBefore: new Date(clock.now() - FORGOTTEN_MS), at: new Date(clock.now()) }),
+    async wakeForgotten() {
+      await sql.removeOldPlans(database);
+      await wakeBy({ seenBefore: new Date(clock.now() - FORGOTTEN_MS), at: new Date(clock.now()) });
+    },
   };
 }

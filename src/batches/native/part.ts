@@ -62,8 +62,11 @@ interface Place {
   account: BatchAccount;
 }
 
-/** @throws GatewayError 503 while the endpoint or its credential is not configured */
-export function placeOf(part: NativePart, batch: Batch, inference: InferenceParts): Place {
+/**
+ * @param batch undefined: it was deleted
+ * @throws GatewayError 503 while the endpoint or its credential is not configured
+ */
+export function placeOf(part: NativePart, batch: Batch | undefined, inference: InferenceParts): Place {
   const endpoint = inference
     .catalog()
     .find(part.model)
@@ -72,18 +75,19 @@ export function placeOf(part: NativePart, batch: Batch, inference: InferencePart
   if (endpoint === undefined || service === undefined) throw missing(`the endpoint ${part.endpointId}`);
   const candidate = atBatch({ endpoint, rank: 0, ...credentialOf(part, batch, endpoint, inference) });
   const target = targetOf(candidate, inference.credentials.choose(candidate));
-  return { candidate, service, account: { target, parts: inference, clientHeaders: batch.headers } };
+  return { candidate, service, account: { target, parts: inference, clientHeaders: batch?.headers ?? {} } };
 }
 
 function credentialOf(
   { byokId, credential, model }: NativePart,
-  batch: Batch,
+  batch: Batch | undefined,
   { provider }: Candidate['endpoint'],
   { byokCredentials }: InferenceParts,
 ): Pick<Candidate, 'byok' | 'credentialId'> {
   if (byokId !== null) {
     const ids = { id: provider.id, kindId: provider.kind.id };
-    const byok = byokCredentials?.of(lastCaller(batch, ''), ids, model).find(({ id }) => id === byokId);
+    const keys = batch === undefined ? [] : byokCredentials?.of(lastCaller(batch, ''), ids, model);
+    const byok = keys?.find(({ id }) => id === byokId);
     if (byok === undefined) throw missing('the BYOK credential');
     return { byok };
   }

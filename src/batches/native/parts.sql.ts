@@ -38,6 +38,14 @@ export async function hasParts(db: Queryable, batchId: string): Promise<boolean>
   return (await db.query('select 1 from native_batches where batch_id = $1 limit 1', [batchId])).length > 0;
 }
 
+/** Plans of batches that ended before they were planned. */
+export async function removeOldPlans(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from batch_plans where not exists (
+        select 1 from batches where id = batch_id and state in ('validating', 'in_progress'))`,
+  );
+}
+
 interface Claim {
   claim: string;
   now: Date;

@@ -65,7 +65,7 @@ export interface BatchAccount {
 
 export interface BatchService {
   /** Largest upload, in calls and bytes; `least` calls that it takes. */
-  limits: { items: number; bytes: number; least?: number };
+  limits: Readonly<{ items: number; bytes: number; least?: number }>;
   /** False: what `find` returns may be a batch of somebody else in the account. */
   storesMarker: boolean;
   /** The batch price in percent of the list price, if the configuration sets no other. */

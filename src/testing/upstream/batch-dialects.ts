@@ -140,4 +140,128 @@ function anthropicBatch(batch: VendorBatch): Json {
   };
 }
 
-export const dialects = { openai, anthropic } satisfies Record<string, Dialect>;
+/** Mistral: a file of calls, a job of that file, files of results and errors. */
+const mistral: Dialect = {
+  handle(vendor, request) {
+    const { method, path } = request;
+    const route = `${method} ${path.replace(/\?.*/, '')}`;
+    if (route === 'POST /batch/jobs') {
+      const { input_files: files, metadata, model } = JSON.parse(request.body.toString());
+      const upload = vendor.files.get(files[0]);
+      if (upload === undefined || model === undefined) return undefined;
+      const calls = linesIn(upload.content).map(({ custom_id: id, body }) => ({ id, body }));
+      return mistralJob(vendor.create({ marker: metadata.gatehouse_batch, calls, uploadId: files[0] }));
+    }
+    if (route === 'GET /batch/jobs') return { data: vendor.batches.toReversed().map(mistralJob), total: 1 };
+    const [, id, action] = /^\/batch\/jobs\/([^/?]+)(\/cancel)?$/.exec(path) ?? [];
+    const batch = byId(vendor, id);
+    if (batch !== undefined && action !== undefined)
+      vendor.finish(batch, 'cancelled', Math.floor(batch.calls.length / 2));
+    if (batch !== undefined) return mistralJob(action === undefined ? polled(vendor, batch)! : batch);
+    return /^\/files/.test(path) ? openai.handle(vendor, request) : undefined;
+  },
+};
+
+function mistralJob(batch: VendorBatch): Json {
+  const { id, output_file_id: output, error_file_id: errors, metadata, created_at: at } = openaiBatch(batch);
+  const states = {
+    running: 'RUNNING',
+    completed: 'SUCCESS',
+    failed: 'FAILED',
+    expired: 'TIMEOUT_EXCEEDED',
+    cancelled: 'CANCELLED',
+  };
+  return {
+    id,
+    status: states[batch.state],
+    output_file: output,
+    error_file: errors,
+    metadata,
+    created_at: at,
+    errors: [],
+  };
+}
+
+/** Together: as OpenAI, with other paths, another wrapping, and no metadata. */
+const together: Dialect = {
+  handle(vendor, request) {
+    const { method, path } = request;
+    if (method === 'POST' && path === '/files') return undefined;
+    if (method === 'POST' && path === '/files/upload') {
+      const { name, content, fields } = formOf(request);
+      if (fields.get('purpose') !== 'batch-api' || fields.get('file_name') !== name) return undefined;
+      const id = vendor.id('file-');
+      vendor.files.set(id, { name, content });
+      return { id, filename: name };
+    }
+    const answer = openai.handle(vendor, request);
+    const shown = (batch: Json) => ({ ...batch, status: String(batch.status).toUpperCase(), metadata: undefined });
+    if (method === 'POST' && path === '/batches') return { job: shown(answer), warning: null };
+    if (method === 'GET' && path.startsWith('/batches?')) return answer.data.map(shown);
+    return method === 'GET' && path.startsWith('/batches/') ? shown(answer) : answer;
+  },
+};
+
+/** The Gemini API: an upload, an operation with our name, a file of results. */
+const google: Dialect = {
+  handle(vendor, { method, path, body, headers }) {
+    const route = `${method} ${path.replace(/\?.*/, '')}`;
+    if (route === 'POST /upload/v1beta/files') {
+      const boundary = /boundary=(\S+)/.exec(headers['content-type'] ?? '')?.[1];
+      const [, about = '', content = ''] = body.toString().split(`--${boundary}`);
+      const text = (part: string) => part.slice(part.indexOf('\r\n\r\n') + 4).replace(/\r\n$/, '');
+      const name = `files/${vendor.id('f')}`;
+      vendor.files.set(name, { name: JSON.parse(text(about)).file.displayName, content: Buffer.from(text(content)) });
+      return { file: { name, uri: `https://example.invalid/${name}`, state: 'ACTIVE' } };
+    }
+    if (/^POST \/v1beta\/models\/.*:batchGenerateContent$/.test(route)) {
+      const { batch } = JSON.parse(body.toString());
+      const upload = vendor.files.get(batch.inputConfig.fileName);
+      if (upload === undefined) return undefined;
+      const calls = linesIn(upload.content).map(({ key: id, request }) => ({ id, body: request }));
+      return operation(vendor.create({ id: `batches/${vendor.id('b')}`, marker: batch.displayName, calls }));
+    }
+    if (route === 'GET /v1beta/batches') return { operations: vendor.batches.toReversed().map(operation) };
+    const [, id = '', action] = /^\/v1beta\/(batches\/\w+)(:cancel)?/.exec(path) ?? [];
+    const batch = byId(vendor, id);
+    if (batch !== undefined && action !== undefined)
+      vendor.finish(batch, 'cancelled', Math.floor(batch.calls.length / 2));
+    if (batch !== undefined) return method === 'GET' ? operation(polled(vendor, batch)!) : {};
+    const [, file] = /^\/download\/v1beta\/files\/out-(\w+):download/.exec(path) ?? [];
+    const done = byId(vendor, `batches/${file}`);
+    if (done !== undefined) return jsonLines(done.results.filter(({ status }) => status !== 0).map(geminiResult));
+    if (method !== 'DELETE') return undefined;
+    vendor.files.delete(path.replace('/v1beta/', ''));
+    return {};
+  },
+};
+
+function geminiResult({ id, status, body }: VendorBatch['results'][number]): Json {
+  return status === 200 ? { key: id, response: body } : { key: id, error: body.error };
+}
+
+function operation(batch: VendorBatch): Json {
+  const states = {
+    running: 'RUNNING',
+    completed: 'SUCCEEDED',
+    failed: 'FAILED',
+    expired: 'EXPIRED',
+    cancelled: 'CANCELLED',
+  };
+  const done = batch.state !== 'running';
+  return {
+    name: batch.id,
+    metadata: {
+      state: `BATCH_STATE_${states[batch.state]}`,
+      displayName: batch.marker,
+      createTime: batch.createdAt.toISOString(),
+    },
+    ...(done && { done, response: { responsesFile: batch.id.replace('batches/', 'files/out-') } }),
+  };
+}
+
+/** Groq has OpenAI's interface. */
+export const dialects = { openai, groq: openai, anthropic, mistral, together, google } satisfies Record<
+  string,
+  Dialect
+>;

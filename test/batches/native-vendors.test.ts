@@ -1,0 +1,68 @@
+/** The batch interface of every vendor: creation, results in any order, errors, expiry, cancellation, and a lost answer. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { until } from '../../src/testing/clock/clock.ts';
+import type { VendorRequest } from '../../src/testing/upstream/batch-vendor.ts';
+import { batchesOf, type Json } from './batches-client.ts';
+import { answers, halfCost, item, nativeBatch, startNative } from './native.ts';
+
+const ids = ['a', 'b', 'c', 'd'];
+const errors: Partial<Record<keyof typeof answers, Json>> = {
+  anthropic: { type: 'error', error: { type: 'invalid_request_error', message: 'not this one' } },
+  google: { error: { code: 3, message: 'not this one', status: 'INVALID_ARGUMENT' } },
+};
+const textsOf = (batch: Json) =>
+  batch.results.map(({ response, error }: Json) => response?.body.choices[0].message.content ?? error.error_type);
+const isCreation = ({ method, path }: VendorRequest) =>
+  method === 'POST' && /(batches|\/batch\/jobs|:batchGenerateContent)$/.test(path);
+
+for (const kind of Object.keys(answers) as (keyof typeof answers)[]) {
+  test(`${kind}: a batch runs once although the answer to its creation is lost, and one refused request is named`, async (t) => {
+    const { vendor, gateway } = await startNative(t, kind);
+    const refused = errors[kind] ?? { error: { message: 'not this one', type: 'invalid_request_error' } };
+    vendor.answer = (call) =>
+      JSON.stringify(call.body).includes('"c"') ? { status: 400, body: refused } : answers[kind](call);
+    let lost = false;
+    vendor.fault = (request) => {
+      if (lost || !isCreation(request)) return undefined;
+      lost = true;
+      return 'drop';
+    };
+    const client = batchesOf(gateway);
+    const batch = await client.ended((await client.submitted(nativeBatch(ids.map((id) => item(id))))).id);
+    assert.deepEqual(textsOf(batch), ['re: a', 're: b', 'invalid_request', 're: d']);
+    assert.match(batch.results[2].error.message, /not this one/);
+    assert.ok(Math.abs(batch.usage.cost - halfCost(['a', 'b', 'd'])) < 1e-9, String(batch.usage.cost));
+    assert.equal(vendor.requests.filter(isCreation).length, 1);
+    assert.equal(vendor.files.size, 0);
+    assert.ok(vendor.requests.every(({ path }) => !/chat\/completions|:generateContent$|\/messages$/.test(path)));
+  });
+
+  test(`${kind}: a batch that is cancelled, and one that expires there, keep what has run`, async (t) => {
+    const { vendor, gateway } = await startNative(t, kind);
+    vendor.answer = answers[kind];
+    vendor.finishes = false;
+    const client = batchesOf(gateway);
+    const { id } = await client.submitted(nativeBatch(ids.map((each) => item(each))));
+    await until(() => vendor.batches[0], 'the batch is submitted', 20_000);
+    assert.equal((await client.send('POST', `/batches/${id}/cancel`)).body.status, 'cancelling');
+    const cancelled = await client.ended(id);
+    assert.equal(cancelled.status, 'cancelled');
+    assert.deepEqual(textsOf(cancelled), ['re: a', 're: b', 'unmapped', 'unmapped']);
+
+    const strict = nativeBatch(
+      ids.map((each) => item(each)),
+      { provider: { allow_fallbacks: false } },
+    );
+    const second = await client.submitted(strict);
+    const made = await until(
+      () => vendor.batches.find(({ state }) => state === 'running'),
+      'the batch is submitted',
+      20_000,
+    );
+    vendor.finish(made, 'expired', 3);
+    const expired = await client.ended(second.id);
+    assert.deepEqual(textsOf(expired).slice(0, 3), ['re: a', 're: b', 're: c']);
+    assert.ok(['timeout', 'provider_unavailable'].includes(textsOf(expired)[3]), textsOf(expired)[3]);
+  });
+}
