@@ -7,6 +7,7 @@ import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/g
 import { errorOf, messagesReply, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { controlOf } from '../workspaces/control.ts';
 import { batchesOf, chatBatch, type Json, scripted } from './batches-client.ts';
+import { halfCost, messageAnswer, startNative } from './native.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
@@ -273,4 +274,40 @@ test('an answer over several lines is one line of the results', async () => {
   assert.deepEqual(found.map(({ result }) => result.type).toSorted(), ['errored', 'succeeded']);
   const succeeded = found.find(({ result }) => result.type === 'succeeded')!;
   assert.equal((succeeded.result as Json).message.content[0].text, 'two\nlines');
+});
+
+test('requests for models of Anthropic run in its own batch interface, the others of the same batch one by one', async (t) => {
+  const { vendor, gateway: own } = await startNative(t, 'anthropic');
+  vendor.answer = messageAnswer;
+  const there = new Anthropic({ baseURL: own.url, apiKey: INFERENCE_KEY, authToken: null }).beta.messages.batches;
+  const hello = (text: string) => [{ role: 'user', content: text }];
+  const { id } = await there.create({
+    betas: ['context-1m-2025-08-07'],
+    requests: [
+      request('native', {}, { model: 'test/native', messages: hello('one') }),
+      request('direct', {}, { model: 'simulated/echo', messages: hello('two') }),
+      request('again', {}, { model: 'test/native', messages: hello('three') }),
+    ],
+  });
+  const batch = await batchesOf(own).ended(id.replace('msgbatch_', 'batch_'), 60_000);
+  assert.deepEqual([batch.model, batch.request_counts], [null, { total: 3, completed: 3, failed: 0 }]);
+  const found = (await resultsOf(id, there as Json)).map(({ custom_id, result }) => [
+    custom_id,
+    (result as Json).message.content[0].text,
+    (result as Json).message.usage.service_tier,
+  ]);
+  assert.deepEqual(
+    found.map(([name, text]) => [name, text]),
+    [
+      ['native', 're: one'],
+      ['direct', 'two'],
+      ['again', 're: three'],
+    ],
+  );
+  assert.deepEqual([found[0]![2], found[2]![2]], ['batch', 'batch']);
+  const [sent, ...others] = vendor.requests.filter(({ method }) => method === 'POST');
+  assert.deepEqual([JSON.parse(String(sent?.body)).requests.length, others], [2, []]);
+  assert.match(String(sent?.headers['anthropic-beta']), /context-1m-2025-08-07/);
+  const direct = batch.results[1].response.body.usage.cost as number;
+  assert.ok(Math.abs(batch.usage.cost - direct - halfCost(['one', 'three'])) < 1e-9, String(batch.usage.cost));
 });
