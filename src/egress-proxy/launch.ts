@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 const HEAP_MB = 256;
 
 /**
- * Starts the process without core files, without an environment, and without the signal that opens Node's inspector. The
+ * Starts the process without core files, without the gateway's environment, and without the signal that opens Node's inspector. The
  * secrets follow over the channel, which closes with the gateway.
  */
 export function launch(entry: string | undefined): ChildProcess {
@@ -13,7 +13,8 @@ export function launch(entry: string | undefined): ChildProcess {
   const flags = ['--disable-sigusr1', `--max-old-space-size=${HEAP_MB}`];
   const child = spawn('/bin/sh', ['-c', 'ulimit -c 0; exec "$0" "$@"', process.execPath, ...flags, file], {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    env: {},
+    // Names are resolved in threads; four would let slow names of one sandbox hold up the others.
+    env: { UV_THREADPOOL_SIZE: '32' },
     cwd: '/',
   });
   // The gateway may exit without waiting for it.

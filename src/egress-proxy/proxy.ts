@@ -2,13 +2,10 @@
 import tls from 'node:tls';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Dialling, EgressRules, NETWORK } from '../egress/index.ts';
-import type { ProxyContext } from './forward/context.ts';
+import type { SharedContext } from './forward/context.ts';
 import { RefusalReports } from './refusal-reports.ts';
 import { Sandbox } from './sandbox.ts';
 import type { News, Order, ProxySettings, ProxyUser } from './settings.ts';
-
-/** What all sandboxes of the process share. */
-type SharedContext = Omit<ProxyContext, 'bodies'>;
 
 export class ProxyProcess {
   readonly #send: (news: News) => void;

@@ -5,7 +5,7 @@ import type net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AllowList, type Destination, readAuthority } from './destination.ts';
 import { Allowance } from './forward/allowance.ts';
-import { MOST_HEAD_BYTES, type ProxyContext, type Report } from './forward/context.ts';
+import { MOST_HEAD_BYTES, type ProxyContext, type Report, type SharedContext } from './forward/context.ts';
 import { InterceptedHost, unreadable } from './forward/intercept.ts';
 import { forwardPlain, plainDestination } from './forward/plain.ts';
 import { refuse, refuseOn } from './forward/respond.ts';
@@ -20,6 +20,7 @@ import { type Authority, LeafIssuer } from './trust/authority.ts';
 const MOST_CONNECTIONS = 256;
 /** Memory for bodies that are held as a whole. Beyond it they are streamed, without their length. */
 const HELD_BYTES = 8 * 1024 * 1024;
+const MOST_DIALS = 32;
 /** Intercepted hosts whose certificates and connections are kept. */
 const MOST_HOSTS = 64;
 /** A certificate is replaced this long before it expires. */
@@ -37,8 +38,8 @@ export class Sandbox {
   #issuer!: Promise<LeafIssuer>;
 
   /** @throws Error if the settings are malformed */
-  constructor(settings: SandboxSettings, context: Omit<ProxyContext, 'bodies'>, report: Report) {
-    this.#context = { ...context, bodies: new Allowance(HELD_BYTES) };
+  constructor(settings: SandboxSettings, context: SharedContext, report: Report) {
+    this.#context = { ...context, bodies: new Allowance(HELD_BYTES), dials: new Allowance(MOST_DIALS) };
     this.#report = report;
     this.update(settings);
     this.#server = http.createServer({ maxHeaderSize: MOST_HEAD_BYTES, keepAliveTimeout: 60_000 });

@@ -2,6 +2,7 @@
  * Where the sockets of sandboxes are: a folder for each sandbox, which is what a sandbox mounts. A socket that comes back after a
  * restart is then in the sandbox, too. The folders of gateways that were killed are removed.
  */
+import { createHash } from 'node:crypto';
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { ProxyUser } from './settings.ts';
@@ -9,6 +10,16 @@ import type { ProxyUser } from './settings.ts';
 export const SOCKET_NAME = 'egress.sock';
 /** The most bytes of a socket's path on Linux, without the final zero. */
 const LONGEST_PATH = 107;
+
+/**
+ * The folder for sockets of a gateway. The data folder of root cannot be entered by the proxy's user, and the paths of sockets
+ * must be short.
+ */
+export function socketFolderFor(dataFolder: string): string {
+  if (process.getuid?.() !== 0) return path.join(path.resolve(dataFolder), 'egress');
+  const hash = createHash('sha256').update(path.resolve(dataFolder)).digest('hex').slice(0, 16);
+  return path.join('/run/gatehouse-egress', hash);
+}
 
 export class SocketFolders {
   readonly #base: string;
@@ -25,13 +36,13 @@ export class SocketFolders {
   /** Removes what dead processes left, and makes the folder of this one. */
   prepare(): void {
     // Others may pass through to the folders that they have rights for.
-    mkdirSync(this.#base, { recursive: true, mode: 0o711 });
+    mkdirSync(this.#base, { recursive: true, mode: this.#user === null ? 0o700 : 0o711 });
     for (const name of readdirSync(this.#base)) {
       const [, pid, start] = /^(\d+)-(\d+)$/.exec(name) ?? [];
       if (pid === undefined || startOf(Number(pid)) === Number(start)) continue;
       rmSync(path.join(this.#base, name), { recursive: true, force: true });
     }
-    mkdirSync(this.#own, { recursive: true, mode: 0o711 });
+    mkdirSync(this.#own, { recursive: true, mode: this.#user === null ? 0o700 : 0o711 });
   }
 
   /**

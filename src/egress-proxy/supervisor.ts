@@ -20,8 +20,6 @@ export interface EgressProxyOptions {
   settings(): Omit<ProxySettings, 'user'>;
   /** Used if the gateway runs as root; default `DEFAULT_PROXY_USER`. */
   user?: ProxyUser;
-  /** For the audit log. @param id of the sandbox */
-  onRefused(id: string, refusal: RefusalReport): void;
   clock: Clock;
   log: Log;
   /** Replaces the file that the process runs, in tests. */
@@ -31,6 +29,8 @@ export interface EgressProxyOptions {
 export interface ProxiedSandbox {
   /** Its secrets and rules; called again when the process is restarted. */
   load(): Promise<SandboxSettings>;
+  /** For the audit log. */
+  onRefused(refusal: RefusalReport): void;
   /** The group of the sandbox's processes, if they run as a user of their own. */
   gid: number | null;
 }
@@ -199,7 +199,7 @@ export class EgressProxy {
   }
 
   #receive(child: Child, news: Exclude<News, { type: 'ready' }>): void {
-    const { log, onRefused } = this.#options;
+    const { log } = this.#options;
     switch (news.type) {
       case 'opened':
         child.waiting.get(news.id)?.resolve();
@@ -208,7 +208,7 @@ export class EgressProxy {
         child.waiting.get(news.id)?.reject(new Error(`the egress proxy cannot open a sandbox: ${news.problem}`));
         return;
       case 'refused':
-        onRefused(news.id, news.refusal);
+        this.#sandboxes.get(news.id)?.onRefused(news.refusal);
         return;
       case 'fault':
         log.error('the egress proxy failed', { stack: news.stack });

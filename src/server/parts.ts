@@ -9,6 +9,7 @@ import { startByokCache } from '../byok/index.ts';
 import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
 import { createStatistics } from '../catalog/index.ts';
 import { createEgress } from '../egress/index.ts';
+import { EgressProxy, socketFolderFor } from '../egress-proxy/index.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
 import { Identities, RequestsInFlight, regionOf, TokenCounter, userHashSecret } from '../inference/index.ts';
@@ -118,7 +119,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
       random,
       endOfTurn: atEndOfTurn,
     },
-    ...{ jobs, cache, transcripts, blobs },
+    ...{ jobs, cache, transcripts, blobs, egressProxy: egressProxyOf(config, live, shared) },
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
     limiter: new Limiter(shared),
@@ -130,11 +131,19 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   };
 }
 
+/** Starts no process before a sandbox needs it. */
+function egressProxyOf(config: Config, live: LiveConfig, { clock, log }: { clock: Clock; log: Log }): EgressProxy {
+  const { extraCa } = config.outgoing;
+  const settings = () => ({ networks: live.settings.egress.networks, extraCa });
+  return new EgressProxy({ folder: socketFolderFor(config.dataDir), settings, clock, log });
+}
+
 /** Writers close before the parts that they write through. */
 export async function closeParts(parts: Parts): Promise<void> {
   await parts.jobs.close();
   await parts.transport.close();
   await parts.egress.close();
+  await parts.egressProxy.end();
   await parts.tokens.close();
   await parts.spend.close();
   await parts.limiter.close();

@@ -150,6 +150,37 @@ for (const [coding, encode] of CODINGS) {
   });
 }
 
+test('no part of a response can be asked for', async () => {
+  await get('Range: bytes=0-5\r\nIf-Range: "x"\r\n');
+  assert.deepEqual([last().headers['range'], last().headers['if-range']], [undefined, undefined]);
+});
+
+test('a value outside of ASCII arrives as UTF-8 in both versions', async () => {
+  const value = 'schlüssel-日本-✓';
+  const own = await startProxy({ secrets: [{ name: 'u', value, hosts: [BOUND], placeholder: P }] });
+  try {
+    for (const protocol of ['http/1.1', 'h2']) {
+      const socket = await secure(own, BOUND, { ALPNProtocols: [protocol] });
+      if (protocol === 'h2') {
+        const client = http2.connect(`https://${BOUND}`, { createConnection: () => socket });
+        const stream = client.request({ 'x-key': P });
+        const head = new Promise<http2.IncomingHttpHeaders>((resolve) => stream.once('response', resolve));
+        assert.equal((await head)['x-echo-x-key'], P);
+        client.destroy();
+      } else {
+        const answer = read(socket, isWhole);
+        socket.write(`GET / HTTP/1.1\r\nHost: ${BOUND}\r\nx-key: ${P}\r\n\r\n`);
+        assert.match(await answer, new RegExp(`x-echo-x-key: ${P}`));
+        socket.destroy();
+      }
+      const seen = own.bound.seen.at(-1)?.headers['x-key'] as string;
+      assert.equal(Buffer.from(seen, 'latin1').toString(), value);
+    }
+  } finally {
+    await own.close();
+  }
+});
+
 test('a response in an unknown coding is not passed on', async () => {
   for (const coding of ['compress', 'gzip, gzip, gzip', 'x']) {
     bound.answer((_seen, response) => void response.setHeader('content-encoding', coding).end(VALUE));

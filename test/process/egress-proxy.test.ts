@@ -63,7 +63,10 @@ test('no process shows the value: not in arguments, environments or files, and n
   assert.match(status, /^CapEff:\t0+$/m);
   assert.match(readFileSync(`/proc/${pid}/limits`, 'utf8'), /^Max core file size +0 +0 /m);
   assert.equal(
-    readFileSync(`/proc/${pid}/environ`, 'latin1').replace(/NODE_CHANNEL\w+=\w+\0|PWD=\/\0|_=\S*\0/g, ''),
+    readFileSync(`/proc/${pid}/environ`, 'latin1').replace(
+      /UV_THREADPOOL_SIZE=32\0|NODE_CHANNEL\w+=\w+\0|PWD=\/\0|_=\S*\0/g,
+      '',
+    ),
     '',
   );
   for (const file of ['environ', 'mem', 'maps']) {
@@ -86,7 +89,7 @@ test('no process shows the value: not in arguments, environments or files, and n
 
 test('a socket can be used by the group of its sandbox, and by no other user', { skip: linuxRoot }, async (t) => {
   const box = await superviseProxy(t, { [BOUND]: bound.port }, SECRETS);
-  const folder = await box.proxy.open('grouped', { load: async () => box.settings, gid: 27_101 });
+  const folder = await box.proxy.open('grouped', { load: async () => box.settings, onRefused() {}, gid: 27_101 });
   const socketPath = path.join(folder, SOCKET_NAME);
   const connects = (uid: number, file: string) => {
     const script = `require('net').connect(${JSON.stringify(file)}).on('connect', () => process.exit(0)).on('error', (e) => (console.log(e.code), process.exit(1)))`;
@@ -130,7 +133,7 @@ test('a closed supervisor leaves neither a process nor a folder', async (t) => {
 test('a sandbox whose settings are malformed is not opened, and the reason has no value', async (t) => {
   const box = await superviseProxy(t, { [BOUND]: bound.port }, SECRETS);
   const open = (id: string, changes: object) =>
-    box.proxy.open(id, { load: async () => ({ ...box.settings, ...changes }), gid: null });
+    box.proxy.open(id, { load: async () => ({ ...box.settings, ...changes }), onRefused() {}, gid: null });
   await assert.rejects(
     open('a', { domains: ['https://x'] }),
     /cannot open a sandbox: the domain https:\/\/x is malformed/,
@@ -145,7 +148,11 @@ test('a sandbox whose settings are malformed is not opened, and the reason has n
   );
   await assert.rejects(open('../x', {}), /cannot be the id of a sandbox/);
   await assert.rejects(open('box', {}), /is open/);
-  const failing = box.proxy.open('d', { load: () => Promise.reject(new Error('the vault is closed')), gid: null });
+  const failing = box.proxy.open('d', {
+    load: () => Promise.reject(new Error('the vault is closed')),
+    onRefused() {},
+    gid: null,
+  });
   await assert.rejects(failing, /the vault is closed/);
   assert.match(await ask(box), /^HTTP\/1\.1 200 /);
 });
@@ -161,10 +168,10 @@ import { systemClock as clock } from ${imports('base/clock.ts')};
 import { silentLog as log } from ${imports('base/log.ts')};
 setInterval(() => {}, 1e6);
 const settings = () => ({ networks: [], extraCa: null });
-const proxy = new EgressProxy({ folder: process.argv[2], settings, onRefused() {}, clock, log, entry: ${JSON.stringify(entry)} });
+const proxy = new EgressProxy({ folder: process.argv[2], settings, clock, log, entry: ${JSON.stringify(entry)} });
 const authority = await createAuthority(clock);
 const sandbox = { secrets: [], domains: ['*'], ports: [443], authority };
-const folder = await proxy.open('box', { load: async () => sandbox, gid: null });
+const folder = await proxy.open('box', { load: async () => sandbox, onRefused() {}, gid: null });
 console.log(JSON.stringify({ pid: proxy.pid, folder }));
 `,
   );

@@ -1,20 +1,20 @@
-/** A limit on memory that many holders share. */
+/** A limit that many holders share. */
 export class Allowance {
   #left: number;
 
-  /** @param bytes the most that is held at once */
-  constructor(bytes: number) {
-    this.#left = bytes;
+  /** @param most that is held at once, bytes or others */
+  constructor(most: number) {
+    this.#left = most;
   }
 
-  /** Takes `bytes`, if they are left. */
-  take(bytes: number): boolean {
-    if (bytes > this.#left) return false;
-    this.#left -= bytes;
+  /** Takes some, if they are left. */
+  take(some: number): boolean {
+    if (some > this.#left) return false;
+    this.#left -= some;
     return true;
   }
 
-  give(bytes: number): void {
-    this.#left += bytes;
+  give(some: number): void {
+    this.#left += some;
   }
 }

@@ -14,7 +14,12 @@ export interface ProxyContext {
   roots: SecureContext;
   /** Memory for bodies that are held as a whole. */
   bodies: Allowance;
+  /** Connections that are being made. Resolving names takes threads, which all sandboxes share. */
+  dials: Allowance;
 }
+
+/** What all sandboxes of the process share. */
+export type SharedContext = Omit<ProxyContext, 'bodies' | 'dials'>;
 
 /** Reports a refusal for the audit log. */
 export type Report = (refusal: Refusal, destination: Destination | undefined) => void;

@@ -17,6 +17,7 @@ const HTTP1 = ['http/1.1'];
 
 /** A TCP connection to a checked address. @throws Refusal */
 export async function reach({ host, port }: Destination, context: ProxyContext): Promise<net.Socket> {
+  if (!context.dials.take(1)) throw new Refusal('busy', 'This sandbox is opening too many connections at once.');
   try {
     return await withDeadline(context.clock, CONNECT_MS, (signal) => dial({ host, port }, context.checks, signal));
   } catch (error) {
@@ -25,6 +26,8 @@ export async function reach({ host, port }: Destination, context: ProxyContext):
     }
     const problem = error instanceof EgressError ? error.message : 'could not be reached';
     throw new Refusal('upstream', `${host} ${problem}.`);
+  } finally {
+    context.dials.give(1);
   }
 }
 

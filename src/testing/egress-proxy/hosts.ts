@@ -47,7 +47,8 @@ function echo(seen: SeenRequest, response: http.ServerResponse): void {
   const echoed = Object.entries(seen.headers).filter(([name]) => /^(?:authorization|x-)/.test(name));
   for (const [name, value] of echoed) response.setHeader(`x-echo-${name}`, value as string);
   response.setHeader('content-type', 'application/json');
-  response.end(body);
+  // With a string, Node would write the headers in the encoding of the body.
+  response.end(Buffer.from(body));
 }
 
 export interface HostOptions {

@@ -69,7 +69,6 @@ export async function superviseProxy(
   const proxy = new EgressProxy({
     folder: path.join(folder, 'sockets'),
     settings: () => ({ networks: [], extraCa: root.certificate }),
-    onRefused: (_id, refusal) => refusals.push(refusal),
     clock: systemClock,
     log: { ...silentLog, error: (event, fields) => logged.push(`${event} ${JSON.stringify(fields)}`) },
     entry: entryFor(folder, hosts),
@@ -77,7 +76,11 @@ export async function superviseProxy(
   t.after(() => proxy.end());
   const authority = await createAuthority(systemClock);
   const settings: SandboxSettings = { secrets, domains: ['*'], ports: [443, 80], authority };
-  const sockets = await proxy.open('box', { load: async () => settings, gid: null });
+  const sockets = await proxy.open('box', {
+    load: async () => settings,
+    onRefused: (refusal) => refusals.push(refusal),
+    gid: null,
+  });
   const bundle = path.join(folder, 'bundle.pem');
   writeFileSync(bundle, trustBundle(authority.certificate, root.certificate));
   const home = path.join(folder, 'home');
