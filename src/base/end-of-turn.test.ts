@@ -18,22 +18,23 @@ test('the work of one turn runs in order, in one call; what writes adds waits fo
   assert.deepEqual([done, scheduled.length], [[1, 2, 3], 0]);
 });
 
-test('what has arrived is handled before anything is written, with the writes that it adds', () => {
+test('requests come before answers, and both before what is written, with the writes that they add', () => {
   const scheduled: (() => void)[] = [];
   const done: string[] = [];
   const atEnd = endOfTurn((run) => scheduled.push(run));
   atEnd(() => done.push('write of a stream'));
-  for (const name of ['one', 'two']) {
+  for (const stage of ['answer', 'accept', 'answer'] as const) {
     atEnd(() => {
-      done.push(`handle ${name}`);
-      atEnd(() => done.push(`write ${name}`));
-      if (name === 'two') atEnd(() => done.push('handle three'), 'handle');
-    }, 'handle');
+      done.push(stage);
+      atEnd(() => done.push(`write of ${stage}`));
+      if (stage === 'accept') atEnd(() => done.push('later'), 'accept');
+    }, stage);
   }
   assert.equal(scheduled.length, 1);
   scheduled.shift()!();
-  assert.deepEqual(done, ['handle one', 'handle two', 'write of a stream', 'write one', 'write two']);
+  const written = ['write of a stream', 'write of accept', 'write of answer', 'write of answer'];
+  assert.deepEqual(done, ['accept', 'answer', 'answer', ...written]);
   assert.equal(scheduled.length, 1);
   scheduled.shift()!();
-  assert.deepEqual([done.at(-1), scheduled.length], ['handle three', 0]);
+  assert.deepEqual([done.at(-1), scheduled.length], ['later', 0]);
 });

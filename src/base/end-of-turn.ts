@@ -5,32 +5,31 @@
  */
 
 /**
- * `handle`: requests and answers that have arrived completely. `write`: journal records and output to clients, including
- * those that the first stage adds.
+ * `accept`: requests that have arrived completely; `answer`: answers of upstreams that have; `write`: journal records and
+ * output to clients, including those that the other stages add.
  */
-type Stage = 'handle' | 'write';
+type Stage = 'accept' | 'answer' | 'write';
 
 /** Calls `run` when this turn ends; default stage `write`. */
 export type EndOfTurn = (run: () => void, stage?: Stage) => void;
 
 /** Like setImmediate, but with one call for all work at the end of a turn, in order within its stage. `run` must not throw. */
 export function endOfTurn(schedule: (run: () => void) => void = setImmediate): EndOfTurn {
-  let handling: (() => void)[] = [];
-  let writing: (() => void)[] = [];
+  let waiting: Record<Stage, (() => void)[]> = { accept: [], answer: [], write: [] };
   let scheduled = false;
   const end = () => {
-    const handles = handling;
-    handling = [];
-    for (const run of handles) run();
-    const writes = writing;
-    writing = [];
-    scheduled = handling.length > 0;
+    const { accept, answer } = waiting;
+    waiting = { accept: [], answer: [], write: waiting.write };
+    for (const run of accept) run();
+    for (const run of answer) run();
+    const { write } = waiting;
+    waiting.write = [];
+    scheduled = waiting.accept.length + waiting.answer.length > 0;
     if (scheduled) schedule(end);
-    for (const run of writes) run();
+    for (const run of write) run();
   };
   return (run, stage = 'write') => {
-    if (stage === 'handle') handling.push(run);
-    else writing.push(run);
+    waiting[stage].push(run);
     if (scheduled) return;
     scheduled = true;
     schedule(end);

@@ -341,7 +341,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   #bodyComplete(): void {
     this.#phase = 'handling';
     this.#core.receiving.delete(this, this.#bodySlot);
-    this.#core.endOfTurn(() => this.#readBody(), 'handle');
+    this.#core.endOfTurn(() => this.#readBody(), 'accept');
   }
 
   #readBody(): void {

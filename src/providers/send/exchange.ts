@@ -197,7 +197,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     this.connection = undefined;
     if (this.#unpacker !== undefined) this.#unpacker.end();
     else if (this.#endOfTurn === undefined) this.unpackedEnd();
-    else this.#endOfTurn(() => this.unpackedEnd(), 'handle');
+    else this.#endOfTurn(() => this.unpackedEnd(), 'answer');
   }
 
   /** The connection is gone, perhaps with an error. `malformed`: the received bytes were not HTTP. */
