@@ -311,3 +311,21 @@ test('requests for models of Anthropic run in its own batch interface, the other
   const direct = batch.results[1].response.body.usage.cost as number;
   assert.ok(Math.abs(batch.usage.cost - direct - halfCost(['one', 'three'])) < 1e-9, String(batch.usage.cost));
 });
+
+test('a batch names at most 100 models, each of which is routed once before the batch is accepted', async (t) => {
+  const models = Array.from({ length: 101 }, (_, n) => ({
+    id: `test/m${n}`,
+    upstream_id: `m${n}`,
+    context_length: 9_000,
+  }));
+  const own = await startGateway(t, { providers: { many: { kind: 'messages', models } } });
+  const { batches } = new Anthropic({ baseURL: own.url, apiKey: INFERENCE_KEY, authToken: null }).messages;
+  const requests = models.map(({ id }, n) => request(`${n}`, {}, { model: id }));
+  const error = await refusal(batches.create({ requests }));
+  assert.equal(error.status, 400);
+  assert.match(
+    error.message,
+    /requests\.100\.params\.model is one too many: .* at most 100 models.*custom_id \\"100\\"/,
+  );
+  assert.equal((await batches.create({ requests: requests.slice(0, 100) })).request_counts.processing, 100);
+});
