@@ -21,7 +21,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '5' },
     rate: { type: 'string', default: '200' },
-    items: { type: 'string', default: '20000' },
+    items: { type: 'string', default: '50000' },
     warmup: { type: 'string', default: '10' },
   },
 });
@@ -115,6 +115,8 @@ async function cancel(gateway, id) {
   await call(gateway, 'POST', `/batches/${id}/cancel`);
   for (;;) {
     const { data } = await call(gateway, 'GET', '/batches?limit=1');
+    if (data[0].status === 'completed')
+      throw new BenchError(`the batch ${id} was over too early: it needs more --items`);
     if (data[0].status === 'cancelled') return;
     await sleep(100);
   }

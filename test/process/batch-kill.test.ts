@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { until } from '../../src/testing/clock/clock.ts';
-import { emptyDatabase } from '../../src/testing/database/database.ts';
+import { databaseUrl, emptyDatabase } from '../../src/testing/database/database.ts';
 import { rowsOnce } from '../../src/testing/database/rows.ts';
 import { gatewayHome, plannedYaml, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 import { type Plan, PlannedUpstream } from '../../src/testing/upstream/planned-upstream.ts';
@@ -21,7 +21,7 @@ test('another process continues a batch within 15 s, no result is lost or double
   const upstream = await new PlannedUpstream().listen();
   t.after(() => upstream.close());
   const target = await emptyDatabase(t);
-  const env = { DATABASE_URL: urlOf(target) };
+  const env = { DATABASE_URL: databaseUrl(target) };
   const yaml = plannedYaml(upstream.url);
   const first = await startGatewayProcess(t, { home: await gatewayHome(t, false), env, yaml });
   const requests = Array.from({ length: ITEMS }, (_, n) => {
@@ -74,7 +74,7 @@ test('two processes share a batch, no item runs in both, and one of them finishe
   const upstream = await new PlannedUpstream().listen();
   t.after(() => upstream.close());
   const target = await emptyDatabase(t);
-  const env = { DATABASE_URL: urlOf(target) };
+  const env = { DATABASE_URL: databaseUrl(target) };
   const yaml = plannedYaml(upstream.url);
   const first = await startGatewayProcess(t, { home: await gatewayHome(t, false), env, yaml });
   const requests = Array.from({ length: ITEMS }, (_, n) => {
@@ -119,8 +119,3 @@ test('two processes share a batch, no item runs in both, and one of them finishe
   for (const { tag, unconfirmed } of rows) if (!unconfirmed) runs.set(tag, runs.get(tag)! + 1);
   for (const [tag, count] of runs) assert.ok(count === 1 || count === 2, `${tag} has ${count} runs that ended`);
 });
-
-function urlOf(target: Awaited<ReturnType<typeof emptyDatabase>>): string {
-  if ('connectionString' in target) return target.connectionString;
-  return `postgresql://postgres@/${target.database ?? 'postgres'}?host=${encodeURIComponent(target.socketFolder)}`;
-}

@@ -10,7 +10,9 @@ import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import type { TestContext } from 'node:test';
+import type { Target } from '../../src/storage/connection.ts';
 import { until } from '../../src/testing/clock/clock.ts';
+import { databaseUrl, emptyDatabase } from '../../src/testing/database/database.ts';
 import { embeddedTarget, readDays, rowsOnce } from '../../src/testing/database/rows.ts';
 import { INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
 import {
@@ -134,8 +136,7 @@ async function checkResults(gateway: GatewayProcess, id: string, items: number):
 }
 
 /** Compares the ledger with what the upstream saw: a row for each call, and the price of each. Returns the cost of all. */
-async function checkLedger(gateway: GatewayProcess, upstream: CountingUpstream): Promise<LedgerCheck> {
-  const target = embeddedTarget(gateway.home);
+async function checkLedger(target: Target, upstream: CountingUpstream): Promise<LedgerCheck> {
   const rows = await rowsOnce(target, upstream.total);
   const seen = new Map<string, number>();
   const check = { rows: rows.length, twice: 0, estimated: 0, unconfirmed: 0, unsent: 0, costNano: 0n };
@@ -258,7 +259,7 @@ export async function largeBatch(t: TestContext, { items, itemBytes, memory }: L
   const generations = await checkResults(gateway, id, items);
   note('ms to read the results', performance.now() - readFrom);
   checkMemory('results read');
-  const { costNano, ...ledger } = await checkLedger(gateway, upstream);
+  const { costNano, ...ledger } = await checkLedger(embeddedTarget(gateway.home), upstream);
   assert.ok(ledger.rows >= generations.size);
   const expected = Array.from({ length: items }, (_, n) => tagOf(n));
   assert.equal(
@@ -270,4 +271,27 @@ export async function largeBatch(t: TestContext, { items, itemBytes, memory }: L
   assert.equal(BigInt(Math.round(batch.usage.cost * 1e9)), cost);
   assert.ok(costNano >= cost, 'what ran twice is paid twice');
   t.diagnostic(JSON.stringify({ ...told, ...ledger }));
+}
+
+/** Two processes with one database share a batch; one of them is killed in the middle. */
+export async function sharedBatch(t: TestContext, items: number): Promise<void> {
+  const upstream = await new CountingUpstream().listen(t);
+  const target = await emptyDatabase(t);
+  const yaml = plannedYaml(upstream.url);
+  const env = { DATABASE_URL: databaseUrl(target) };
+  const start = async () => startGatewayProcess(t, { home: await gatewayHome(t, false), env, yaml });
+  const [first, second] = [await start(), await start()];
+  const answer = await submit(first, bodyOf(items, 1_000));
+  assert.equal(answer?.status, 202, JSON.stringify(answer?.body));
+  const { id } = answer.body as { id: string };
+  const shown = async () => ((await (await first.get('/batches?limit=1')).json()) as Json).data[0];
+  await until(async () => (await shown()).request_counts.completed >= items / 2, 'half of the items', PATIENCE_MS);
+  assert.equal(upstream.asked.size, upstream.total, 'no item ran in both');
+  await second.end('SIGKILL');
+  const batch = await until(async () => isFinal((await shown()).status) && shown(), 'the batch ends', PATIENCE_MS);
+  assert.deepEqual([batch.status, batch.request_counts], ['completed', { total: items, completed: items, failed: 0 }]);
+  await checkResults(first, id, items);
+  await startGatewayProcess(t, { home: second.home, env });
+  const { costNano, ...ledger } = await checkLedger(target, upstream);
+  t.diagnostic(JSON.stringify({ ...ledger, cost: Number(costNano) / 1e9 }));
 }

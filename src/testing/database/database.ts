@@ -68,6 +68,12 @@ export async function emptyDatabase(
   return targetFor(name);
 }
 
+/** For processes that are told where the database is. */
+export function databaseUrl(target: Target): string {
+  if ('connectionString' in target) return target.connectionString;
+  return `postgresql://postgres@/${target.database ?? 'postgres'}?host=${encodeURIComponent(target.socketFolder)}`;
+}
+
 /** A plain connection, closed when the test ends. */
 export async function connectOnce(test: Pick<TestContext, 'after'>, target: Target): Promise<pg.Client> {
   const client = new pg.Client(clientConfig(target));
