@@ -30,7 +30,7 @@ export class Sandbox {
   readonly #context: ProxyContext;
   readonly #report: Report;
   readonly #server: http.Server;
-  readonly #hosts = new Map<string, Promise<InterceptedHost>>();
+  readonly #hosts = new Map<string, InterceptedHost>();
   readonly #sockets = new Set<Duplex>();
   #texts!: SecretTexts;
   #domains!: AllowList;
@@ -101,7 +101,7 @@ export class Sandbox {
   }
 
   async #intercept(destination: Destination, client: net.Socket, first: Buffer): Promise<void> {
-    const host = await this.#hostOf(destination);
+    const host = this.#hostOf(destination);
     const offersHttp2 = await host.verify();
     if (client.destroyed) return;
     accepted(client, first);
@@ -138,36 +138,25 @@ export class Sandbox {
     throw new Refusal('busy', `This sandbox has more than ${MOST_CONNECTIONS} connections.`);
   }
 
-  async #hostOf(destination: Destination): Promise<InterceptedHost> {
+  #hostOf(destination: Destination): InterceptedHost {
     const key = `${destination.host}:${destination.port}`;
     let host = this.#hosts.get(key);
     // The oldest entry is the least recently used.
     this.#hosts.delete(key);
-    if (host === undefined || (await host).expiresAt - this.#context.clock.now() < RENEWAL_MS) {
-      host = this.#createHost(destination);
+    if (host === undefined || host.expiresAt - this.#context.clock.now() < RENEWAL_MS) {
+      const parts = { destination, context: this.#context, report: this.#report, texts: () => this.#texts };
+      host = new InterceptedHost(parts, this.#issuer);
     }
     this.#hosts.set(key, host);
     for (const [oldest] of this.#hosts) {
       if (this.#hosts.size <= MOST_HOSTS) break;
       this.#hosts.delete(oldest);
     }
-    host.catch(() => this.#hosts.delete(key));
     return host;
   }
 
-  async #createHost(destination: Destination): Promise<InterceptedHost> {
-    const leaf = await (await this.#issuer).issue(destination.host);
-    const parts = { destination, context: this.#context, report: this.#report, texts: () => this.#texts };
-    return new InterceptedHost(parts, leaf);
-  }
-
   #forgetHosts(): void {
-    for (const host of this.#hosts.values()) {
-      host.then(
-        (each) => each.close(),
-        () => {},
-      );
-    }
+    for (const host of this.#hosts.values()) host.close();
     this.#hosts.clear();
   }
 }

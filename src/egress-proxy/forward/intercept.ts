@@ -11,7 +11,7 @@ import type { TLSSocket } from 'node:tls';
 import type { Destination } from '../destination.ts';
 import { asRefusal, Refusal } from '../refusal.ts';
 import { Release, type SecretTexts } from '../text/release.ts';
-import type { Leaf } from '../trust/authority.ts';
+import type { Leaf, LeafIssuer } from '../trust/authority.ts';
 import { IDLE_MS, MOST_HEAD_BYTES, type ProxyContext, type Report } from './context.ts';
 import { checkPath, exchange } from './exchange.ts';
 import { checkAuthority, headerOf, pairsOf } from './heads.ts';
@@ -35,26 +35,28 @@ interface Interception {
 export class InterceptedHost {
   readonly #parts: Interception;
   readonly #upstream: Upstream;
-  readonly #leaf: Leaf;
+  readonly #issued: Promise<Leaf>;
+  #leaf: Leaf | undefined;
+  /** Wall time in milliseconds. */
+  expiresAt = Number.POSITIVE_INFINITY;
   readonly #servers = new Map<boolean, https.Server | http2.Http2SecureServer>();
   #release: Release | undefined;
 
-  constructor(parts: Interception, leaf: Leaf) {
+  constructor(parts: Interception, issuer: Promise<LeafIssuer>) {
     this.#parts = parts;
-    this.#leaf = leaf;
+    this.#issued = this.#issue(issuer);
+    this.#issued.catch(() => {});
     this.#upstream = new Upstream(parts.destination, parts.context);
   }
 
-  get expiresAt(): number {
-    return this.#leaf.expiresAt;
-  }
-
-  /** Verifies the host. @throws Refusal */
+  /** Verifies the host, while its certificate is issued. @returns whether it offers HTTP/2 @throws Refusal */
   async verify(): Promise<boolean> {
-    return this.#upstream.offersHttp2();
+    const [offersHttp2, leaf] = await Promise.all([this.#upstream.offersHttp2(), this.#issued]);
+    this.#leaf = leaf;
+    return offersHttp2;
   }
 
-  /** Takes over a connection of the sandbox. @param offersHttp2 from `verify` */
+  /** Takes over a connection of the sandbox. To be called after `verify`. @param offersHttp2 what it returned */
   accept(client: Duplex, offersHttp2: boolean): void {
     let server = this.#servers.get(offersHttp2);
     if (server === undefined) {
@@ -70,11 +72,23 @@ export class InterceptedHost {
     this.#upstream.close();
   }
 
+  async #issue(issuer: Promise<LeafIssuer>): Promise<Leaf> {
+    try {
+      const leaf = await (await issuer).issue(this.#parts.destination.host);
+      this.expiresAt = leaf.expiresAt;
+      return leaf;
+    } catch (error) {
+      // The next connection tries again, with another one of this class.
+      this.expiresAt = 0;
+      throw error;
+    }
+  }
+
   /** It never listens: connections are handed to it. */
   #createServer(offersHttp2: boolean): https.Server | http2.Http2SecureServer {
     const options = {
-      key: this.#leaf.key,
-      cert: this.#leaf.certificate,
+      key: this.#leaf!.key,
+      cert: this.#leaf!.certificate,
       minVersion: 'TLSv1.2' as const,
       handshakeTimeout: HANDSHAKE_MS,
       maxHeaderSize: MOST_HEAD_BYTES,
