@@ -16,6 +16,7 @@ import { signInMigrations } from './sign-in/index.ts';
 import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
 import { transcriptMigrations } from './transcripts/index.ts';
+import { vaultMigrations } from './vault/index.ts';
 import { workspaceMigrations } from './workspaces/index.ts';
 
 export const migrations: readonly Migration[] = [
@@ -36,4 +37,5 @@ export const migrations: readonly Migration[] = [
   ...blobMigrations,
   ...fileMigrations,
   ...batchMigrations,
+  ...vaultMigrations,
 ];

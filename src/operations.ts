@@ -24,6 +24,7 @@ import { healthOperations, type Readiness } from './server/health.ts';
 import { type SignInParts, signInOperations } from './sign-in/index.ts';
 import { spendOperations } from './spend/index.ts';
 import { type TranscriptOperationParts, transcriptOperations } from './transcripts/index.ts';
+import { type VaultParts, vaultOperations } from './vault/index.ts';
 import { type WorkspaceOperationParts, workspaceOperations } from './workspaces/index.ts';
 
 export interface OperationParts {
@@ -33,6 +34,7 @@ export interface OperationParts {
   byok: ByokParts;
   files: FileParts;
   batches: BatchParts;
+  vault: VaultParts;
   scim: ScimParts;
   signIn: SignInParts;
   inference: InferenceParts;
@@ -45,7 +47,7 @@ export interface OperationParts {
   readiness: Readiness;
 }
 
-/** Resources of the API that this gateway does not have. */
+/** Resources of the API that this gateway does not have: interns and their vaults. */
 export const UNSUPPORTED = ['interns', 'vault'];
 
 /**
@@ -65,6 +67,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     ...guardrailOperations(parts.guardrails),
     ...byokOperations(parts.byok),
     ...fileOperations(parts.files),
+    ...vaultOperations(parts.vault),
     ...scimOperations(parts.scim),
     ...signInOperations(parts.signIn),
     ...spendOperations<Caller>({

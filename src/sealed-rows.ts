@@ -3,5 +3,11 @@ import { sealedCallbackSecrets } from './batches/index.ts';
 import { sealedByokCredentials } from './byok/index.ts';
 import type { SealedRows } from './sealing/index.ts';
 import { sealedSigningKeys } from './sign-in/index.ts';
+import { sealedVaultKeys } from './vault/index.ts';
 
-export const sealedRows: readonly SealedRows[] = [sealedByokCredentials, sealedSigningKeys, sealedCallbackSecrets];
+export const sealedRows: readonly SealedRows[] = [
+  sealedByokCredentials,
+  sealedSigningKeys,
+  sealedCallbackSecrets,
+  sealedVaultKeys,
+];

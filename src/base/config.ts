@@ -36,6 +36,7 @@ import {
 } from './config/section-readers.ts';
 import type { Config, KeySource, TlsSettings } from './config/settings.ts';
 import { unknownVariables, variableFor } from './config/unknown-variables.ts';
+import { DEFAULT_VAULT, internProgramme, vault } from './config/vault.ts';
 import { standInsOf, withEnvironment } from './config/with-environment.ts';
 import { parseYaml } from './config/yaml.ts';
 import { Secret } from './secret.ts';
@@ -54,6 +55,7 @@ export type { RoutingSettings } from './config/routing.ts';
 export type { ScimSettings, ScimSource } from './config/scim.ts';
 export { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from './config/section-readers.ts';
 export * from './config/settings.ts';
+export type { InternProgrammeSettings, VaultSettings } from './config/vault.ts';
 
 /** The real inputs of this process. */
 export function machineInputs(): Inputs {
@@ -156,6 +158,8 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     ioLogging: read?.io_logging ?? DEFAULT_IO_LOGGING,
     blobs: blobSettings(read?.blobs, environment),
     scim: read?.scim ?? DEFAULT_SCIM,
+    vault: read?.vault ?? DEFAULT_VAULT,
+    internProgramme: read?.intern_programme ?? null,
     federation: read?.federation ?? [],
     rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
     retention: read?.retention ?? { generationsDays: null },
@@ -176,6 +180,8 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     io_logging: ioLogging,
     blobs,
     scim,
+    vault,
+    intern_programme: internProgramme,
     federation,
     rate_limits: rateLimits,
     providers: (list: Field) => readProviders(list, kinds),

@@ -18,6 +18,7 @@ import { KEYS_HELP, keysCommand } from './keys.ts';
 import { SCIM_HELP, scimCommand } from './scim.ts';
 import { SEALING_HELP, sealingCommand } from './sealing.ts';
 import { SPEND_HELP, spendCommand } from './spend.ts';
+import { VAULT_HELP, vaultCommand } from './vault.ts';
 
 type Command = (args: readonly string[], parts: CommandParts, config: Machine['config']) => Promise<number>;
 
@@ -28,6 +29,7 @@ const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   scim: { run: scimCommand, help: SCIM_HELP },
   federation: { run: federationCommand, help: FEDERATION_HELP },
   sealing: { run: sealingCommand, help: SEALING_HELP },
+  vault: { run: vaultCommand, help: VAULT_HELP },
   backup: { run: backupCommand, help: BACKUP_HELP },
   restore: { run: restoreCommand, help: BACKUP_HELP },
   doctor: { run: doctorCommand, help: DOCTOR_HELP },

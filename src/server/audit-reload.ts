@@ -38,6 +38,8 @@ function stateOf(config: Config): object {
     egress: config.egress,
     retention: config.retention,
     io_logging: config.ioLogging,
+    vault: config.vault,
+    intern_programme: config.internProgramme,
     scim_source: sourceState(config.scim.source),
     federation: config.federation.map(policyState),
     rate_limits: config.rateLimits,

@@ -30,6 +30,7 @@ import { endMappings } from '../scim/index.ts';
 import { serviceDocument } from '../service-document.ts';
 import { ENTERED_WITHIN_MS } from '../spend/index.ts';
 import { refresher } from '../storage/followed.ts';
+import { endVaults } from '../vault/index.ts';
 import type { Readiness } from './health.ts';
 import type { LiveConfig } from './live-config.ts';
 import type { AppOptions, Parts } from './parts.ts';
@@ -65,7 +66,14 @@ export function operationParts(
       ...{ database, changes, clock, spendEntered },
       knowsModel: (name) => live.catalog.find(name) !== undefined,
       toolName: (name) => fromWireName(name, namespace),
-      ended: [endGuardrails(changes), endMappings, endByokCredentials(changes), endFiles(blobs), endBatches()],
+      ended: [
+        endGuardrails(changes),
+        endMappings,
+        endByokCredentials(changes),
+        endFiles(blobs),
+        endBatches(),
+        endVaults(),
+      ],
     },
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
     guardrails: { database, changes, clock, spendEntered },
@@ -74,6 +82,7 @@ export function operationParts(
       ...{ database, changes, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
       vendors: vendorParts(options, live, parts),
     },
+    vault: { database, changes, clock, sealing, settings: () => live.settings.vault },
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
     inference,

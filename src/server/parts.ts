@@ -1,5 +1,5 @@
 /** The parts of a serving process that must be closed: connections, timers, buffered writes. */
-import { createAccess } from '../access/index.ts';
+import { createAccess, followInternProgramme } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import { endOfTurn } from '../base/end-of-turn.ts';
@@ -77,12 +77,16 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     policies: () => live.settings.federation,
     callerOfKey: (hash) => access.callerOfKey(hash),
   });
+  const programme = await followInternProgramme({ ...shared, settings: () => live.settings.internProgramme });
   const access = createAccess({
     ...{ database, changes, clock },
     termsOf: createTerms(database),
     guardrailsOf: guardrailsReader(database),
     accessTokens: federation.tokens,
-    checks: { regionOf: (host) => regionOf(host, live.settings.hosts) },
+    checks: {
+      programmes: { interns: (caller) => programme.includes(caller) },
+      regionOf: (host) => regionOf(host, live.settings.hosts),
+    },
   });
   const jobs = createJobs(shared);
   const writer = oneWriter(database);
@@ -107,18 +111,8 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   jobs.register(cleanBlobsJob(blobs));
   jobs.register(cleanTranscriptsJob(transcripts));
   return {
-    ...{
-      database,
-      changes,
-      sealing,
-      byokCredentials,
-      egress,
-      federation,
-      access,
-      scim,
-      random,
-      endOfTurn: atEndOfTurn,
-    },
+    ...{ database, changes, sealing, byokCredentials, egress, federation },
+    ...{ access, programme, scim, random, endOfTurn: atEndOfTurn },
     ...{ jobs, cache, transcripts, blobs, egressProxy: egressProxyOf(config, live, shared) },
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
@@ -151,6 +145,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.cache.close();
   await parts.transcripts.close();
   parts.byokCredentials.close();
+  parts.programme.close();
   await parts.blobs.close();
   await parts.changes.close();
   await parts.database.close();

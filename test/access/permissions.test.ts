@@ -13,6 +13,7 @@ import { operations } from '../../src/operations.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { scimToken } from '../scim/directory.ts';
+import { controlOf } from '../workspaces/control.ts';
 
 /** What else decides whether a caller may call an operation. */
 interface Conditions {
@@ -107,6 +108,8 @@ const SCIM: Record<string, Expectation> = {
 
 /** Regional roots refuse it. */
 const GLOBAL = { regions: ['global'] } as const;
+/** Hidden from keys outside of the programme. */
+const INTERNS = { ...GLOBAL, programme: 'interns' } as const;
 
 const EXPECTED: Record<string, Expectation | Open> = {
   ...SCIM,
@@ -158,6 +161,12 @@ const EXPECTED: Record<string, Expectation | Open> = {
   getBatchCallback: { inference: 404, management: 403, path: () => '/batches/none/callback' },
   getBatchCallbackSecret: { inference: 200, management: 403 },
   rotateBatchCallbackSecret: { inference: 200, management: 403 },
+  listVaultSecrets: { ...INTERNS, inference: 200, management: 403 },
+  storeVaultSecret: {
+    ...{ ...INTERNS, inference: 200, management: 403, path: () => '/vault/secrets/made' },
+    body: { value: 'v', hosts: ['api.test'] },
+  },
+  deleteVaultSecret: { ...INTERNS, inference: 404, management: 403, path: () => '/vault/secrets/none' },
   listFiles: { ...GLOBAL, inference: 200, management: 200 },
   // What a form must hold is asked once the key is known.
   uploadFile: { ...GLOBAL, inference: 415, management: 415, body: {} },
@@ -307,6 +316,9 @@ async function installation(t: TestContext): Promise<Installation> {
     const request = { method: 'POST', path: '/api/v1/workspaces', token: MANAGEMENT_KEY, body: { name: slug, slug } };
     return (JSON.parse((await ask(gateway.url, request)).text) as { data: { id: string } }).data.id;
   };
+  const { body: listed } = await controlOf(gateway).call('GET', '/workspaces');
+  const workspaces = (listed.data as { id: string }[]).map(({ id }) => id);
+  gateway.app.reload({ ...gateway.config, internProgramme: { everyone: false, workspaces, keys: [] } });
   const { token: outsider } = await make({ name: 'outsider', workspace_id: await workspace('kept') });
   await workspace('to-be-deleted');
   const disabled = await make({ name: 'disabled' });

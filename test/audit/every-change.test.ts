@@ -35,6 +35,8 @@ const EXCEPTIONS: Record<string, string> = {
   createMessageBatch: 'shown in test/batches/anthropic.test.ts',
   cancelMessageBatch: 'shown in test/batches/anthropic.test.ts',
   deleteMessageBatch: 'shown in test/batches/anthropic.test.ts',
+  storeVaultSecret: 'shown in test/vault/operations.test.ts',
+  deleteVaultSecret: 'shown in test/vault/operations.test.ts',
   rotateBatchCallbackSecret: 'shown in test/batches/callback.test.ts',
   submitGenerationFeedback: 'an opinion about an answer governs nothing',
   queryAnalytics: 'reads',

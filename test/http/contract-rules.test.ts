@@ -119,7 +119,7 @@ test('a silent upstream is 524 for operations that answer in one piece, and 504 
 });
 
 test('a 404 of resources that are not built has no metadata, of other paths it has its type', async () => {
-  for (const path of ['/interns', '/interns/x/chat/completions', '/vault/secrets/x']) {
+  for (const path of ['/interns', '/interns/x/chat/completions', '/vault/interns/x/secrets']) {
     const reply = await gateway.get(path);
     const { error } = (await reply.json()) as Json;
     assert.deepEqual([reply.status, Object.keys(error)], [404, ['code', 'message']], path);

@@ -268,6 +268,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     blobs: [130, 139],
     files: [150, 159],
     batches: [160, 169],
+    vault: [170, 179],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

@@ -17,6 +17,7 @@ const ROWS: Record<string, string> = {
   guardrails: 'deleted',
   scim_group_mappings: 'deleted',
   transcripts: 'end with their retention',
+  vaults: 'deleted',
   workspace_budgets: 'deleted',
   workspace_members: 'deleted',
 };

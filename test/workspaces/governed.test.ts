@@ -45,6 +45,10 @@ const BODIES: Record<string, Json | 'free'> = {
   getBatchCallback: 'free',
   getBatchCallbackSecret: 'free',
   rotateBatchCallbackSecret: 'free',
+  // Not a model's work.
+  listVaultSecrets: 'free',
+  storeVaultSecret: 'free',
+  deleteVaultSecret: 'free',
   cancelBatch: 'free',
   deleteBatch: 'free',
   createMessageBatch: 'free',

@@ -26,3 +26,9 @@ export async function countMembers(db: Queryable, organizationId: string): Promi
   const [row] = await db.query<{ count: number }>(sql, [organizationId]);
   return row?.count ?? 0;
 }
+
+/** Ids of the organizations with more than one member. */
+export async function organizationsOfSeveral(db: Queryable): Promise<string[]> {
+  const sql = 'select organization_id as id from members group by organization_id having count(*) > 1';
+  return (await db.query<{ id: string }>(sql)).map(({ id }) => id);
+}

@@ -6,6 +6,7 @@ import { DEFAULT_IO_LOGGING } from './io-logging.ts';
 import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_LIMITS } from './section-readers.ts';
 import type { Limits } from './settings.ts';
+import { DEFAULT_VAULT } from './vault.ts';
 
 interface Meaning {
   meaning: string;
@@ -97,6 +98,18 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     retention_days: ['Days that they are kept.', DEFAULT_IO_LOGGING.retentionDays],
     max_bytes: ['Largest stored prompt, and largest stored response.', DEFAULT_IO_LOGGING.maxBytes],
   }),
+  ...section('vault', 'Secrets that are bound to hosts ([vault](../guides/vault.md)).', {
+    writes: ['Allow storing and deleting secrets. Otherwise both are answered with 503.', DEFAULT_VAULT.writes],
+  }),
+  ...section(
+    'intern_programme',
+    'Who may use interns and the vault; for others they do not exist (404). Without this section: every key, as long as its organization has a single member.',
+    {
+      everyone: ['Every key.', false],
+      workspaces: ['Every key of these workspaces, by their ids.', '[]'],
+      keys: ['These keys, by their hashes.', '[]'],
+    },
+  ),
   ...section('blobs', 'Where uploaded files and other large content are stored ([files](../guides/files.md)).', {}),
   ...section('blobs.s3', 'An S3 bucket. Without it they are in the folder `blobs` of the data directory.', {
     bucket: ['Name of the bucket. It must exist.'],

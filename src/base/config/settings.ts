@@ -8,6 +8,7 @@ import type { OutgoingSettings } from './outgoing.ts';
 import type { RateLimitSettings } from './rate-limits.ts';
 import type { RoutingSettings } from './routing.ts';
 import type { ScimSettings } from './scim.ts';
+import type { InternProgrammeSettings, VaultSettings } from './vault.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -55,6 +56,9 @@ export interface Config {
   ioLogging: IoLoggingSettings;
   blobs: BlobSettings;
   scim: ScimSettings;
+  vault: VaultSettings;
+  /** null: every key, as long as its organization has a single member. */
+  internProgramme: InternProgrammeSettings | null;
   /** Policies for exchanging JWTs for access tokens; ids are unique. */
   federation: readonly FederationPolicy[];
   rateLimits: RateLimitSettings;

@@ -1,0 +1,149 @@
+/** The SQL of vaults. Callers open the transactions and supply ids and times. */
+import type { Page } from '../http/contract.ts';
+import { type Columns, insertRow, selectList, updateRow } from '../storage/columns.ts';
+import type { Queryable } from '../storage/database.ts';
+
+/** What a vault belongs to. `id`: of the workspace. */
+export interface VaultOwner {
+  readonly type: 'workspace';
+  readonly id: string;
+  readonly organizationId: string;
+  readonly workspaceId: string;
+}
+
+export interface Vault {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly workspaceId: string;
+  readonly ownerType: VaultOwner['type'];
+  readonly ownerId: string;
+  /** Encrypted. */
+  readonly dataKey: Buffer;
+  readonly keyVersion: number;
+  readonly createdAt: Date;
+}
+
+/** What may be shown of a secret. */
+export interface ShownSecret {
+  readonly name: string;
+  readonly hosts: readonly string[];
+  readonly fingerprint: string;
+  /** When the name was first stored. */
+  readonly createdAt: Date;
+}
+
+export interface StoredSecret extends ShownSecret {
+  readonly vaultId: string;
+  readonly sealed: Buffer;
+  readonly updatedAt: Date;
+}
+
+const VAULT: Columns<Vault> = {
+  id: 'id',
+  organizationId: 'organization_id',
+  workspaceId: 'workspace_id',
+  ownerType: 'owner_type',
+  ownerId: 'owner_id',
+  dataKey: 'data_key',
+  keyVersion: 'key_version',
+  createdAt: 'created_at',
+};
+
+const SHOWN: Columns<ShownSecret> = {
+  name: 'name',
+  hosts: 'hosts',
+  fingerprint: 'fingerprint',
+  createdAt: 'created_at',
+};
+const SECRET: Columns<StoredSecret> = { ...SHOWN, vaultId: 'vault_id', sealed: 'sealed', updatedAt: 'updated_at' };
+
+export async function hasVault(db: Queryable, { type, id }: VaultOwner): Promise<boolean> {
+  return (await db.query('select 1 from vaults where owner_type = $1 and owner_id = $2', [type, id])).length > 0;
+}
+
+/** Does nothing if the owner has a vault. */
+export async function insertVault(tx: Queryable, vault: Vault): Promise<void> {
+  await insertRow(tx, 'vaults', VAULT, vault, 'on conflict (owner_type, owner_id) do nothing');
+}
+
+/** The vault of an owner, locked until the transaction ends: its secrets have one writer at a time. */
+export async function lockVault(tx: Queryable, { type, id }: VaultOwner): Promise<Vault | undefined> {
+  const sql = `select ${selectList(VAULT, 'v')} from vaults v where owner_type = $1 and owner_id = $2 for update`;
+  const [vault] = await tx.query<Vault>(sql, [type, id]);
+  return vault;
+}
+
+export async function lockVaultWithId(tx: Queryable, id: string): Promise<Vault | undefined> {
+  const sql = `select ${selectList(VAULT, 'v')} from vaults v where id = $1 for update`;
+  const [vault] = await tx.query<Vault>(sql, [id]);
+  return vault;
+}
+
+/** Oldest first. @param workspaceId null: of every workspace of every organization */
+export async function vaultsIn(
+  db: Queryable,
+  workspaceId: string | null,
+): Promise<Pick<Vault, 'id' | 'organizationId'>[]> {
+  const { id, organizationId } = VAULT;
+  const sql = `select ${selectList({ id, organizationId }, 'v')} from vaults v
+    where $1::uuid is null or workspace_id = $1 order by id`;
+  return db.query(sql, [workspaceId]);
+}
+
+export async function replaceDataKey(tx: Queryable, vault: Pick<Vault, 'id' | 'dataKey' | 'keyVersion'>) {
+  const { dataKey, keyVersion } = VAULT;
+  await updateRow(tx, 'vaults', { dataKey, keyVersion }, vault, { id: vault.id });
+}
+
+export async function deleteVaultsIn(tx: Queryable, workspaceId: string): Promise<void> {
+  await tx.query('delete from vaults where workspace_id = $1', [workspaceId]);
+}
+
+/** By name. */
+export async function listSecrets(db: Queryable, owner: VaultOwner, { limit, offset }: Page): Promise<ShownSecret[]> {
+  return db.query(
+    `select ${selectList(SHOWN, 's')} from vault_secrets s join vaults v on v.id = s.vault_id
+      where v.owner_type = $1 and v.owner_id = $2 order by s.name limit $3 offset $4`,
+    [owner.type, owner.id, limit, offset],
+  );
+}
+
+/** With their values, in the order of names, from after `after`. */
+export async function sealedSecrets(
+  db: Queryable,
+  vaultId: string,
+  after: string,
+  limit: number,
+): Promise<StoredSecret[]> {
+  const sql = `select ${selectList(SECRET, 's')} from vault_secrets s
+    where vault_id = $1 and name > $2 order by name limit $3`;
+  return db.query(sql, [vaultId, after, limit]);
+}
+
+export async function findSecret(db: Queryable, vaultId: string, name: string): Promise<ShownSecret | undefined> {
+  const sql = `select ${selectList(SHOWN, 's')} from vault_secrets s where vault_id = $1 and name = $2`;
+  const [secret] = await db.query<ShownSecret>(sql, [vaultId, name]);
+  return secret;
+}
+
+export async function countSecrets(db: Queryable, vaultId: string): Promise<number> {
+  const sql = 'select count(*)::int as count from vault_secrets where vault_id = $1';
+  const [row] = await db.query<{ count: number }>(sql, [vaultId]);
+  return row!.count;
+}
+
+/** Replaces all but `createdAt` of a secret with this name. */
+export async function putSecret(tx: Queryable, secret: StoredSecret): Promise<void> {
+  const replaced = ['hosts', 'fingerprint', 'sealed', 'updated_at'].map((name) => `${name} = excluded.${name}`);
+  await insertRow(
+    tx,
+    'vault_secrets',
+    SECRET,
+    secret,
+    `on conflict (vault_id, name) do update set ${replaced.join(', ')}`,
+  );
+}
+
+export async function deleteSecret(tx: Queryable, vaultId: string, name: string): Promise<void> {
+  await tx.query('delete from vault_secrets where vault_id = $1 and name = $2', [vaultId, name]);
+}
