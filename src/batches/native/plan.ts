@@ -29,6 +29,8 @@ export interface NativeParts extends RunParts {
 const CLAIM_MS = 10_000;
 const RENEW_MS = 2_500;
 const TAKEN_AT_ONCE = 64;
+/** After so many items other work of the process gets a turn: each takes about a millisecond. */
+export const TURN_ITEMS = 4;
 const TAKEN_BYTES = 4 * 1024 * 1024;
 /** The end of a native batch of the same batch ends the wait. */
 const WAIT_FOR_BUDGET_MS = 60_000;
@@ -167,8 +169,7 @@ class Assembly {
         this.#signal.throwIfAborted();
         const line = this.#isFull || this.pauseMs !== undefined ? await this.#later(item) : await this.#lineOf(item);
         if (line !== undefined) yield line;
-        // A turn for others: preparing many items takes a while.
-        if (index % 16 === 15) await new Promise<void>((resolve) => void this.#parts.clock.timer(0, resolve));
+        if (index % TURN_ITEMS === 0) await othersTurn();
       }
       await this.#writeFailed();
     }
@@ -285,6 +286,11 @@ class Assembly {
     if (results.length === 0) return;
     await this.#parts.database.transaction((tx) => writeResults(tx, this.#batch.id, results));
   }
+}
+
+/** Lets the event loop do what is waiting. */
+export function othersTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 async function* resumed(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

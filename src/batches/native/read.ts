@@ -10,7 +10,7 @@ import { type ClaimedItem, type ItemResult, writeResults } from '../items.sql.ts
 import { completedResult, EXPIRED, failedResult, ItemSink, itemErrorOf } from '../result.ts';
 import { lastCaller, type NativePart, positionOf } from './part.ts';
 import * as sql from './parts.sql.ts';
-import type { NativeParts } from './plan.ts';
+import { type NativeParts, othersTurn, TURN_ITEMS } from './plan.ts';
 
 /** Results that are settled together: a number, and bytes of responses. */
 const TOGETHER = 64;
@@ -76,7 +76,8 @@ export class ResultReader {
     const open = await sql.openItemsOf(database, this.#part, { positions, limit: positions.length });
     const again: number[] = [];
     const settled = new Map<number, Settled>();
-    for (const item of open) {
+    for (const [index, item] of open.entries()) {
+      if (index % TURN_ITEMS === 0) await othersTurn();
       const outcome = await this.#outcome(item, results.get(item.position)!);
       if (outcome === 'again') again.push(item.position);
       else if (outcome !== 'left') settled.set(item.position, outcome);
