@@ -99,6 +99,23 @@ test('a result that the database refuses for good fails its item alone', async (
   assert.equal(gateway.upstream.requests('plain').length, 20);
 });
 
+test('an item that was begun 30 times and never ended, as if it killed its process, fails without running again', async (t) => {
+  const gateway = await startGateway(t, { providers: { plain: {} } });
+  repliesTo(gateway);
+  const client = await connectOnce(t, gateway.target);
+  await client.query(
+    `create function begun() returns trigger language plpgsql as $$ begin new.attempts = 30; return new; end $$`,
+  );
+  await client.query(
+    `create trigger begun before insert on batch_items for each row when (new.position = 3) execute function begun()`,
+  );
+  const { submitted, ended } = batchesOf(gateway);
+  const batch = await ended((await submitted(plainBatch(10))).id);
+  assert.deepEqual(batch.request_counts, { total: 10, completed: 9, failed: 1 });
+  assert.match(batch.results[3].error.message, /begun 30 times and never ended/);
+  assert.equal(gateway.upstream.requests('plain').length, 9);
+});
+
 test('a batch whose connections to the database all break in the middle ends with one result for each item', async (t) => {
   const gateway = await startGateway(t, { providers: { plain: {} } });
   repliesTo(gateway);
