@@ -41,7 +41,10 @@ test('the package holds the built service and nothing else', (t) => {
   assert.deepEqual(strange, []);
   const licences = spawnSync('tar', ['-xOf', file, 'package/dist/LICENSES.txt'], { encoding: 'utf8' }).stdout;
   for (const licence of licences.split(/^-{80}\n\n/m)) {
-    assert.match(licence, /^\S+ \d+\.\d+\.\d+ \((?:MIT|ISC|0BSD|BSD-3-Clause|Apache-2\.0)\)\n\n.*copyright.*permission/is);
+    assert.match(
+      licence,
+      /^\S+ \d+\.\d+\.\d+ \((?:MIT|ISC|0BSD|BSD-3-Clause|Apache-2\.0)\)\n\n.*copyright.*permission/is,
+    );
   }
   for (const name of ['pg-protocol', 'typebox', 'undici']) assert.match(licences, new RegExp(`^${name} `, 'm'));
   assert.deepEqual(
