@@ -121,7 +121,9 @@ export class ItemIntake {
       const request = acceptItem(item.body, target, this.#caller, clock.now());
       return { bytes, price: await leastPromptPrice(request, new ItemSink(), inference) };
     } catch (error) {
-      const isOfItem = error instanceof GatewayError && error.status < 500 && target.model === null;
+      if (!(error instanceof GatewayError) || error.status >= 500) throw error;
+      // With one model for all, what is wrong with the routing of the first item holds for all of them, except with its body.
+      const isOfItem = target.model === null || error.status === 400;
       throw isOfItem ? this.#form.explain(error, position, item.customId) : error;
     }
   }

@@ -52,13 +52,31 @@ export async function typed(content: AsyncIterable<Buffer>, filename: string): P
   }
   if (bytes === 0) throw new GatewayError('invalid_request', 'file is empty', { path: 'file' });
   const whole = continued(begun, chunks);
-  const { fileTypeFromBuffer } = await import('file-type');
-  const known = await fileTypeFromBuffer(Buffer.concat(begun));
-  if (known !== undefined && !known.mime.startsWith('text/')) {
-    if (!ACCEPTED.has(known.mime)) throw refused(`is ${known.mime}`);
-    return { mimeType: known.mime, content: whole };
+  const sample = Buffer.concat(begun);
+  const mimeType = await signed(sample);
+  // The signature of a PDF decides, since a PDF may be text. Every other accepted kind has bytes that no text has, but a
+  // text can begin like one of them: "GIF is a format", "BMW", "<?xml".
+  if (mimeType !== undefined && (mimeType === 'application/pdf' || !isText(sample))) {
+    if (!ACCEPTED.has(mimeType)) throw refused(`is ${mimeType}`);
+    return { mimeType, content: whole };
   }
   return { mimeType: TEXT_TYPES[path.extname(filename).toLowerCase()] ?? 'text/plain', content: checkedText(whole) };
+}
+
+/** The type that the signature at the beginning of `sample` stands for, without parameters (Ogg has its codec there). */
+async function signed(sample: Buffer): Promise<string | undefined> {
+  const { fileTypeFromBuffer } = await import('file-type');
+  const type = (await fileTypeFromBuffer(sample))?.mime.split(';')[0];
+  return type === 'image/apng' ? 'image/png' : type;
+}
+
+/** Whether `sample` is the beginning of a UTF-8 text; its last character may be cut. */
+function isText(sample: Buffer): boolean {
+  try {
+    return !new TextDecoder('utf-8', { fatal: true }).decode(sample, { stream: true }).includes('\0');
+  } catch {
+    return false;
+  }
 }
 
 async function* continued(begun: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {

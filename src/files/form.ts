@@ -37,7 +37,13 @@ export async function readForm<T>(
   const parser = openParser(contentType);
   // What is refused after the end of the form destroys it too.
   parser.on('error', () => {});
-  parser.on('field', (name, value) => void fields.set(name, value));
+  parser.on('field', (name, value) => {
+    if (fields.has(name)) refusal ??= invalid(`${name.slice(0, 100)} is given more than once`);
+    fields.set(name, value);
+  });
+  parser.on('fieldsLimit', () => {
+    refusal ??= invalid(`the form must have at most ${MOST_FIELDS} fields`);
+  });
   parser.on('file', (name, stream, filename, _encoding, mimeType) => {
     if (name !== 'file' || taking !== undefined) {
       refusal ??= invalid(

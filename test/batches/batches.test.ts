@@ -111,7 +111,7 @@ test('a batch that cannot run as it is asked is refused as a whole, and nothing 
     [chatBatch([item], { completion_window: '1h' }), 400, /completion_window must be 24h/],
     [chatBatch([item], { input_file_id: 'file-x' }), 400, /input_file_id cannot be combined with (model|requests)/],
     [chatBatch([item], { provider: { sort: 'price' } }), 400, /provider\.sort is not supported/],
-    [chatBatch([item], { provider: { only: ['nobody'] } }), 403, /no allowed providers/],
+    [chatBatch([item], { provider: { only: ['nobody'] } }), 403, /^no allowed providers/],
     [
       chatBatch([item, scripted('b'), scripted('a')]),
       400,

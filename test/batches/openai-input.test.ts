@@ -111,7 +111,7 @@ test('what cannot be created is refused at once', async () => {
   const pairs = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 'v']));
   const image = await openai.files.create({ file: await toFile(Buffer.from('text'), 'a.txt'), purpose: 'user_data' });
   const refusals: [object, number, RegExp][] = [
-    [{ input_file_id: 'file_none' }, 404, /no file with the id input_file_id/],
+    [{ input_file_id: 'file_none' }, 404, /input_file_id: the workspace has no file with the id file_none/],
     [{ input_file_id: undefined }, 400, /input_file_id/],
     [{ input_file_id: image.id }, 400, /input_file_id names a file with the purpose user_data/],
     [{ endpoint: '/v1/moderations' }, 400, /endpoint/],

@@ -122,3 +122,9 @@ test('a key without a limit submits whatever it costs', async () => {
   const batch = await ended((await submitted(chatBatch([scripted('a', { text: 'x' })]))).id);
   assert.equal(batch.status, 'completed');
 });
+
+test('a first request that fits into no context is named', async () => {
+  const { refused, send } = batchesOf(gateway);
+  const message = /^requests\[0\] \(custom_id "item-0"\): the prompt has about \d+ tokens > 200000/;
+  await refused(send('POST', '/batches', withPrompts(2, 4_000_000)), 400, message);
+});

@@ -168,6 +168,8 @@ test('files are known by their content, and what no client can use is refused', 
     ['# Grüße, 世界\n'.repeat(20_000), 'a.md', 'text/markdown'],
     ['plain', 'README', 'text/plain'],
     [Buffer.from('RIFF\x24\x00\x00\x00WAVEfmt ', 'latin1'), 'a.wav', 'audio/wav'],
+    [Buffer.from(`OggS\0\x02${'\0'.repeat(20)}\x01\x13OpusHead${'\0'.repeat(11)}`, 'latin1'), 'a.opus', 'audio/ogg'],
+    ['%PDF-1.4\n', 'a.pdf', 'application/pdf'],
   ];
   for (const [content, name, type] of kinds) assert.equal((await upload(content, name)).body.mime_type, type, name);
   const badEnd = Buffer.concat([Buffer.alloc(200_000, 'x'), Buffer.from([0xe4, 0xb8])]);
@@ -180,6 +182,24 @@ test('files are known by their content, and what no client can use is refused', 
     await refused(upload(content, 'a.txt'), 400, /^file must be a PDF/);
   }
   await refused(upload('', 'empty.txt'), 400, /file is empty/);
+});
+
+test('a text that begins like another kind of file is a text', async () => {
+  for (const content of [
+    '<?xml version="1.0"?><a/>',
+    '{\\rtf1 as written}',
+    'BMW and others',
+    'MAC addresses',
+    'solid ground',
+    'MZ',
+    'GIF is a format',
+    'ID3 tags of songs',
+    'fLaC is lossless',
+    `BM ${'世界'.repeat(50_000)}`,
+  ]) {
+    const { status, body } = await upload(content, 'a.md');
+    assert.deepEqual([status, body.mime_type], [200, 'text/markdown'], content.slice(0, 20));
+  }
 });
 
 // Bug 89: a name is a label only.
@@ -269,6 +289,11 @@ test('of a form that turns out broken after its file nothing is stored', async (
     [`${HEAD}some\r\n${HEAD}more\r\n--b--\r\n`, /one file/],
     [`${HEAD}some\r\n${HEAD.replace('"file"', '"other"')}more\r\n--b--\r\n`, /unknown file other/],
     [`${HEAD}some\r\n${field}user_da`, /broken off or malformed/],
+    [`${field}batch\r\n${HEAD}some\r\n${field}user_data\r\n--b--\r\n`, /^purpose is given more than once/],
+    [
+      `${HEAD}some\r\n${Array.from({ length: 21 }, (_, n) => `${field.replace('purpose', `f${n}`)}x\r\n`).join('')}--b--\r\n`,
+      /^the form must have at most 20 fields/,
+    ],
     [`${HEAD}some\r\n${field}wrong\r\n--b--\r\n`, /^purpose must be one of/],
   ];
   for (const [body, message] of broken) {

@@ -1,6 +1,6 @@
 /** `POST /batches` with `input_file_id`: the requests of the batch are the lines of a file. */
 import type { Caller } from '../../access/index.ts';
-import { GatewayError, invalidField, orNotFound } from '../../base/errors.ts';
+import { GatewayError, invalidField } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import { type JsonDocument, readDocument } from '../../base/json.ts';
 import { BATCH_FILE_SECONDS, findFile, storedFileId } from '../../files/index.ts';
@@ -146,7 +146,10 @@ function readBody(document: JsonDocument): CreateBody {
 async function inputFile(wireId: string, { workspaceId }: Caller, { database, clock }: SubmitParts): Promise<string> {
   const id = storedFileId(wireId);
   const found = id === undefined ? undefined : await findFile(database, workspaceId, id, new Date(clock.now()));
-  const file = orNotFound(found, 'file with the id input_file_id in the workspace of the key');
-  if (file.purpose === 'batch') return file.id;
-  throw invalidField('input_file_id', `names a file with the purpose ${file.purpose}; it must be batch`);
+  if (found === undefined) {
+    const path = 'input_file_id';
+    throw new GatewayError('not_found', `${path}: the workspace has no file with the id ${wireId}`, { path });
+  }
+  if (found.purpose === 'batch') return found.id;
+  throw invalidField('input_file_id', `names a file with the purpose ${found.purpose}; it must be batch`);
 }
