@@ -7,6 +7,7 @@ import { Followed } from '../storage/followed.ts';
 import { MEMBERS_TOPIC } from './authenticator.ts';
 import type { Caller } from './caller.ts';
 import { organizationsOfSeveral } from './members/store.ts';
+import { nothingHere } from './permit.ts';
 
 interface ProgrammeParts {
   database: Database;
@@ -17,8 +18,16 @@ interface ProgrammeParts {
   settings(): InternProgrammeSettings | null;
 }
 
+type ProgrammeCaller = Pick<Caller, 'organizationId' | 'workspaceId' | 'keyHash'>;
+
 interface InternProgramme {
-  includes(caller: Pick<Caller, 'organizationId' | 'workspaceId' | 'keyHash'>): boolean;
+  /** From memory, for the access rule. */
+  includes(caller: ProgrammeCaller): boolean;
+  /**
+   * For handlers: a rule cannot wait for the database while change notifications are missing. Rejects with GatewayError 404
+   * for a caller outside, and 503 if that cannot be read.
+   */
+  confirm(caller: ProgrammeCaller): Promise<void>;
   close(): void;
 }
 
@@ -32,15 +41,16 @@ export async function followInternProgramme(parts: ProgrammeParts): Promise<Inte
     read: async () => new Set(await organizationsOfSeveral(database)),
   });
   await several.readNow();
+  const includes = ({ organizationId, workspaceId, keyHash }: ProgrammeCaller) => {
+    const named = settings();
+    if (named === null) return several.value?.has(organizationId) === false;
+    return named.everyone || named.workspaces.includes(workspaceId) || named.keys.includes(keyHash);
+  };
   return {
-    includes({ organizationId, workspaceId, keyHash }) {
-      const named = settings();
-      if (named !== null) {
-        return named.everyone || named.workspaces.includes(workspaceId) || named.keys.includes(keyHash);
-      }
-      // A rule cannot wait. While changes may be missed, each request has the next one judged by a newer number.
-      several.refresh()?.catch(() => {});
-      return several.value?.has(organizationId) === false;
+    includes,
+    async confirm(caller) {
+      if (settings() === null) await several.refresh();
+      if (!includes(caller)) throw nothingHere();
     },
     close: () => several.close(),
   };

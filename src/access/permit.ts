@@ -60,7 +60,7 @@ function otherKind(kind: CallerKind, kinds: readonly CallerKind[]): string {
 }
 
 /** Without metadata, as for a path that the gateway does not have. */
-function nothingHere(): GatewayError {
+export function nothingHere(): GatewayError {
   return new GatewayError('not_found', 'There is no such resource.', { bare: true });
 }
 

@@ -82,7 +82,11 @@ export function operationParts(
       ...{ database, changes, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
       vendors: vendorParts(options, live, parts),
     },
-    vault: { database, changes, clock, sealing, settings: () => live.settings.vault },
+    vault: {
+      ...{ database, changes, clock, sealing },
+      confirmProgramme: (caller) => parts.programme.confirm(caller),
+      settings: () => live.settings.vault,
+    },
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
     inference,

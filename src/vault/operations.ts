@@ -20,6 +20,8 @@ export interface VaultParts {
   changes: Changes;
   clock: Clock;
   sealing: Sealing;
+  /** Whether the caller takes part in the programme now; rejects with GatewayError 404 otherwise. */
+  confirmProgramme(caller: Caller): Promise<void>;
   /** The current configuration. */
   settings(): VaultSettings;
 }
@@ -37,7 +39,13 @@ const common = {
 
 /** Reads `parts` only while handling a request. */
 export function vaultOperations(parts: VaultParts): Operation<Caller>[] {
-  return [listSecrets(parts), storeSecret(parts), deleteSecret(parts)];
+  return [listSecrets(parts), storeSecret(parts), deleteSecret(parts)].map((operation) => ({
+    ...operation,
+    async handle(exchange) {
+      await parts.confirmProgramme(exchange.caller);
+      await operation.handle(exchange);
+    },
+  }));
 }
 
 function listSecrets(parts: VaultParts): Operation<Caller> {

@@ -87,6 +87,33 @@ test('wrong arguments have their own exit code and show the help; failures do no
   await refused(runCommand(home, ['serv']), 2, /unknown command "serv"/);
 });
 
+test('the keys of vaults are rotated while the gateway runs, and an altered secret is reported by name', async (t) => {
+  const gateway = await startGatewayProcess(t);
+  const { home } = gateway;
+  const send = async (method: string, route: string, body?: object) => {
+    const headers = { authorization: `Bearer ${INFERENCE_KEY}`, 'content-type': 'application/json' };
+    const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+    const response = await fetch(`${gateway.url}/api/v1/vault/secrets${route}`, init);
+    assert.equal(response.status, 200);
+    return (await response.json()) as { data: unknown };
+  };
+  await send('PUT', '/token', { value: 'canary-of-a-vault', hosts: ['api.test'] });
+  const before = await send('GET', '');
+  assert.equal(await done(runCommand(home, ['vault', 'check'])), '1 secrets checked\n');
+  const rotated = await done(runCommand(home, ['vault', 'rotate-keys']));
+  assert.equal(rotated, '1 vaults have a new key; 1 secrets re-encrypted\n');
+  assert.notDeepEqual(await send('GET', ''), before);
+  const client = await connect(embeddedTarget(home));
+  await client.query(`update vault_secrets set hosts = '{evil.test}'`);
+  await client.end();
+  const { code, out } = await runCommand(home, ['vault', 'check']);
+  assert.match(out, /^1 secrets checked\nworkspace \S+, secret token: .* was altered/);
+  assert.equal(code, 1);
+  await refused(runCommand(home, ['vault', 'rotate-keys']), 1, /^the secret token of the vault/);
+  await refused(runCommand(home, ['vault', 'rotate-keys', '--workspace', 'x']), 2, /must be the id of a workspace/);
+  assert.ok(!out.includes('canary'));
+});
+
 test('a backup of a running gateway, restored elsewhere, has every row, key and sum', async (t) => {
   const upstream = await new PlannedUpstream().listen();
   t.after(() => upstream.close());

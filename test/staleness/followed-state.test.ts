@@ -11,6 +11,7 @@ import { OUTAGE_GRACE_MS, TRUST_MS } from '../../src/storage/freshness.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { emptyDatabase } from '../../src/testing/database/database.ts';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { directoryOf, scimToken } from '../scim/directory.ts';
 import type { Json } from '../workspaces/control.ts';
 import { DatabaseLine } from './database-line.ts';
 import { ask, KINDS, type Kind, type Scene, scene } from './kinds.ts';
@@ -56,6 +57,20 @@ for (const [way, part] of Object.entries(WAYS)) {
     assert.equal(await ask(here, token), 401);
   });
 }
+
+test('a process that hears of no changes closes the vault to the keys of an organization with a second member', async (t) => {
+  const { a, b, line } = await scene(t);
+  const directory = directoryOf(a, await scimToken(a.target));
+  const list = async () => (await b.get('/vault/secrets')).status;
+  assert.equal(await list(), 200);
+  line.dropsNotifications = true;
+  const { id } = await directory.user('second');
+  assert.equal(await list(), 404);
+  await directory.scim('DELETE', `/Users/${id}`);
+  assert.ok([200, 404].includes(await list()));
+  line.mend();
+  await until(async () => (await list()) === 200, 'changes arrive again');
+});
 
 test('a process that reaches nothing serves known keys for the grace, then refuses until it reaches the database', async (t) => {
   const here = await scene(t);

@@ -4,7 +4,13 @@ import { type TestContext, test } from 'node:test';
 import { migrations } from '../../src/migrations.ts';
 import { sealedRows } from '../../src/sealed-rows.ts';
 import { emptyDatabase } from '../../src/testing/database/database.ts';
-import { type Gateway, MANAGEMENT_KEY, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
+import {
+  type Gateway,
+  INFERENCE_KEY,
+  MANAGEMENT_KEY,
+  startGateway,
+  UPSTREAM_KEY,
+} from '../../src/testing/gateway/gateway.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
 import { accessToken, claimsAt, exchange, KEY_HASH, makeKey, sign } from '../sign-in/federation/issuer.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
@@ -101,9 +107,26 @@ test('a machine that cannot decrypt the keys of access tokens answers 503 wherev
   assert.equal((await ready(b)).status, 'degraded');
 });
 
+test('a machine that cannot decrypt what a workspace has encrypted answers 503 where it is needed, and changes nothing', async (t) => {
+  const { a, b } = await scene(t);
+  const call = async (gateway: Gateway, method: string, path: string, body?: Json) => {
+    const answer = await controlOf(gateway).call(method, path, body, INFERENCE_KEY);
+    if (answer.status === 503) assert.match(answer.body.error.message, /on this machine at the moment/);
+    return [answer.status, answer.body.data ?? answer.body] as const;
+  };
+  const secret = { value: 'canary', hosts: ['api.test'] };
+  const stored = await call(a, 'PUT', '/vault/secrets/token', secret);
+  const signing = await call(a, 'GET', '/batches/callback-secret');
+  assert.deepEqual([stored[0], signing[0]], [200, 200]);
+  assert.equal((await call(b, 'PUT', '/vault/secrets/token', secret))[0], 503);
+  assert.equal((await call(b, 'GET', '/batches/callback-secret'))[0], 503);
+  assert.deepEqual(await call(b, 'GET', '/vault/secrets'), [200, [stored[1]]]);
+  assert.deepEqual(await call(a, 'GET', '/batches/callback-secret'), signing);
+});
+
 test('every encrypted column is tried above', () => {
   assert.deepEqual(
     sealedRows.map(({ purpose }) => purpose),
-    ['byok', 'federation'],
+    ['byok', 'federation', 'batch_callbacks', 'vault'],
   );
 });
