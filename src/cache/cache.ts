@@ -2,9 +2,10 @@
  * The response cache of one process. Lookups that arrive while one is running share the next statement, so any number
  * of them needs one connection. Answers are written one after the other, in the background.
  */
+
+import { Allowance } from '../base/allowance.ts';
 import { type Clock, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { MemoryBudget } from '../base/memory-budget.ts';
 import type { JobKind } from '../jobs/index.ts';
 import type { Database } from '../storage/database.ts';
 import type { CachedAnswer } from './answer.ts';
@@ -40,7 +41,7 @@ export interface ResponseCache {
   /** The most bytes of a cached answer. */
   readonly answerBytes: number;
   /** Shared buffer for answers that are still being streamed. */
-  readonly memory: MemoryBudget;
+  readonly memory: Allowance;
   /** The answer under the key; undefined if there is none, or the lookup failed or timed out. Never rejects. */
   find(key: Buffer): Promise<CachedAnswer | undefined>;
   /** Stores an answer. This process finds it at once, others milliseconds later. Returns at once, never throws. */
@@ -71,7 +72,7 @@ interface Waiting {
 class DatabaseCache implements ResponseCache {
   readonly on: boolean;
   readonly answerBytes: number;
-  readonly memory = new MemoryBudget(GATHERED_BYTES);
+  readonly memory = new Allowance(GATHERED_BYTES);
   dropped = 0;
   readonly #options: CacheOptions;
   readonly #waiting: Waiting[] = [];

@@ -3,10 +3,10 @@
  * database cannot keep up. A killed process loses those of its last second; its spend is in the journal.
  */
 import type { Caller } from '../access/index.ts';
+import { Allowance } from '../base/allowance.ts';
 import { type Clock, type Timer, waitAtMost } from '../base/clock.ts';
 import type { IoLoggingSettings } from '../base/config.ts';
 import type { Log } from '../base/log.ts';
-import { MemoryBudget } from '../base/memory-budget.ts';
 import type { JobKind } from '../jobs/index.ts';
 import type { Database } from '../storage/database.ts';
 import { findTranscript, insertTranscripts, removeFeedback, removeTranscripts } from './store.ts';
@@ -44,7 +44,7 @@ export interface Transcripts {
   /** Undefined if the request's content is not logged. */
   ruleFor(caller: Caller): ContentRule | undefined;
   /** Shared buffer for answers that are still being streamed. */
-  readonly memory: MemoryBudget;
+  readonly memory: Allowance;
   /** False if the backlog has no room for one of this size, which then counts as dropped. */
   hasRoom(size: number): boolean;
   /** Returns at once, never throws. */
@@ -69,7 +69,7 @@ export function createTranscripts(options: TranscriptOptions): Transcripts {
 }
 
 class StoredTranscripts implements Transcripts {
-  readonly memory = new MemoryBudget(OPEN_UNITS);
+  readonly memory = new Allowance(OPEN_UNITS);
   dropped = 0;
   readonly #options: TranscriptOptions;
   readonly #waiting = new Map<string, Transcript>();

@@ -1,5 +1,5 @@
 /** Blobs as objects of an S3 bucket. An object exists only when it is whole. */
-import { MemoryBudget } from '../../base/memory-budget.ts';
+import { Allowance } from '../../base/allowance.ts';
 import { type BlobBackend, BlobUnavailable } from '../backend.ts';
 import { S3Connection, type S3Options, S3Refusal } from './connection.ts';
 import { contentOf, findObject } from './reading.ts';
@@ -13,7 +13,7 @@ const MEMORY_BYTES = 256 * 1024 * 1024;
 
 export function s3Backend(options: S3Options): BlobBackend {
   const s3 = new S3Connection(options);
-  const memory = new MemoryBudget(MEMORY_BYTES);
+  const memory = new Allowance(MEMORY_BYTES);
   const keyOf = (id: string) => s3.prefix + id;
   return {
     kind: 's3',

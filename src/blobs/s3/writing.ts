@@ -4,7 +4,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import type * as S3 from '@aws-sdk/client-s3';
-import type { MemoryBudget } from '../../base/memory-budget.ts';
+import type { Allowance } from '../../base/allowance.ts';
 import { BlobUnavailable } from '../backend.ts';
 import { type S3Connection, S3Refusal } from './connection.ts';
 
@@ -16,7 +16,7 @@ const WRITER = 'writer';
 export class ObjectWriter {
   readonly #s3: S3Connection;
   readonly #target: { Bucket: string; Key: string };
-  readonly #memory: MemoryBudget;
+  readonly #memory: Allowance;
   readonly #writer = randomUUID();
   readonly #parts: S3.CompletedPart[] = [];
   #chunks: Buffer[] = [];
@@ -24,7 +24,7 @@ export class ObjectWriter {
   #uploadId: string | undefined;
 
   /** @param memory bounds what all writers together keep in memory */
-  constructor(s3: S3Connection, key: string, memory: MemoryBudget) {
+  constructor(s3: S3Connection, key: string, memory: Allowance) {
     this.#s3 = s3;
     this.#target = { Bucket: s3.bucket, Key: key };
     this.#memory = memory;

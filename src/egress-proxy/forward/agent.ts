@@ -70,7 +70,7 @@ export class HostConnections extends http.Agent {
       timer.cancel();
       forget();
     });
-    // Bytes that nobody asked for, or the end: it cannot be used again.
+    // Unrequested bytes, or the end: it cannot be used again.
     socket.once('end', forget);
     socket.once('agentRemove', forget);
   }

@@ -1,9 +1,9 @@
 /** Bodies on their way through the proxy: streamed, or as a whole where their length must be known. */
 import type { Readable, Transform, Writable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
+import type { Allowance } from '../../base/allowance.ts';
 import { Refusal } from '../refusal.ts';
 import type { Replacer } from '../text/replacer.ts';
-import type { Allowance } from './allowance.ts';
 
 /** Longer bodies are not held. */
 const MOST_HELD_BYTES = 256 * 1024;
@@ -82,9 +82,9 @@ export async function held(
   if (!(declared <= MOST_HELD_BYTES) || !allowance.take(declared)) return undefined;
   try {
     const whole = await wholeOf(source, declared);
-    return new HeldBody([...replacer.push(whole), ...replacer.end()], () => allowance.give(declared));
+    return new HeldBody([...replacer.push(whole), ...replacer.end()], () => allowance.release(declared));
   } catch (error) {
-    allowance.give(declared);
+    allowance.release(declared);
     throw error;
   }
 }

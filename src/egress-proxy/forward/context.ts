@@ -1,10 +1,10 @@
 /** What all requests of a sandbox use. */
 import type { SecureContext } from 'node:tls';
+import type { Allowance } from '../../base/allowance.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Checks } from '../../egress/index.ts';
 import type { Destination } from '../destination.ts';
 import type { Refusal } from '../refusal.ts';
-import type { Allowance } from './allowance.ts';
 
 export interface ProxyContext {
   clock: Clock;

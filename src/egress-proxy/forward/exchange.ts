@@ -1,11 +1,11 @@
 /** One request of a sandbox: checked, sent with the secrets of its host, and answered. */
 import { Http2ServerRequest } from 'node:http2';
+import type { Allowance } from '../../base/allowance.ts';
 import type { Destination } from '../destination.ts';
 import { Refusal } from '../refusal.ts';
 import type { Release } from '../text/release.ts';
 import type { Replacer } from '../text/replacer.ts';
 import { syntaxOf } from '../text/value-forms.ts';
-import type { Allowance } from './allowance.ts';
 import { codingsOf, type HeldBody, held, pump } from './bodies.ts';
 import { headerOf, type Pair, pairsOf, releasedHead } from './heads.ts';
 import { respond, type ServerRequest, type ServerResponse } from './respond.ts';

@@ -2,10 +2,10 @@
 import type http from 'node:http';
 import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Duplex } from 'node:stream';
+import type { Allowance } from '../../base/allowance.ts';
 import { type Refusal, refusalResponse } from '../refusal.ts';
 import type { SecretTexts } from '../text/release.ts';
 import { syntaxOf } from '../text/value-forms.ts';
-import type { Allowance } from './allowance.ts';
 import { codingsOf, decoded, held, pump, type Sink } from './bodies.ts';
 import { asObject, headerOf, type Pair, scrubbedPairs } from './heads.ts';
 import type { Answer } from './send.ts';

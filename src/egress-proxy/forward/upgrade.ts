@@ -2,12 +2,12 @@
 import http from 'node:http';
 import type net from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { Allowance } from '../../base/allowance.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Destination } from '../destination.ts';
 import { Refusal } from '../refusal.ts';
 import type { Release, SecretTexts } from '../text/release.ts';
 import { Watcher } from '../text/watcher.ts';
-import type { Allowance } from './allowance.ts';
 import type { Report } from './context.ts';
 import { headerOf, pairsOf, releasedHead, scrubbedPairs } from './heads.ts';
 import { endWhenIdle } from './idle.ts';

@@ -27,7 +27,7 @@ export async function reach({ host, port }: Destination, context: ProxyContext):
     const problem = error instanceof EgressError ? error.message : 'could not be reached';
     throw new Refusal('upstream', `${host} ${problem}.`);
   } finally {
-    context.dials.give(1);
+    context.dials.release(1);
   }
 }
 

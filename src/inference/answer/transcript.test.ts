@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { MemoryBudget } from '../../base/memory-budget.ts';
+import { Allowance } from '../../base/allowance.ts';
 import type { Turn } from '../../formats/conversation/conversation.ts';
 import { eventsOf } from '../../formats/conversation/replay.ts';
 import { Transcript } from './transcript.ts';
@@ -27,7 +27,7 @@ test('a stream and its whole answer give the same transcript, and nothing exceed
   fc.assert(
     fc.property(turn, fc.nat(400), fc.nat(400), (answer, maxBytes, size) => {
       const written = () => {
-        const memory = new MemoryBudget(size);
+        const memory = new Allowance(size);
         return new Transcript({ maxBytes, take: (units) => memory.take(units) });
       };
       const [whole, streamed] = [written(), written()];

@@ -1,5 +1,5 @@
-/** A bound shared by many users: what one takes is unavailable to others until it is returned. */
-export class MemoryBudget {
+/** A limit that many holders share, such as bytes or connections: what one takes is unavailable to others until it is released. */
+export class Allowance {
   #free: number;
 
   constructor(size: number) {
