@@ -1,12 +1,15 @@
 /**
- * Batches: many requests of one endpoint, sent at once and run in the background within 24 hours. `submit.ts`
- * checks and stores the items while they arrive; each process looks for unfinished batches (`runner.ts`), takes groups of
- * their items (`run.ts`), sends them through the inference pipeline and writes one result for each; `conclude.ts` moves
- * the batch through its states (`batch.ts`). `anthropic/` serves the same batches in the shape of Anthropic's API.
- * `callbacks/` tells the client's server when a batch has ended.
+ * Batches: many requests (items) of one endpoint, submitted together and run in the background within 24 hours.
  *
- * `openai/` has the batches of OpenAI's clients: it reads the items from an uploaded file in the background, and writes the
- * results to files.
+ *  - submission: `operations.ts` is `/batches`; `submit.ts` takes a batch in, `item-intake.ts` checks and stores its items while
+ *    they arrive, `affordable.ts` refuses what no budget can pay for
+ *  - running: in each process `runner.ts` looks for unfinished batches, and `run.ts` sends the items of one through the
+ *    inference pipeline; `turns.ts`, `priority.ts` and `pace.ts` decide when an item begins
+ *  - `native/`: items that run in the batch interface of a provider instead
+ *  - results: `result-writer.ts` stores one for each item, `results.ts` serves them, `usage.ts` sums them
+ *  - states: `batch.ts` has the transitions, `conclude.ts` makes them, `jobs.ts` removes what is no longer kept
+ *  - `anthropic/`, `openai/`: the APIs of their SDKs. Batches of `openai/` read their items from a file and write results to files
+ *  - `callbacks/`: signed events to the client's server when a batch has ended
  *
  * Not here: what happens to one request (`inference/`).
  */

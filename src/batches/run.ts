@@ -183,7 +183,7 @@ export class BatchRun implements TakesTurns {
     this.#exhausted = taken.length === 0;
     for (const item of taken) {
       if (item.attempts > MOST_ATTEMPTS) {
-        const error = new GatewayError('server', `the request was begun ${MOST_ATTEMPTS} times and never ended`);
+        const error = new GatewayError('server', `the request was started ${MOST_ATTEMPTS} times and never finished`);
         this.#writer.add(failedResult(item.position, itemErrorOf(error)));
         continue;
       }
@@ -228,7 +228,7 @@ export class BatchRun implements TakesTurns {
       };
       await serve({ ...request, format: observed }, sink, inference);
       if (failure !== undefined) return failure;
-      return sink.status === 200 ? undefined : new GatewayError('server', 'the request was given up');
+      return sink.status === 200 ? undefined : new GatewayError('server', 'the request was aborted');
     } catch (error) {
       if (error instanceof GatewayError) return error;
       throw error;

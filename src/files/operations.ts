@@ -1,30 +1,22 @@
 /** `/files`. */
 import { type Caller, chosenWorkspace } from '../access/index.ts';
 import { authorOf, changeAs } from '../audit/index.ts';
-import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField, orNotFound } from '../base/errors.ts';
 import type { Blobs } from '../blobs/index.ts';
 import { ANY_KEY } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import { sendDownload } from '../http/download.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
-import type { Changes, Database, Queryable } from '../storage/database.ts';
+import type { Queryable } from '../storage/database.ts';
 import { readForm } from './form.ts';
 import * as schema from './schema.ts';
 import { deletedReply, fileReply, listReply, resourceOf, shapeOf, storedId } from './shape.ts';
 import * as store from './store.ts';
-import { FILE_LIMITS, type FileLimits, mostBytesOf, storeUpload, workspaceFull } from './upload.ts';
+import { FILE_LIMITS, mostBytesOf, type StoreParts, storeUpload, workspaceFull } from './upload.ts';
 import type { Vendor } from './vendor/access.ts';
 import { VendorFiles, type VendorParts } from './vendor/operations.ts';
 
-export interface FileParts {
-  database: Database;
-  changes: Changes;
-  blobs: Blobs;
-  clock: Clock;
-  /** The name of `svc` on the wire. */
-  namespace: string;
-  limits: FileLimits;
+export interface FileParts extends StoreParts {
   vendors: VendorParts;
 }
 

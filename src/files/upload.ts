@@ -28,11 +28,12 @@ export const FILE_LIMITS: FileLimits = {
   workspaceBytes: 10 * 1024 ** 3,
 };
 
-interface StoreParts {
+export interface StoreParts {
   database: Database;
   changes: Changes;
   blobs: Blobs;
   clock: Clock;
+  /** The name of `svc` on the wire. */
   namespace: string;
   limits: FileLimits;
 }

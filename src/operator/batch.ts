@@ -21,7 +21,7 @@ export const BATCH_HELP = `gatehouse batch submit FILE [--model MODEL] [--endpoi
 gatehouse batch status ID [--watch]
     shows a batch, or its progress until the end
 gatehouse batch results ID [--output FILE]
-    prints the results, one JSON object a line, or downloads them to a file; a download that was cut is resumed
+    prints the results, one JSON object a line, or downloads them to a file; an interrupted download is resumed
 gatehouse batch cancel ID
     cancels a batch: requests that have not begun do not run
 gatehouse batch list [--status STATUS] [--limit N]
@@ -70,7 +70,10 @@ const ACTIONS: Record<string, { options: object; target: string | null; run: Act
 export async function batchCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const [name, ...rest] = args;
   const action = name === undefined ? undefined : ACTIONS[name];
-  if (action === undefined) throw new UsageError(name === undefined ? 'say what to do' : `unknown: batch ${name}`);
+  if (action === undefined)
+    throw new UsageError(
+      `${name === undefined ? 'an action is missing' : `unknown action ${name}`}: ${Object.keys(ACTIONS).join(', ')}`,
+    );
   const { values, positionals } = parseArguments(rest, { ...OPTIONS, ...action.options }, true);
   if (positionals.length !== (action.target === null ? 0 : 1)) {
     throw new UsageError(action.target === null ? `batch ${name} takes options only` : `name one ${action.target}`);
@@ -78,7 +81,7 @@ export async function batchCommand(args: readonly string[], parts: CommandParts)
   const { config, clock, log } = parts;
   const baseUrl = baseUrlOf(values['base-url'] as string | undefined, config);
   const key = (values['key'] as string | undefined) ?? (config.client.key ?? config.firstKeys.inference)?.reveal();
-  if (key === undefined) throw new UsageError('an inference key is missing: give --key, or set GATEHOUSE_API_KEY');
+  if (key === undefined) throw new UsageError('an inference key is missing: set --key or GATEHOUSE_API_KEY');
   const transport = createTransport({ clock, log, ...outgoingOf(config) });
   const interruption = new AbortController();
   const interrupt = () => interruption.abort();

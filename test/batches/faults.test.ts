@@ -112,7 +112,7 @@ test('an item that was begun 30 times and never ended, as if it killed its proce
   const { submitted, ended } = batchesOf(gateway);
   const batch = await ended((await submitted(plainBatch(10))).id);
   assert.deepEqual(batch.request_counts, { total: 10, completed: 9, failed: 1 });
-  assert.match(batch.results[3].error.message, /begun 30 times and never ended/);
+  assert.match(batch.results[3].error.message, /started 30 times and never finished/);
   assert.equal(gateway.upstream.requests('plain').length, 9);
 });
 

@@ -83,7 +83,7 @@ async function attempt(id: string, signal: AbortSignal, parts: CallbackParts): P
   }
   if (problem.stops) {
     await record('stopped', problem.message);
-    log.warn('the receiver of a batch callback wants no more', about);
+    log.warn('the receiver of a batch callback answered 410', about);
     return attempted('stopped');
   }
   if (clock.now() - batch.finalizedAt!.getTime() > LONGEST_MS) {

@@ -28,7 +28,7 @@ export function callbackOperations(parts: Parts, find: FindBatch): Operation<Cal
       id: 'getBatchCallbackSecret',
       method: 'GET',
       path: '/batches/callback-secret',
-      summary: 'Show the secret that signs the callbacks of the workspace of the key; the first use makes it',
+      summary: 'Show the secret that signs callbacks of the workspace of the key; it is created on first use',
       replies: ok('The secret', schema.CallbackSecret),
       async handle(exchange) {
         const { workspaceId } = exchange.caller;
@@ -40,7 +40,7 @@ export function callbackOperations(parts: Parts, find: FindBatch): Operation<Cal
       id: 'rotateBatchCallbackSecret',
       method: 'POST',
       path: '/batches/callback-secret/rotate',
-      summary: 'Replace the secret that signs callbacks; the previous one signs, too, for 24 hours',
+      summary: 'Rotate the secret that signs callbacks; for 24 hours they are also signed with the previous one',
       replies: ok('The new secret', schema.CallbackSecret),
       async handle(exchange) {
         const { workspaceId } = exchange.caller;
@@ -58,7 +58,10 @@ export function callbackOperations(parts: Parts, find: FindBatch): Operation<Cal
       async handle(exchange) {
         const batch = await find(exchange);
         const found = await findCallback(parts.callbacks.database, batch.id);
-        const { url, status, attempts, attemptedAt, lastError } = orNotFound(found, 'callback_url of this batch');
+        const { url, status, attempts, attemptedAt, lastError } = orNotFound(
+          found,
+          'callback of this batch: it was submitted without callback_url',
+        );
         exchange.reply(200, {
           ...{ url, status, attempts },
           last_attempt_at: attemptedAt && unixSeconds(attemptedAt),

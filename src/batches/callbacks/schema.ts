@@ -21,7 +21,7 @@ export const CallbackSecret = Type.Object(
     secret: Type.String({ description: '`whsec_` and 32 bytes in base64' }),
     created_at: Type.Integer({ description: 'Unix seconds' }),
     previous_expires_at: nullable(
-      Type.Integer({ description: 'Unix seconds; until then the previous secret signs, too' }),
+      Type.Integer({ description: 'Unix seconds; until then callbacks are also signed with the previous secret' }),
     ),
   },
   { $id: 'BatchCallbackSecret' },

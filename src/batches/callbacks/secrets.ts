@@ -31,7 +31,7 @@ export const sealedCallbackSecrets = sealedColumn({
 export interface CallbackSecret {
   secret: string;
   createdAt: Date;
-  /** The previous secret signs, too, until then. */
+  /** Until then callbacks are also signed with the previous secret. */
   previousExpiresAt: Date | null;
 }
 

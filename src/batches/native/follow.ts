@@ -131,7 +131,7 @@ export class NativeFollower {
     return id === undefined ? undefined : { id, isCertain: service.storesMarker };
   }
 
-  /** @param isCertain false: it may be a batch of somebody else in the account, which only its results tell */
+  /** @param isCertain false: it may be another client's batch in the account, which only its results show */
   async #submitted(step: Step, upstreamId: string, isCertain: boolean): Promise<Next> {
     await step.change({ upstreamId, failures: 0, ...(isCertain && { triedAt: null }) });
     this.#log('a native batch was submitted', step.part);
@@ -212,7 +212,7 @@ export class NativeFollower {
     }
   }
 
-  /** The batch was deleted with its workspace: nobody can be charged any more. */
+  /** The batch was deleted with its workspace: no key is left that could be charged. */
   async #orphaned(part: NativePart): Promise<Next> {
     const { database, inference, blobs } = this.#parts;
     if (part.upstreamId !== null && part.triedAt === null) {

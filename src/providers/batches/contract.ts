@@ -66,7 +66,7 @@ export interface BatchAccount {
 export interface BatchService {
   /** Largest upload, in calls and bytes; `least` calls that it takes. */
   limits: Readonly<{ items: number; bytes: number; least?: number }>;
-  /** False: what `find` returns may be a batch of somebody else in the account. */
+  /** False: what `find` returns may be another client's batch in the account. */
   storesMarker: boolean;
   /** The batch price in percent of the list price, if the configuration sets no other. */
   pricePercent: number;
@@ -94,7 +94,7 @@ export interface BatchService {
   remove(batch: UpstreamBatch, uploadId: string | null, account: BatchAccount): Promise<void>;
 }
 
-/** The provider did not do what it was asked. */
+/** The provider refused a call of its batch interface, or did not answer it. */
 export class BatchRefusal extends Error {
   /** HTTP status; null without a response. */
   readonly status: number | null;
