@@ -15,7 +15,7 @@ import { purposeOf } from './purpose.ts';
 import { fileReply, resourceOf } from './shape.ts';
 import * as store from './store.ts';
 
-export interface FileLimits {
+interface FileLimits {
   fileBytes: number;
   /** Of a file with the purpose `batch`. */
   batchFileBytes: number;
