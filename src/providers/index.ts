@@ -51,7 +51,7 @@ function providerFrom(settings: ProviderSettings): Provider {
     id: settings.id,
     name: settings.name,
     kind: configured(kind, settings),
-    baseUrl: settings.baseUrl ?? addressOf(kind, settings.options),
+    baseUrl: urlOf(kind, settings),
     options: settings.options,
     credentials: Object.freeze(settings.credentials.map((credential) => credential.reveal())),
     ...(settings.headers && { headers: revealed(settings.headers) }),
@@ -67,6 +67,10 @@ function revealed(headers: NonNullable<ProviderSettings['headers']>): Readonly<R
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]));
 }
 
+function urlOf(kind: ProviderKind, { baseUrl, options }: ProviderSettings): string {
+  return baseUrl ?? addressOf(kind, options);
+}
+
 /** The kind with the settings of one server: its formats, and quirks set in the configuration. */
 function configured(kind: ProviderKind, settings: ProviderSettings): ProviderKind {
   const { speaks, strictTemplate, thinkTags, streamOptions, functionToolsOnly } = settings;
@@ -78,10 +82,15 @@ function configured(kind: ProviderKind, settings: ProviderSettings): ProviderKin
     ...(functionToolsOnly !== undefined && { customTools: !functionToolsOnly }),
   };
   const quirky = Object.keys(chat).length > 0;
-  if (first === undefined && !quirky) return kind;
+  const batches =
+    settings.batches === true
+      ? kind.batchesAt?.({ baseUrl: urlOf(kind, settings), options: settings.options })
+      : undefined;
+  if (first === undefined && !quirky && batches === undefined) return kind;
   const { speaksFor: _speaksFor, ...rest } = kind;
   return {
     ...(first === undefined ? kind : { ...rest, speaks: first, alsoSpeaks: others }),
+    ...(batches && { batches }),
     ...(quirky && {
       dialect: {
         ...kind.dialect,

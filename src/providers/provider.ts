@@ -111,6 +111,10 @@ export interface ProviderKind {
   image?: ImageAdapter;
   /** Its interface for batches; absent: requests of batches are sent one by one. */
   batches?: BatchService;
+  /** Its interface for batches at a server whose configuration says `batches: true`; otherwise it has none. */
+  batchesAt?(server: Pick<Provider, 'baseUrl' | 'options'>): BatchService;
+  /** Why a server with this base URL cannot have `batches: true`; undefined if it can. */
+  batchProblem?(baseUrl: string): string | undefined;
   /** Absent for software that is not looked for on this machine. */
   discovery?: LocalDiscovery;
   /** Transport of in-process providers (`simulated`), instead of the network. */

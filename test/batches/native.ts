@@ -18,6 +18,8 @@ export async function startNative(
       native: {
         kind,
         base_url: kind === 'google' ? `${vendor.url}/v1beta` : vendor.url,
+        // Deployments of a batch type have to be asked for.
+        ...(kind === 'azure' && { batches: true }),
         ...(model && { model }),
         ...provider,
       },
@@ -70,7 +72,7 @@ export function geminiAnswer({ body }: { body: Json }) {
 
 /** What each kind answers. */
 export const answers = {
-  ...{ openai: chatAnswer, groq: chatAnswer, mistral: chatAnswer, together: chatAnswer },
+  ...{ openai: chatAnswer, azure: chatAnswer, groq: chatAnswer, mistral: chatAnswer, together: chatAnswer },
   ...{ anthropic: messageAnswer, google: geminiAnswer },
 };
 

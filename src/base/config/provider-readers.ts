@@ -29,6 +29,8 @@ export interface KindFacts {
   baseUrl?: string | ((options: Readonly<Record<string, string>>) => string);
   /** Members of its own in the yaml. */
   options?: Options;
+  /** Why a server with this base URL cannot have `batches: true`; undefined if it can. */
+  batchProblem?(baseUrl: string): string | undefined;
   /** Its credential is a JSON document, such as a key file, not a header value. */
   credentialDocument?: boolean;
   /** Author of the models that it serves if none are listed. */
@@ -110,6 +112,8 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
     if (field.source.problems.length === before)
       field.fail(`needs the member base_url, as the kind ${kind.id} has no address`);
   }
+  const problem = read.batches === true && read.base_url !== undefined ? kind.batchProblem?.(read.base_url) : undefined;
+  if (problem !== undefined) field.fail(`${problem} (batches: true)`);
   const listed = read.models ?? kind.models;
   if (listed === undefined && kind.author === undefined && field.source.problems.length === before) {
     field.fail(`needs the member models, as the kind ${kind.id} has no models of its own`);

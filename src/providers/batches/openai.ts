@@ -3,7 +3,13 @@
  * (platform.openai.com/docs/api-reference/batch).
  */
 
-import type { BatchAccount, BatchService, UpstreamBatch, UpstreamResult } from './contract.ts';
+import {
+  type BatchAccount,
+  BatchRefusal,
+  type BatchService,
+  type UpstreamBatch,
+  type UpstreamResult,
+} from './contract.ts';
 import { call, forget, get, type Json, listIn, open, post, textIn, unlessStatus, upload } from './exchange.ts';
 import { answersIn, removeUploads } from './files.ts';
 import { linesOf, oneLine, spliced } from './lines.ts';
@@ -19,6 +25,13 @@ interface Variation {
   uploadFields?(name: string): Readonly<Record<string, string>>;
   /** The batch within a response, if not the response itself. */
   unwrap?(response: Json): Json;
+  /** The `url` of a call; default `/v1` before its path. */
+  urlOf?(path: string): string;
+  /** The `endpoint` of a batch, if not the `url` of its calls. */
+  endpoint?: string;
+  /** Uploads can be used only when their `status` is `processed`. */
+  processesUploads?: boolean;
+  lacks?: BatchService['lacks'];
   /** False: it stores no metadata, so its batches are found by their input file alone. */
   hasMetadata?: boolean;
 }
@@ -40,10 +53,12 @@ const STATES: Readonly<Record<string, UpstreamBatch['state']>> = {
 export function openaiBatches(variation: Variation): BatchService {
   const { paths, limits, pricePercent = 50, uploadPath = '/files', hasMetadata = true } = variation;
   const unwrap = variation.unwrap ?? ((response) => response);
+  const urlOf = variation.urlOf ?? ((path) => `/v1${path}`);
   return {
     limits,
     storesMarker: true,
     pricePercent,
+    ...(variation.lacks && { lacks: variation.lacks }),
     carries: ({ path }) => paths.includes(path),
     frame: () => ({ head: '', between: '', tail: '' }),
     line: (id, each) =>
@@ -51,7 +66,7 @@ export function openaiBatches(variation: Variation): BatchService {
         spliced(
           ['custom_id', JSON.stringify(id)],
           ['method', '"POST"'],
-          ['url', JSON.stringify(`/v1${each.path}`)],
+          ['url', JSON.stringify(urlOf(each.path))],
           ['body', oneLine(each)],
         ),
         Buffer.from('\n'),
@@ -68,10 +83,11 @@ export function openaiBatches(variation: Variation): BatchService {
         uploadId = String((await upload(account, uploadPath, file, fields))['id']);
         await submission.uploaded(uploadId);
       }
+      if (variation.processesUploads) await processed(uploadId, account);
       await submission.creating();
       const made = await post(account, '/batches', {
         input_file_id: uploadId,
-        endpoint: `/v1${path}`,
+        endpoint: variation.endpoint ?? urlOf(path),
         completion_window: '24h',
         ...(hasMetadata && { metadata: { [METADATA_KEY]: marker } }),
       });
@@ -99,6 +115,14 @@ export function openaiBatches(variation: Variation): BatchService {
       }
     },
   };
+}
+
+/** Rejects with a passing `BatchRefusal` while the service still reads the upload. */
+async function processed(uploadId: string, account: BatchAccount): Promise<void> {
+  const status = textIn(await get(account, `/files/${encodeURIComponent(uploadId)}`), 'status');
+  if (status === 'processed') return;
+  if (status === 'error') throw new BatchRefusal('the provider cannot read the upload', 400);
+  throw new BatchRefusal(`the upload is ${status ?? 'not processed'} at the provider`, null);
 }
 
 async function* batchesSince(account: BatchAccount, since: number): AsyncGenerator<Json> {

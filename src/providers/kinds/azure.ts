@@ -1,7 +1,9 @@
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { deployedImages } from '../../formats/image/index.ts';
 import { bearer } from '../auth/bearer.ts';
-import type { Delivery, ProviderKind } from '../provider.ts';
+import type { BatchService } from '../batches/contract.ts';
+import { openaiBatches } from '../batches/openai.ts';
+import type { Delivery, Provider, ProviderKind } from '../provider.ts';
 import { openaiResponses } from './responses.ts';
 
 /** API version for URLs that require one, if none is configured: the newest that is not a preview. */
@@ -79,27 +81,77 @@ export const azure: ProviderKind = {
   },
   embedding: openaiEmbedding(),
   image: deployedImages,
+  batchesAt,
+  batchProblem: (baseUrl) =>
+    ONE_PLACE.test(baseUrl)
+      ? 'needs a base_url that names the resource, because its batches are not below this one'
+      : undefined,
 };
+
+/** URLs of one deployment and of a Foundry resource's models; batches belong to the resource. */
+const ONE_PLACE = /\/(models|deployments\/[^/]+)\/*$/;
+
+/**
+ * Global and Data Zone Batch (learn.microsoft.com/azure/ai-foundry/openai/how-to/batch). Only deployments of a batch type
+ * can run them, which is why the configuration has to ask for it. The service takes the API from the calls, and
+ * requires `endpoint` nevertheless.
+ */
+function batchesAt(server: Pick<Provider, 'baseUrl' | 'options'>): BatchService {
+  const dated = hasDatedBatches(server);
+  return openaiBatches({
+    paths: dated ? ['/chat/completions'] : ['/chat/completions', '/responses'],
+    limits: { items: 100_000, bytes: 200 * 1024 * 1024 },
+    endpoint: '/chat/completions',
+    ...(dated && { urlOf: (path) => path }),
+    processesUploads: true,
+    // A BYOK credential may name another resource or version.
+    lacks: ({ provider }) =>
+      ONE_PLACE.test(provider.baseUrl) || hasDatedBatches(provider) !== dated
+        ? 'a base URL and an API version with batches'
+        : undefined,
+  });
+}
 
 const TOKEN = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
 
 function path({ provider, model, format, operation, path: usual }: Delivery): string {
   const { baseUrl, options } = provider;
   const version = options['api_version'];
-  const dated = version !== undefined && /^\d/.test(version);
+  const dated = isDated(version);
   // Images are a preview feature of the v1 API.
   const preview = version ?? (format === 'image' ? 'preview' : 'v1');
   const inV1 = preview === 'v1' ? '' : query(preview);
+  if (operation === 'batches') {
+    if (hasDatedBatches(provider)) return joined(`${root(baseUrl)}${usual}`, query(version!));
+    return joined(/\/v1$/.test(baseUrl) ? usual : `${root(baseUrl)}/v1${usual}`, inV1);
+  }
   if (/\/v1$/.test(baseUrl)) return usual + inV1;
   if (/\/models$/.test(baseUrl)) return usual + query(dated ? version : FOUNDRY_VERSION);
   if (/\/openai\/deployments\/[^/]+$/.test(baseUrl)) {
     return usual + query(dated ? version : format === 'image' ? IMAGE_VERSION : DATED_VERSION);
   }
-  const root = /\/openai$/.test(baseUrl) ? '' : '/openai';
-  if (!dated) return `${root}/v1${usual}${inV1}`;
+  if (!dated) return `${root(baseUrl)}/v1${usual}${inV1}`;
   // Responses name the model in the body and have no deployment in the path, nor does the model list.
   const elsewhere = format === 'responses' || operation === 'models';
-  return `${root}${elsewhere ? '' : `/deployments/${encodeURIComponent(model)}`}${usual}${query(version)}`;
+  return `${root(baseUrl)}${elsewhere ? '' : `/deployments/${encodeURIComponent(model)}`}${usual}${query(version)}`;
+}
+
+/** Files and batches have no deployment in their paths. */
+function hasDatedBatches({ baseUrl, options }: Pick<Provider, 'baseUrl' | 'options'>): boolean {
+  return isDated(options['api_version']) && !/\/v1$/.test(baseUrl);
+}
+
+function isDated(version: string | undefined): version is string {
+  return version !== undefined && /^\d/.test(version);
+}
+
+function root(baseUrl: string): string {
+  return /\/openai$/.test(baseUrl) ? '' : '/openai';
+}
+
+/** @param more begins with `?`, or is empty */
+function joined(path: string, more: string): string {
+  return path.includes('?') ? path + more.replace('?', '&') : path + more;
 }
 
 function query(version: string): string {

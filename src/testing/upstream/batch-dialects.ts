@@ -260,8 +260,41 @@ function operation(batch: VendorBatch): Json {
   };
 }
 
+/**
+ * Azure: OpenAI's interface below the v1 API, or with a dated version without `/v1` anywhere. An upload is read first, the
+ * endpoint is a constant, and states begin with a capital.
+ */
+const azure: Dialect = {
+  handle(vendor, request) {
+    const { pathname, searchParams } = new URL(request.path, 'http://azure.invalid');
+    const isDated = /^\d/.test(searchParams.get('api-version') ?? '');
+    searchParams.delete('api-version');
+    const root = isDated ? '/openai' : '/openai/v1';
+    if (request.headers['api-key'] === undefined || !pathname.startsWith(`${root}/`)) return undefined;
+    const path = pathname.slice(root.length) + (searchParams.size > 0 ? `?${searchParams}` : '');
+    const [, file = ''] = /^\/files\/([^/?]+)$/.exec(path) ?? [];
+    if (request.method === 'GET' && vendor.files.has(file)) {
+      const isRead = vendor.requests.filter((each) => each.method === 'GET' && each.path === request.path).length > 1;
+      return { id: file, object: 'file', purpose: 'batch', status: isRead ? 'processed' : 'pending' };
+    }
+    let { body } = request;
+    if (request.method === 'POST' && path === '/batches') {
+      const asked = JSON.parse(body.toString());
+      const urls = new Set(linesIn(vendor.files.get(asked.input_file_id)!.content).map(({ url }) => url));
+      const known = isDated ? ['/chat/completions'] : ['/v1/chat/completions', '/v1/responses'];
+      const [url] = urls;
+      if (asked.endpoint !== '/chat/completions' || urls.size !== 1 || !known.includes(url)) return undefined;
+      body = Buffer.from(JSON.stringify({ ...asked, endpoint: url }));
+    }
+    const answer = openai.handle(vendor, { ...request, path, body });
+    const status: string | undefined = answer?.status;
+    if (status === undefined) return answer;
+    return { ...answer, status: status[0]!.toUpperCase() + status.slice(1) };
+  },
+};
+
 /** Groq has OpenAI's interface. */
-export const dialects = { openai, groq: openai, anthropic, mistral, together, google } satisfies Record<
+export const dialects = { openai, azure, groq: openai, anthropic, mistral, together, google } satisfies Record<
   string,
   Dialect
 >;
