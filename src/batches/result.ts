@@ -3,7 +3,7 @@ import type { TextEncoding } from '../base/byte-text.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Cost } from '../formats/conversation/format.ts';
 import type { WholeBody } from '../formats/direct/index.ts';
-import type { Sink } from '../inference/index.ts';
+import type { AcceptedRequest, AnyFormat, Sink } from '../inference/index.ts';
 import type { Generation } from '../spend/index.ts';
 import { wireId } from './batch.ts';
 import type { ItemResult, StoredResult } from './items.sql.ts';
@@ -49,6 +49,8 @@ export class ItemSink implements Sink {
   body: Buffer | undefined;
   row: Generation | undefined;
   cost: Cost | undefined;
+  /** The error that the request was answered with. */
+  failure: GatewayError | undefined;
   #leave: (() => void) | undefined;
   #closed = false;
 
@@ -86,6 +88,16 @@ export class ItemSink implements Sink {
   entered(row: Generation, cost?: Cost): void {
     this.row = row;
     this.cost = cost;
+  }
+
+  /** The request with a format that leaves its error here before it is encoded. */
+  observed(request: AcceptedRequest): AcceptedRequest {
+    const { format } = request;
+    const encodeFailure: AnyFormat['encodeFailure'] = (error, about) => {
+      this.failure = error;
+      return format.encodeFailure(error, about);
+    };
+    return { ...request, format: { ...format, encodeFailure } };
   }
 
   /** Gives the request up, as a client that disconnects. */

@@ -217,17 +217,8 @@ export class BatchRun implements TakesTurns {
     try {
       const caller = await callerOfKey(this.batch.keyHash);
       const request = acceptItem(body, this.batch, caller, clock.now());
-      let failure: GatewayError | undefined;
-      const { format } = request;
-      const observed = {
-        ...format,
-        encodeFailure(error: GatewayError, about: Parameters<typeof format.encodeFailure>[1]) {
-          failure = error;
-          return format.encodeFailure(error, about);
-        },
-      };
-      await serve({ ...request, format: observed }, sink, inference);
-      if (failure !== undefined) return failure;
+      await serve(sink.observed(request), sink, inference);
+      if (sink.failure !== undefined) return sink.failure;
       return sink.status === 200 ? undefined : new GatewayError('server', 'the request was aborted');
     } catch (error) {
       if (error instanceof GatewayError) return error;

@@ -133,17 +133,9 @@ export class ResultReader {
       if (request instanceof GatewayError)
         return { result: failedResult(item.position, itemErrorOf(request)), row: undefined };
     }
-    let error: GatewayError | undefined;
-    const { format } = request;
-    const observed = {
-      ...format,
-      encodeFailure(failed: GatewayError, about: Parameters<typeof format.encodeFailure>[1]) {
-        error = failed;
-        return format.encodeFailure(failed, about);
-      },
-    };
-    const row = await settleBatched({ ...request, format: observed }, reply, this.#candidate, sink, inference);
-    reason ??= error ?? (sink.status === 200 ? undefined : new GatewayError('server', 'the answer could not be read'));
+    const row = await settleBatched(sink.observed(request), reply, this.#candidate, sink, inference);
+    reason ??=
+      sink.failure ?? (sink.status === 200 ? undefined : new GatewayError('server', 'the answer could not be read'));
     // A provider that fails a request charges nothing for it.
     const result =
       reason === undefined
