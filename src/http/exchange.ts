@@ -175,13 +175,11 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     // For unknown or unreadable paths, errors have the format of the part of the API that the path belongs to.
     this.#operation ??= this.#core.router.formOf(this.#plainPath);
     if (error.details.cause !== undefined) {
-      const fields = {
-        request_id: this.requestId,
-        operation: this.#operation?.id,
-        status: error.status,
-        error: thrown,
-      };
-      if (error.status === 500) this.#core.log.error('request failed', fields);
+      const { requestId, closed } = this;
+      const fields = { request_id: requestId, operation: this.#operation?.id, status: error.status, error: thrown };
+      // A client that leaves a download in the middle is no failure.
+      const isLeft = closed && (thrown as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE';
+      if (error.status === 500 && !isLeft) this.#core.log.error('request failed', fields);
       else this.#core.log.debug('request refused', fields);
     }
     if (this.closed) return;

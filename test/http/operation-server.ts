@@ -1,5 +1,7 @@
 /** A server with a few operations of every kind, for the tests of `http/`. */
 import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { Type } from 'typebox';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { EndOfTurn } from '../../src/base/end-of-turn.ts';
@@ -207,6 +209,18 @@ function testOperations(test: TestServer): Operation<TestCaller>[] {
       },
     }),
     operation({
+      id: 'endless',
+      method: 'GET',
+      path: '/endless',
+      async handle({ response }) {
+        response.writeHead(200, { 'Content-Type': 'text/plain' });
+        await pipeline(Readable.from(repeated('x'.repeat(65_536))), response).catch((error: Error) => {
+          test.lines.push(`download: ${error.message}`);
+          throw error;
+        });
+      },
+    }),
+    operation({
       id: 'break',
       method: 'GET',
       path: '/break',
@@ -217,6 +231,10 @@ function testOperations(test: TestServer): Operation<TestCaller>[] {
       },
     }),
   ];
+}
+
+function* repeated(text: string): Generator<string> {
+  for (;;) yield text;
 }
 
 /** Listens on a free port of the loopback; `stop` it with `server.drain(0)`. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { request as tlsRequest } from 'node:https';
 import { after, before, describe, test } from 'node:test';
 import { RawClient } from '../../src/testing/clients/raw-client.ts';
+import { until } from '../../src/testing/clock/clock.ts';
 import { makeCertificate } from '../../src/testing/upstream/certificate.ts';
 import { startTestServer, type TestServer } from './operation-server.ts';
 
@@ -348,4 +349,17 @@ test('with a certificate the server speaks TLS', async (context) => {
   });
   assert.equal(status, 200);
   await secure.server.drain(1000);
+});
+
+test('a client that leaves a download is not logged as a failure', async () => {
+  const client = await RawClient.open(running.port);
+  await client.send('GET /v1/endless HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer inference\r\n\r\n');
+  await client.read('xxx');
+  client.leave();
+  await until(() => running.lines.includes('download: Premature close'), 'the download has ended');
+  await ask(['GET /health HTTP/1.1']);
+  assert.deepEqual(
+    running.lines.filter((line) => line.includes('request failed') && line.includes('endless')),
+    [],
+  );
 });

@@ -99,4 +99,5 @@ test('what is wrong names the line', async () => {
   await refused('', /has no requests/);
   await refused(good, /there is no file/, { file: path.join(folder, 'none.jsonl') });
   await refused(good, /cannot be read \(EISDIR\)/, { file: folder });
+  await refused(good, /^\/dev\/null must be a file: it is read more than once/, { file: '/dev/null' });
 });

@@ -1,9 +1,10 @@
 /**
- * The input file of `gatehouse batch submit`, as the body of `POST /batches`. The file is read twice, as a stream: once to
- * check its lines and to learn the length and checksum of the body, then to send it. Memory holds one line at a time.
+ * The input file of `gatehouse batch submit`, as the body of `POST /batches`. The file is read several times, as a stream:
+ * to check its lines, to learn the length and checksum of the body, and to send it. Memory holds one line at a time.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { applyEdits, type Edit, type JsonDocument, readDocument } from '../../base/json.ts';
 import { BatchProblem, EXIT } from './problem.ts';
 
@@ -52,6 +53,10 @@ interface Item {
 
 /** @throws BatchProblem that names the line */
 export async function readInput(options: InputOptions): Promise<Input> {
+  const about = await stat(options.file).catch(() => undefined);
+  if (about?.isFIFO() || about?.isSocket() || about?.isCharacterDevice()) {
+    throw wrong(`${options.file} must be a file: it is read more than once`);
+  }
   const found: { url?: string; model?: string } = {};
   /** Lines without a request, in order. */
   const blank: number[] = [];
