@@ -47,14 +47,20 @@ export function cancelBatch(exchange: Exchange<Caller>, id: string, parts: Submi
   });
 }
 
-/** @throws GatewayError 409 before a final state */
-export async function deleteBatch(exchange: Exchange<Caller>, id: string, parts: SubmitParts): Promise<void> {
-  await changeAs(authorOf(exchange), parts, async (tx, changed) => {
+/** Returns what providers have of its data. @throws GatewayError 409 before a final state */
+export function deleteBatch(
+  exchange: Exchange<Caller>,
+  id: string,
+  parts: SubmitParts,
+): Promise<store.UpstreamData | undefined> {
+  return changeAs(authorOf(exchange), parts, async (tx, changed) => {
     const batch = orNotFound(await store.findBatch(tx, id, true), BATCH);
     if (!isTerminal(batch.state)) throw conflict(`the batch is ${batch.state}; cancel it first`);
+    const upstream = await store.findUpstream(tx, batch.id);
     await store.deleteBatch(tx, batch.id);
     await deleteItems(tx, batch.id);
     await changed({ action: 'batch.deleted', ...resourceOf(batch), before: batchReply(batch) });
+    return upstream;
   });
 }
 

@@ -226,11 +226,11 @@ function remove(parts: BatchParts): Operation<Caller> {
     replies: ok('The batch is gone', schema.BatchDeleted),
     async handle(exchange) {
       const known = await existing(exchange, parts);
-      await deleteBatch(exchange, known.id, parts);
+      const upstream = await deleteBatch(exchange, known.id, parts);
       exchange.reply(200, {
         id: wireId(known.id),
         object: 'batch',
-        deletion: { [parts.namespace]: 'deleted' },
+        deletion: { [parts.namespace]: 'deleted', ...(upstream && { upstream }) },
       });
     },
   };

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { closed, nullable } from '../http/contract.ts';
 import { BATCH_ENDPOINTS, BATCH_STATES } from './batch.ts';
 import { CreateFileBatchBody, OpenaiBatch } from './openai/schema.ts';
+import { UPSTREAM_DATA } from './store.ts';
 
 const count = Type.Integer({ minimum: 0 });
 const Endpoint = Type.Enum([...BATCH_ENDPOINTS]);
@@ -190,9 +191,26 @@ export const BatchDeleted = Type.Object(
   {
     id: Type.String(),
     object: Type.Literal('batch'),
-    deletion: Type.Record(Type.String(), Type.Literal('deleted'), {
-      description: 'One member, named like this service (`svc`)',
-    }),
+    deletion: Type.Object(
+      {
+        upstream: Type.Optional(
+          Type.Object(
+            {
+              provider: Type.String({ description: 'Of several, the one with the worst status' }),
+              status: Type.Enum([...UPSTREAM_DATA], {
+                description:
+                  '`deleted`: uploads and results were removed after reading; `unsupported`: the provider may have kept some; `not_applicable`: it never had any',
+              }),
+            },
+            { description: 'If the batch interface of a provider was used' },
+          ),
+        ),
+      },
+      {
+        additionalProperties: Type.Literal('deleted'),
+        description: 'A member named like this service (`svc`), and `upstream`',
+      },
+    ),
   },
   { $id: 'BatchDeleted' },
 );

@@ -117,6 +117,36 @@ export async function setItems(
   await tx.query('update batches set total = $2, model = $3 where id = $1', [id, total, model]);
 }
 
+/**
+ * The data of native batches at their provider. `unsupported`: it may have kept some. `not_applicable`: it never had any.
+ */
+export interface UpstreamData {
+  provider: string;
+  status: (typeof UPSTREAM_DATA)[number];
+}
+
+/** Best first. */
+export const UPSTREAM_DATA = ['not_applicable', 'deleted', 'unsupported'] as const;
+
+/** The worst of several is kept. */
+export async function recordUpstream(tx: Queryable, id: string, { provider, status }: UpstreamData): Promise<void> {
+  await tx.query(
+    `update batches set upstream_provider = $2, upstream_data = $3 where id = $1
+      and (upstream_data is null or array_position($4::text[], upstream_data) < array_position($4::text[], $3))`,
+    [id, provider, status, UPSTREAM_DATA],
+  );
+}
+
+/** Undefined: nothing of the batch was meant for a batch interface. */
+export async function findUpstream(db: Queryable, id: string): Promise<UpstreamData | undefined> {
+  const [found] = await db.query<UpstreamData>(
+    `select upstream_provider as provider, upstream_data as status from batches
+      where id = $1 and upstream_data is not null`,
+    [id],
+  );
+  return found;
+}
+
 export async function deleteBatch(tx: Queryable, id: string): Promise<void> {
   await tx.query('delete from batches where id = $1', [id]);
 }

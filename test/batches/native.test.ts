@@ -1,6 +1,7 @@
 /** Batches in the batch interfaces of providers, through a whole gateway. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { VendorRequest } from '../../src/testing/upstream/batch-vendor.ts';
 import { batchesOf, type Json } from './batches-client.ts';
 import { chatAnswer, halfCost, item, messageAnswer, nativeBatch, startNative } from './native.ts';
 
@@ -31,6 +32,10 @@ test('a batch runs in the batch interface of its provider at half the price, one
   assert.ok(vendor.batches[0]!.calls.every(({ id }) => /^[A-Za-z0-9]{1,64}$/.test(id)));
   assert.ok(!vendor.requests.some(({ path }) => path.startsWith('/chat/completions')));
   assert.equal(vendor.files.size, 0, 'the upload is removed at the provider');
+  assert.deepEqual((await send('DELETE', `/batches/${made.id}`)).body.deletion, {
+    svc: 'deleted',
+    upstream: { provider: 'Provider native', status: 'deleted' },
+  });
 });
 
 test('the calls of a batch are the same as those of single requests, in every format', async (t) => {
@@ -45,4 +50,26 @@ test('the calls of a batch are the same as those of single requests, in every fo
   assert.equal(requests[0].params.model, 'upstream-native');
   assert.equal(requests[0].params.temperature, 0.5);
   assert.ok(Math.abs(batch.usage.cost - halfCost(['hello'])) < 1e-9, String(batch.usage.cost));
+});
+
+test('a deletion tells what the provider has kept, and that it never had anything', async (t) => {
+  const { vendor, gateway } = await startNative(t, 'openai');
+  const { submitted, ended, send } = batchesOf(gateway);
+  const faults = {
+    'the provider deletes no files': ({ method }: VendorRequest) => method === 'DELETE' && { status: 405 },
+    'the provider fails to delete': ({ method }: VendorRequest) => method === 'DELETE' && { status: 403 },
+    'the upload stays, the batch is refused': ({ method, path }: VendorRequest) =>
+      method === 'POST' && path === '/batches' && { status: 400 },
+    'the upload is refused': ({ method, path }: VendorRequest) =>
+      method === 'POST' && path === '/files' && { status: 400 },
+  };
+  vendor.answer = chatAnswer;
+  for (const [name, fault] of Object.entries(faults)) {
+    vendor.fault = (request) => fault(request) || undefined;
+    const { id } = await submitted(nativeBatch([item('a')], { provider: { allow_fallbacks: false } }));
+    await ended(id);
+    const { deletion } = (await send('DELETE', `/batches/${id}`)).body;
+    const status = name === 'the upload is refused' ? 'not_applicable' : 'unsupported';
+    assert.deepEqual(deletion, { svc: 'deleted', upstream: { provider: 'Provider native', status } }, name);
+  }
 });

@@ -8,6 +8,7 @@ import { unrunItems } from './0164-unrun-items.ts';
 import { freeItems } from './0165-free-items.ts';
 import { callbacks } from './0166-callbacks.ts';
 import { inputFiles } from './0167-input-files.ts';
+import { upstreamData } from './0168-upstream-data.ts';
 
 export const batchMigrations: readonly Migration[] = [
   batches,
@@ -18,4 +19,5 @@ export const batchMigrations: readonly Migration[] = [
   freeItems,
   callbacks,
   inputFiles,
+  upstreamData,
 ];

@@ -10,8 +10,8 @@ import type { Queryable } from '../../storage/database.ts';
 import { type Batch, isTerminal } from '../batch.ts';
 import { writeResults } from '../items.sql.ts';
 import { failedResult, itemErrorOf } from '../result.ts';
-import { findBatch } from '../store.ts';
-import { type NativePart, placeOf } from './part.ts';
+import { findBatch, recordUpstream } from '../store.ts';
+import { mayHaveData, type NativePart, placeOf, providerNameOf } from './part.ts';
 import * as sql from './parts.sql.ts';
 import type { NativeParts } from './plan.ts';
 import { ResultReader } from './read.ts';
@@ -161,10 +161,11 @@ export class NativeFollower {
         return 0;
       }
     }
-    await service.remove(upstream, part.uploadId, account).catch((error: unknown) => {
+    const isGone = await service.remove(upstream, part.uploadId, account).catch((error: unknown) => {
       this.#parts.inference.log.warn('a provider keeps the data of a batch', { native: part.id, error });
+      return false;
     });
-    return this.#end(step, upstream);
+    return this.#end(step, upstream, isGone);
   }
 
   /** False: the results are those of another batch, which was taken for this one. */
@@ -180,7 +181,11 @@ export class NativeFollower {
   }
 
   /** The items without a result run one by one, fail, or end with the batch; then nothing of the part is left. */
-  async #end({ part, batch }: Step, upstream: Pick<UpstreamBatch, 'state' | 'message'> | undefined): Promise<Next> {
+  async #end(
+    { part, batch }: Step,
+    upstream: Pick<UpstreamBatch, 'state' | 'message'> | undefined,
+    isGone = false,
+  ): Promise<Next> {
     const { database, inference, blobs } = this.#parts;
     const freeAt = new Date(this.#clock.now());
     const isWanted = !isOver(batch, this.#clock);
@@ -190,6 +195,10 @@ export class NativeFollower {
       await inference.spend.holds.release(tx, part.id);
       await blobs.drop(tx, part.blobId);
       await sql.deletePart(tx, part.id);
+      await recordUpstream(tx, batch.id, {
+        provider: providerNameOf(part, inference),
+        status: isGone ? 'deleted' : mayHaveData(part) ? 'unsupported' : 'not_applicable',
+      });
       await this.#ended(tx, batch.id);
     });
     this.#log('a native batch ended', part, { state: upstream?.state ?? 'given up', reason: upstream?.message });

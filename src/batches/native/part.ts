@@ -78,6 +78,22 @@ export function placeOf(part: NativePart, batch: Batch | undefined, inference: I
   return { candidate, service, account: { target, parts: inference, clientHeaders: batch?.headers ?? {} } };
 }
 
+/** Whether its provider may have stored something of it. */
+export function mayHaveData({ uploadId, upstreamId, triedAt }: NativePart): boolean {
+  return uploadId !== null || upstreamId !== null || triedAt !== null;
+}
+
+/** As on the wire; the id of an endpoint that is no longer configured. */
+export function providerNameOf(
+  { model, endpointId }: NativePart,
+  { catalog }: Pick<InferenceParts, 'catalog'>,
+): string {
+  const endpoint = catalog()
+    .find(model)
+    ?.endpoints.find(({ id }) => id === endpointId);
+  return endpoint?.provider.name ?? endpointId;
+}
+
 function credentialOf(
   { byokId, credential, model }: NativePart,
   batch: Batch | undefined,

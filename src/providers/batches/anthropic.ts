@@ -71,7 +71,7 @@ export const anthropicBatches: BatchService = {
     await unlessStatus(DONE, call(account, { path: `${pathOf(id)}/cancel`, body: '' }));
   },
   async remove({ id }, _uploadId, account) {
-    await forget(account, pathOf(id));
+    return await forget(account, pathOf(id));
   },
 };
 

@@ -90,8 +90,8 @@ export interface BatchService {
   results(batch: UpstreamBatch, account: BatchAccount): AsyncIterable<UpstreamResult>;
   /** Resolves also for a batch that is over. */
   cancel(id: string, account: BatchAccount): Promise<void>;
-  /** Removes what the provider keeps of a final batch, as far as it can. */
-  remove(batch: UpstreamBatch, uploadId: string | null, account: BatchAccount): Promise<void>;
+  /** Removes what the provider keeps of a final batch. Resolves with false if some of it cannot be removed. */
+  remove(batch: UpstreamBatch, uploadId: string | null, account: BatchAccount): Promise<boolean>;
 }
 
 /** The provider refused a call of its batch interface, or did not answer it. */

@@ -87,9 +87,22 @@ export function get(account: BatchAccount, path: string): Promise<Json> {
   return call(account, { path, method: 'GET' });
 }
 
-/** Deletes what may be gone already. */
-export async function forget(account: BatchAccount, path: string): Promise<void> {
-  await unlessStatus([404, 405, 410], call(account, { path, method: 'DELETE' }));
+/** Deletes what may be gone already. False: the provider deletes no such thing. */
+export async function forget(account: BatchAccount, path: string): Promise<boolean> {
+  try {
+    await call(account, { path, method: 'DELETE' });
+  } catch (error) {
+    if (!(error instanceof BatchRefusal) || ![404, 405, 410].includes(error.status ?? 0)) throw error;
+    return error.status !== 405;
+  }
+  return true;
+}
+
+/** False: some of it is kept. */
+export async function forgetAll(account: BatchAccount, paths: readonly string[]): Promise<boolean> {
+  let isGone = true;
+  for (const path of paths) isGone = (await forget(account, path)) && isGone;
+  return isGone;
 }
 
 export async function unlessStatus(statuses: readonly number[], pending: Promise<unknown>): Promise<void> {

@@ -11,7 +11,7 @@ import {
   type UpstreamBatch,
   type UpstreamResult,
 } from './contract.ts';
-import { call, forget, get, type Json, listIn, open, post, textIn, unlessStatus } from './exchange.ts';
+import { call, forgetAll, get, type Json, listIn, open, post, textIn, unlessStatus } from './exchange.ts';
 import { linesOf, objectOf, oneLine, spliced } from './lines.ts';
 
 const MOST_PAGES = 20;
@@ -77,9 +77,11 @@ export const geminiBatches: BatchService = {
     await unlessStatus(DONE, post(account, `/${checked(id)}:cancel`));
   },
   async remove({ id, outputs }, uploadId, account) {
-    for (const name of [id, ...outputs, ...(uploadId === null ? [] : [uploadId])]) {
-      await forget(account, `/${checked(name)}`);
-    }
+    const names = [id, ...outputs, ...(uploadId === null ? [] : [uploadId])];
+    return await forgetAll(
+      account,
+      names.map((name) => `/${checked(name)}`),
+    );
   },
 };
 

@@ -1,7 +1,7 @@
 /** The batch interface of Mistral: a file of calls, a job, files of results (docs.mistral.ai/api/endpoint/batch). */
 
 import type { BatchService, UpstreamBatch } from './contract.ts';
-import { forget, get, type Json, listIn, open, post, textIn, unlessStatus, upload } from './exchange.ts';
+import { forgetAll, get, type Json, listIn, open, post, textIn, unlessStatus, upload } from './exchange.ts';
 import { answersIn, removeUploads } from './files.ts';
 import { linesOf, oneLine, spliced } from './lines.ts';
 
@@ -77,8 +77,10 @@ export const mistralBatches: BatchService = {
     await unlessStatus(DONE, post(account, `/batch/jobs/${encodeURIComponent(id)}/cancel`));
   },
   async remove({ outputs }, uploadId, account) {
-    for (const file of uploadId === null ? outputs : [uploadId, ...outputs]) {
-      await forget(account, `/files/${encodeURIComponent(file)}`);
-    }
+    const files = uploadId === null ? outputs : [uploadId, ...outputs];
+    return await forgetAll(
+      account,
+      files.map((file) => `/files/${encodeURIComponent(file)}`),
+    );
   },
 };

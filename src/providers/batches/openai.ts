@@ -10,7 +10,7 @@ import {
   type UpstreamBatch,
   type UpstreamResult,
 } from './contract.ts';
-import { call, forget, get, type Json, listIn, open, post, textIn, unlessStatus, upload } from './exchange.ts';
+import { call, forgetAll, get, type Json, listIn, open, post, textIn, unlessStatus, upload } from './exchange.ts';
 import { answersIn, removeUploads } from './files.ts';
 import { linesOf, oneLine, spliced } from './lines.ts';
 
@@ -110,9 +110,11 @@ export function openaiBatches(variation: Variation): BatchService {
       await unlessStatus(DONE, post(account, `/batches/${encodeURIComponent(id)}/cancel`));
     },
     async remove({ outputs }, uploadId, account) {
-      for (const file of uploadId === null ? outputs : [uploadId, ...outputs]) {
-        await forget(account, `/files/${encodeURIComponent(file)}`);
-      }
+      const files = uploadId === null ? outputs : [uploadId, ...outputs];
+      return await forgetAll(
+        account,
+        files.map((file) => `/files/${encodeURIComponent(file)}`),
+      );
     },
   };
 }
