@@ -144,10 +144,12 @@ function cursorOf(after: string): string {
 }
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const UNIX_SECONDS = /^\d{1,11}$/;
 
-/** A date is its first moment, in UTC. */
+/** A date is its first moment, in UTC; a number is in Unix seconds, as `created_at` is. */
 function timeOf(name: string, text: string | undefined): Date | null {
   if (text === undefined) return null;
+  if (UNIX_SECONDS.test(text)) return new Date(Number(text) * 1000);
   return readTimestamp(name, DATE.test(text) ? `${text}T00:00:00Z` : text);
 }
 

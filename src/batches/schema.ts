@@ -165,8 +165,8 @@ export const ListBatchesQuery = Type.Object(
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: DEFAULT_PAGE })),
     after: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: '`last_id` of the page before' })),
     status: Type.Optional(Type.Array(Status, { description: 'Repeat it for several' })),
-    created_after: time('A time or a date, exclusive'),
-    created_before: time('A time or a date, exclusive'),
+    created_after: time('A time, a date or Unix seconds, exclusive'),
+    created_before: time('A time, a date or Unix seconds, exclusive'),
   },
   closed,
 );

@@ -165,6 +165,8 @@ test('batches are listed newest first, page by page, by state and time, for thei
     [all, 0, 0],
   );
   assert.equal(await count('created_before=2999-01-01T00:00:00Z&created_after=2020-01-01'), all);
+  assert.equal(await count('created_before=32472144000&created_after=1577836800'), all);
+  assert.equal(await count('created_after=32472144000'), 0);
   await refused(send('GET', '/batches?created_after=yesterday'), 400, /created_after must be/);
   await refused(send('GET', '/batches?after=x'), 400, /after is not the id/);
 

@@ -225,6 +225,7 @@ test('names with anything that a file system reads otherwise are refused', async
     await refused(send('POST', '/files', { headers: FORM, body }), 400, /the filename of file/);
   }
   assert.equal((await upload('x', 'x'.repeat(255))).status, 200);
+  assert.equal((await upload('x', '😀'.repeat(255))).status, 200);
 });
 
 test('forms without exactly one file, broken forms and other media types are refused', async () => {
