@@ -1,5 +1,5 @@
 /** What a batch is: its states, the transitions between them, and its reply. */
-import { type UsageCounts, usageReply } from './usage.ts';
+import { type UsageCounts, usageReply } from './results/usage.ts';
 
 export const BATCH_STATES = [
   'validating',

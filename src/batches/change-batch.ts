@@ -6,7 +6,7 @@ import type { Exchange } from '../http/operation.ts';
 import { type Batch, type BatchShape, batchReply, isTerminal, nextState, resourceOf } from './batch.ts';
 import { deleteItems } from './items.sql.ts';
 import * as store from './store.ts';
-import type { SubmitParts } from './submit.ts';
+import type { SubmitParts } from './submission/submit.ts';
 
 const BATCH = 'batch with this id in the workspace of the key';
 

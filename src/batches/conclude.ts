@@ -5,8 +5,8 @@ import type { Database, Queryable } from '../storage/database.ts';
 import { type Batch, isTerminal, nextState } from './batch.ts';
 import * as items from './items.sql.ts';
 import { insertPlan, mayRunNatively } from './native/index.ts';
-import { CANCELLED, EXPIRED, itemErrorOf } from './result.ts';
-import type { RunParts } from './run.ts';
+import { CANCELLED, EXPIRED, itemErrorOf } from './results/result.ts';
+import type { RunParts } from './running/run.ts';
 import * as store from './store.ts';
 
 /** `over`: the batch is final or gone. Otherwise: look again after so many milliseconds. */

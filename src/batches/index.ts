@@ -1,12 +1,13 @@
 /**
  * Batches: many requests (items) of one endpoint, submitted together and run in the background within 24 hours.
  *
- *  - submission: `operations.ts` is `/batches`; `submit.ts` takes a batch in, `item-intake.ts` checks and stores its items while
- *    they arrive, `affordable.ts` refuses what no budget can pay for
- *  - running: in each process `runner.ts` looks for unfinished batches, and `run.ts` sends the items of one through the
+ *  - `operations.ts` is `/batches` in the gateway's own shape
+ *  - `submission/`: `submit.ts` takes a batch in, `item-intake.ts` checks and stores its items while they arrive,
+ *    `affordable.ts` refuses what no budget can pay for
+ *  - `running/`: in each process `runner.ts` looks for unfinished batches, and `run.ts` sends the items of one through the
  *    inference pipeline; `turns.ts`, `priority.ts` and `pace.ts` decide when an item begins
  *  - `native/`: items that run in the batch interface of a provider instead
- *  - results: `result-writer.ts` stores one for each item, `results.ts` serves them, `usage.ts` sums them
+ *  - `results/`: `writer.ts` stores one for each item, `lines.ts` serves them, `usage.ts` sums them
  *  - states: `batch.ts` has the transitions, `conclude.ts` makes them, `jobs.ts` removes what is no longer kept
  *  - `anthropic/`, `openai/`: the APIs of their SDKs. Batches of `openai/` read their items from a file and write results to files
  *  - `callbacks/`: signed events to the client's server when a batch has ended
@@ -17,4 +18,4 @@ export type { CallbackOutcome, CallbackParts } from './callbacks/deliver.ts';
 export { sealedCallbackSecrets } from './callbacks/secrets.ts';
 export { batchMigrations } from './migrations/index.ts';
 export { type BatchParts, batchOperations, endBatches } from './operations.ts';
-export { BatchRunner } from './runner.ts';
+export { BatchRunner } from './running/runner.ts';

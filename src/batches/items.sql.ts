@@ -1,7 +1,7 @@
 /** The SQL of the items of batches. */
 import type { Queryable } from '../storage/database.ts';
-import { CANCELLED, EXPIRED, type ItemError } from './result.ts';
-import type { UsageCounts } from './usage.ts';
+import { CANCELLED, EXPIRED, type ItemError } from './results/result.ts';
+import type { UsageCounts } from './results/usage.ts';
 
 const DELETED_AT_ONCE = 5_000;
 

@@ -1,7 +1,7 @@
 /** The background job that tidies up. */
 import type { JobKind } from '../jobs/index.ts';
 import { deleteItems } from './items.sql.ts';
-import type { RunParts } from './run.ts';
+import type { RunParts } from './running/run.ts';
 import * as store from './store.ts';
 
 const TIDY_MS = 60_000;

@@ -15,18 +15,18 @@ import { currentSecret } from './callbacks/secrets.ts';
 import { deleteSecretsOf, insertCallback } from './callbacks/store.ts';
 import { checkerOf, newCallback } from './callbacks/url.ts';
 import { cancelBatch, conflict, deleteBatch, ownBatch } from './change-batch.ts';
-import { BodyIntake } from './intake.ts';
 import { deleteItems } from './items.sql.ts';
 import { beginBody, createFromFile, namesInputFile } from './openai/create.ts';
 import { findBatchFiles } from './openai/files.sql.ts';
 import { isOpenaiClient, openaiReply } from './openai/reply.ts';
 import { OpenaiBatch } from './openai/schema.ts';
-import { resultPosition } from './result.ts';
-import { batchWithResults, resultLines, sendStream } from './results.ts';
+import { batchWithResults, resultLines, sendStream } from './results/lines.ts';
+import { resultPosition } from './results/result.ts';
 import * as schema from './schema.ts';
 import * as store from './store.ts';
-import { MAX_INPUT_BYTES, type Submission, type SubmitParts, submit } from './submit.ts';
-import { svcItems } from './submitted-item.ts';
+import { BodyIntake } from './submission/intake.ts';
+import { MAX_INPUT_BYTES, type Submission, type SubmitParts, submit } from './submission/submit.ts';
+import { svcItems } from './submission/submitted-item.ts';
 
 export interface BatchParts extends SubmitParts {
   /** The name of `svc` on the wire. */

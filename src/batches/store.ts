@@ -2,7 +2,7 @@
 import { type Columns, insertRow, selectList } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 import { type Batch, type BatchShape, type BatchState, TERMINAL_STATES } from './batch.ts';
-import type { UsageCounts } from './usage.ts';
+import type { UsageCounts } from './results/usage.ts';
 
 const COLUMNS: Columns<Batch> = {
   id: 'id',

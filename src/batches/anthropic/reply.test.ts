@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ERROR_STATUS, type ErrorType, GatewayError } from '../../base/errors.ts';
 import type { StoredResult } from '../items.sql.ts';
-import { CANCELLED, EXPIRED, type ItemError, itemErrorOf, resultJson } from '../result.ts';
+import { CANCELLED, EXPIRED, type ItemError, itemErrorOf, resultJson } from '../results/result.ts';
 import { messageResultJson } from './reply.ts';
 
 /** Every error type that an item can have, and what Anthropic's clients know it as. */

@@ -3,7 +3,7 @@ import { GatewayError } from '../../base/errors.ts';
 import { messages } from '../../formats/index.ts';
 import { type Batch, isTerminal, storedId, wireId } from '../batch.ts';
 import type { StoredResult } from '../items.sql.ts';
-import { CANCELLED, EXPIRED } from '../result.ts';
+import { CANCELLED, EXPIRED } from '../results/result.ts';
 
 const ID_PREFIX = 'msgbatch_';
 

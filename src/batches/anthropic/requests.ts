@@ -1,10 +1,10 @@
 /** Reads the body of `POST /messages/batches`: `{requests: [{custom_id, params}]}`, an item at a time. */
 import { GatewayError, invalidField } from '../../base/errors.ts';
 import type { ItemTarget } from '../item.ts';
-import type { IntakeParts, ItemIntake } from '../item-intake.ts';
-import { RequestsReader } from '../requests-reader.ts';
-import type { Origin } from '../submit.ts';
-import { type ItemForm, readItem } from '../submitted-item.ts';
+import type { IntakeParts, ItemIntake } from '../submission/item-intake.ts';
+import { RequestsReader } from '../submission/requests-reader.ts';
+import type { Origin } from '../submission/submit.ts';
+import { type ItemForm, readItem } from '../submission/submitted-item.ts';
 
 /** Items are named as Anthropic's API names them: `requests.3.params.max_tokens`. */
 export const messageItems: ItemForm = {

@@ -9,7 +9,7 @@ import { type BatchAbout, BatchRefusal, type UpstreamBatch } from '../../provide
 import type { Queryable } from '../../storage/database.ts';
 import { type Batch, isTerminal } from '../batch.ts';
 import { writeResults } from '../items.sql.ts';
-import { failedResult, itemErrorOf } from '../result.ts';
+import { failedResult, itemErrorOf } from '../results/result.ts';
 import { findBatch, recordUpstream } from '../store.ts';
 import { mayHaveData, type NativePart, placeOf, providerNameOf } from './part.ts';
 import * as sql from './parts.sql.ts';

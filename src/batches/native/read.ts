@@ -7,7 +7,7 @@ import type { Generation } from '../../spend/index.ts';
 import type { Batch } from '../batch.ts';
 import { acceptItem } from '../item.ts';
 import { type ClaimedItem, type ItemResult, writeResults } from '../items.sql.ts';
-import { completedResult, EXPIRED, failedResult, ItemSink, itemErrorOf } from '../result.ts';
+import { completedResult, EXPIRED, failedResult, ItemSink, itemErrorOf } from '../results/result.ts';
 import { lastCaller, type NativePart, positionOf } from './part.ts';
 import * as sql from './parts.sql.ts';
 import { type NativeParts, othersTurn, TURN_ITEMS } from './plan.ts';

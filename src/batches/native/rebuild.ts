@@ -6,7 +6,7 @@ import type { BatchService } from '../../providers/index.ts';
 import type { Batch } from '../batch.ts';
 import { acceptItem } from '../item.ts';
 import { type ClaimedItem, writeResults } from '../items.sql.ts';
-import { failedResult, itemErrorOf } from '../result.ts';
+import { failedResult, itemErrorOf } from '../results/result.ts';
 import { itemId, type NativePart } from './part.ts';
 import * as sql from './parts.sql.ts';
 import type { NativeParts } from './plan.ts';

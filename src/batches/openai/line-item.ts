@@ -3,7 +3,7 @@ import { GatewayError } from '../../base/errors.ts';
 import { type JsonDocument, readDocument } from '../../base/json.ts';
 import { OPEN_BRACE } from '../../base/json-characters.ts';
 import type { BatchEndpoint } from '../batch.ts';
-import { type ItemForm, MAX_CUSTOM_ID, type SubmittedItem } from '../submitted-item.ts';
+import { type ItemForm, MAX_CUSTOM_ID, type SubmittedItem } from '../submission/submitted-item.ts';
 
 /** As a batch shows it, in `errors`. */
 export interface InputError {

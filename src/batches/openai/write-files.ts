@@ -7,7 +7,7 @@ import { addMadeFile } from '../../files/index.ts';
 import type { Database, Queryable } from '../../storage/database.ts';
 import { type Batch, wireId } from '../batch.ts';
 import { type ItemResult, resultsAfter, type StoredResult } from '../items.sql.ts';
-import { CANCELLED, EXPIRED, resultId, resultJson } from '../result.ts';
+import { CANCELLED, EXPIRED, resultId, resultJson } from '../results/result.ts';
 import * as store from '../store.ts';
 import { lockUnwritten, markWritten } from './files.sql.ts';
 

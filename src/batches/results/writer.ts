@@ -1,9 +1,9 @@
 /** Writes the results of a batch in this process: those of a moment together. */
-import { type Clock, sleep } from '../base/clock.ts';
-import { GatewayError } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
-import type { Database } from '../storage/database.ts';
-import * as items from './items.sql.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Database } from '../../storage/database.ts';
+import * as items from '../items.sql.ts';
 import { failedResult, itemErrorOf } from './result.ts';
 
 const WRITE_AGAIN_MS = 500;

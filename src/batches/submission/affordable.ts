@@ -3,11 +3,11 @@
  * refused only if the budgets could not even pay for its prompts, estimated as low as possible, so that a batch is not
  * refused that could have run.
  */
-import type { Caller } from '../access/index.ts';
-import { GatewayError } from '../base/errors.ts';
-import { type Nano, nanoFromPrice, type Price } from '../base/money.ts';
-import { budgetsOf, type InferenceParts, type LeastPrice, leastTokens } from '../inference/index.ts';
-import { type BudgetState, type Refusal, refusalError } from '../spend/index.ts';
+import type { Caller } from '../../access/index.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { type Nano, nanoFromPrice, type Price } from '../../base/money.ts';
+import { budgetsOf, type InferenceParts, type LeastPrice, leastTokens } from '../../inference/index.ts';
+import { type BudgetState, type Refusal, refusalError } from '../../spend/index.ts';
 
 /** Requests of one model: their bytes together, and what a prompt token costs at least. */
 export interface PromptSum {

@@ -1,8 +1,8 @@
 /** One item as a client submits it: an object with a `custom_id` and a request. */
-import { GatewayError, invalidField } from '../base/errors.ts';
-import { type JsonDocument, readDocument } from '../base/json.ts';
-import { OPEN_BRACE } from '../base/json-characters.ts';
-import { storable } from '../base/storable.ts';
+import { GatewayError, invalidField } from '../../base/errors.ts';
+import { type JsonDocument, readDocument } from '../../base/json.ts';
+import { OPEN_BRACE } from '../../base/json-characters.ts';
+import { storable } from '../../base/storable.ts';
 
 export interface SubmittedItem {
   customId: string;

@@ -4,7 +4,7 @@
  * errors inside a value are found when it is parsed.
  */
 
-import { GatewayError, invalidField } from '../base/errors.ts';
+import { GatewayError, invalidField } from '../../base/errors.ts';
 import {
   BACKSLASH,
   CLOSE_BRACE,
@@ -15,7 +15,7 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
-} from '../base/json-characters.ts';
+} from '../../base/json-characters.ts';
 
 export type Piece = { kind: 'member'; key: string; bytes: Buffer } | { kind: 'item'; index: number; bytes: Buffer };
 

@@ -2,7 +2,7 @@
  * Interactive requests come first: while there are any, items begin so rarely that the event loop, which all requests of a
  * process share, is idle at least half of the time. Without them nothing is held back.
  */
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 
 /** What else this process does. */
 interface Load {

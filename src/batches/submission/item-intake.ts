@@ -1,13 +1,13 @@
 /** Checks and stores the items of a new batch while they arrive, whatever API they come through. */
-import type { Caller } from '../access/index.ts';
-import { GatewayError, invalidField } from '../base/errors.ts';
-import { leastPromptPrice } from '../inference/index.ts';
+import type { Caller } from '../../access/index.ts';
+import { GatewayError, invalidField } from '../../base/errors.ts';
+import { leastPromptPrice } from '../../inference/index.ts';
+import { WINDOW_MS } from '../batch.ts';
+import { acceptItem, type ItemTarget, modelOf } from '../item.ts';
+import { insertItems, itemsFrom, type NewItem, positionsOf } from '../items.sql.ts';
+import { ItemSink } from '../results/result.ts';
+import type { RunParts } from '../running/run.ts';
 import { type PromptSum, refuseUnaffordable } from './affordable.ts';
-import { WINDOW_MS } from './batch.ts';
-import { acceptItem, type ItemTarget, modelOf } from './item.ts';
-import { insertItems, itemsFrom, type NewItem, positionsOf } from './items.sql.ts';
-import { ItemSink } from './result.ts';
-import type { RunParts } from './run.ts';
 import type { ItemForm, SubmittedItem } from './submitted-item.ts';
 
 /** Written to the database together. */

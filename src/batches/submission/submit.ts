@@ -1,19 +1,19 @@
 /** Takes a batch in, whatever API it comes through: stores its items while the body arrives, then the batch. */
-import type { Caller } from '../access/index.ts';
-import { authorOf, changeAs } from '../audit/index.ts';
-import { uuidv7 } from '../base/ids.ts';
-import type { Exchange } from '../http/operation.ts';
-import { regionOf } from '../inference/index.ts';
-import type { Changes, Queryable } from '../storage/database.ts';
-import { errorCode } from '../storage/unavailable.ts';
+import type { Caller } from '../../access/index.ts';
+import { authorOf, changeAs } from '../../audit/index.ts';
+import { uuidv7 } from '../../base/ids.ts';
+import type { Exchange } from '../../http/operation.ts';
+import { regionOf } from '../../inference/index.ts';
+import type { Changes, Queryable } from '../../storage/database.ts';
+import { errorCode } from '../../storage/unavailable.ts';
+import { type Batch, type BatchShape, batchReply, resourceOf, WINDOW_MS } from '../batch.ts';
+import type { ItemTarget } from '../item.ts';
+import { removeItems } from '../jobs.ts';
+import type { BatchRunner } from '../running/runner.ts';
+import * as store from '../store.ts';
 import { refuseWithoutBudget } from './affordable.ts';
-import { type Batch, type BatchShape, batchReply, resourceOf, WINDOW_MS } from './batch.ts';
 import { HashedBody, idempotencyKeyOf, refuseOtherBody } from './idempotency.ts';
-import type { ItemTarget } from './item.ts';
 import { IntakeEnded, type IntakeParts, ItemIntake } from './item-intake.ts';
-import { removeItems } from './jobs.ts';
-import type { BatchRunner } from './runner.ts';
-import * as store from './store.ts';
 import type { ItemForm } from './submitted-item.ts';
 
 export interface SubmitParts extends IntakeParts {

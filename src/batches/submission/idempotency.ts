@@ -1,8 +1,8 @@
 /** The header `Idempotency-Key`: a batch that is submitted again with the same key and body is the first one. */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { GatewayError, invalidField } from '../base/errors.ts';
-import type { Batch } from './batch.ts';
+import { GatewayError, invalidField } from '../../base/errors.ts';
+import type { Batch } from '../batch.ts';
 
 const LONGEST = 255;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../../base/errors.ts';
 import { type Piece, RequestsReader } from './requests-reader.ts';
 
 const nameItem = (index: number) => `requests[${index}]`;

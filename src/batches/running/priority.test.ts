@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { TestClock } from '../testing/clock/clock.ts';
+import { TestClock } from '../../testing/clock/clock.ts';
 import { Priority } from './priority.ts';
 
 const SECOND = 1_000;

@@ -5,20 +5,20 @@
  *
  * All processes do the same with the same batches. A dead process is replaced when its claims on items end.
  */
-import { loopBusyMs, sleep, type Timer } from '../base/clock.ts';
-import { RequestsInFlight } from '../inference/index.ts';
-import type { JobKind, Jobs } from '../jobs/index.ts';
-import type { Changes, Queryable } from '../storage/database.ts';
-import { type CallbackJobs, type CallbackParts, callbackJobs } from './callbacks/deliver.ts';
-import { begin, conclude } from './conclude.ts';
-import { tidyJob } from './jobs.ts';
-import { type NativeJobs, type NativeParts, nativeJobs, planNative } from './native/index.ts';
-import { type FileJobs, fileJobs } from './openai/jobs.ts';
-import type { ReadParts } from './openai/read-input.ts';
-import type { WriteParts } from './openai/write-files.ts';
+import { loopBusyMs, sleep, type Timer } from '../../base/clock.ts';
+import { RequestsInFlight } from '../../inference/index.ts';
+import type { JobKind, Jobs } from '../../jobs/index.ts';
+import type { Changes, Queryable } from '../../storage/database.ts';
+import { type CallbackJobs, type CallbackParts, callbackJobs } from '../callbacks/deliver.ts';
+import { begin, conclude } from '../conclude.ts';
+import { tidyJob } from '../jobs.ts';
+import { type NativeJobs, type NativeParts, nativeJobs, planNative } from '../native/index.ts';
+import { type FileJobs, fileJobs } from '../openai/jobs.ts';
+import type { ReadParts } from '../openai/read-input.ts';
+import type { WriteParts } from '../openai/write-files.ts';
+import * as store from '../store.ts';
 import { Priority } from './priority.ts';
 import { BatchRun, type Held } from './run.ts';
-import * as store from './store.ts';
 import { Turns } from './turns.ts';
 
 /** Announced with the id of a batch that was created or cancelled, or of which a native batch has ended. */

@@ -1,8 +1,8 @@
 /** Reads the body of `POST /batches`: members in any order, items while they arrive. */
-import { invalidField } from '../base/errors.ts';
-import { parseJson } from '../base/json.ts';
-import { BATCH_ENDPOINTS, type BatchEndpoint, type BatchPreferences } from './batch.ts';
-import { type ItemTarget, modelOf } from './item.ts';
+import { invalidField } from '../../base/errors.ts';
+import { parseJson } from '../../base/json.ts';
+import { BATCH_ENDPOINTS, type BatchEndpoint, type BatchPreferences } from '../batch.ts';
+import { type ItemTarget, modelOf } from '../item.ts';
 import { type IntakeParts, type ItemIntake, knownModel } from './item-intake.ts';
 import { RequestsReader } from './requests-reader.ts';
 import type { Origin } from './submit.ts';

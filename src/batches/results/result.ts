@@ -1,12 +1,12 @@
 /** What became of an item: the receiver of its answer, its result, and the wire form of that. */
-import type { TextEncoding } from '../base/byte-text.ts';
-import type { GatewayError } from '../base/errors.ts';
-import type { Cost } from '../formats/conversation/format.ts';
-import type { WholeBody } from '../formats/direct/index.ts';
-import type { AcceptedRequest, AnyFormat, Sink } from '../inference/index.ts';
-import type { Generation } from '../spend/index.ts';
-import { wireId } from './batch.ts';
-import type { ItemResult, StoredResult } from './items.sql.ts';
+import type { TextEncoding } from '../../base/byte-text.ts';
+import type { GatewayError } from '../../base/errors.ts';
+import type { Cost } from '../../formats/conversation/format.ts';
+import type { WholeBody } from '../../formats/direct/index.ts';
+import type { AcceptedRequest, AnyFormat, Sink } from '../../inference/index.ts';
+import type { Generation } from '../../spend/index.ts';
+import { wireId } from '../batch.ts';
+import type { ItemResult, StoredResult } from '../items.sql.ts';
 import { usageOf } from './usage.ts';
 
 /** As the wire shows it. */

@@ -1,10 +1,10 @@
 /** The results of a batch as a stream, a page of rows at a time. */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Exchange } from '../http/operation.ts';
-import type { Database } from '../storage/database.ts';
-import { type Batch, batchReply } from './batch.ts';
-import { resultsAfter, type StoredResult } from './items.sql.ts';
+import type { Exchange } from '../../http/operation.ts';
+import type { Database } from '../../storage/database.ts';
+import { type Batch, batchReply } from '../batch.ts';
+import { resultsAfter, type StoredResult } from '../items.sql.ts';
 import { resultJson } from './result.ts';
 
 const PAGE = { count: 200, bytes: 1024 * 1024 };

@@ -1,8 +1,8 @@
 /** The usage of a batch: counts of its items, which add up, and their reply. */
-import { usdFromNano } from '../base/money.ts';
-import type { Cost } from '../formats/conversation/format.ts';
-import type { Generation } from '../spend/index.ts';
-import type { BatchEndpoint } from './batch.ts';
+import { usdFromNano } from '../../base/money.ts';
+import type { Cost } from '../../formats/conversation/format.ts';
+import type { Generation } from '../../spend/index.ts';
+import type { BatchEndpoint } from '../batch.ts';
 
 /** Service tiers that upstreams report; others count as `other`. */
 const TIERS = ['default', 'standard', 'flex', 'priority', 'fast', 'ultrafast', 'scale', 'batch'] as const;

@@ -3,19 +3,19 @@
  * result for each. What this process has taken is marked with its claim until a moment that it moves on while it lives;
  * when it dies, others take the items after that moment. When an item begins is decided by `runner.ts`.
  */
-import type { Caller } from '../access/index.ts';
-import type { Clock, Timer } from '../base/clock.ts';
-import { GatewayError } from '../base/errors.ts';
-import { uuidv7 } from '../base/ids.ts';
-import { type InferenceParts, serve } from '../inference/index.ts';
-import type { Database } from '../storage/database.ts';
-import type { Batch } from './batch.ts';
-import { acceptItem } from './item.ts';
-import * as items from './items.sql.ts';
+import type { Caller } from '../../access/index.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { uuidv7 } from '../../base/ids.ts';
+import { type InferenceParts, serve } from '../../inference/index.ts';
+import type { Database } from '../../storage/database.ts';
+import type { Batch } from '../batch.ts';
+import { acceptItem } from '../item.ts';
+import * as items from '../items.sql.ts';
+import { completedResult, failedResult, ItemSink, itemErrorOf } from '../results/result.ts';
+import { ResultWriter } from '../results/writer.ts';
+import { findBatch } from '../store.ts';
 import { Pace, retryDelayMs } from './pace.ts';
-import { completedResult, failedResult, ItemSink, itemErrorOf } from './result.ts';
-import { ResultWriter } from './result-writer.ts';
-import { findBatch } from './store.ts';
 import type { TakesTurns } from './turns.ts';
 
 export interface RunParts {

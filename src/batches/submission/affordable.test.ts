@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { nanoFromPrice } from '../base/money.ts';
-import type { BudgetState } from '../spend/index.ts';
+import { nanoFromPrice } from '../../base/money.ts';
+import type { BudgetState } from '../../spend/index.ts';
 import { type PromptSum, refusalOf } from './affordable.ts';
 
 const DAY_MS = 24 * 3_600_000;
