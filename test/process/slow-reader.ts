@@ -10,8 +10,11 @@ import { PlannedUpstream } from '../../src/testing/upstream/planned-upstream.ts'
 
 const EVENT_BYTES = 16 * 1024;
 const MEBIBYTE = 1024 * 1024;
-/** Beyond the stream itself: the heap's own breathing. The stream must not come on top. */
-const GROWTH_LIMIT = 48 * MEBIBYTE;
+/**
+ * The heap's own breathing, up to 62 MiB where other tests take the cores and collections come late. The 100 MiB
+ * of the scale test cannot hide in it; for 20 MiB, `sent` shows that the upstream is held back.
+ */
+const GROWTH_LIMIT = 80 * MEBIBYTE;
 
 /** Streams `megabytes` twice: once to a reader at full speed, as a warm-up, once to one that pauses. */
 export async function slowReader(t: TestContext, megabytes: number): Promise<void> {
