@@ -1,5 +1,7 @@
 /** What a file is, by its content: kinds that no client can do anything with are refused before they are stored. */
+
 import path from 'node:path';
+import { continued } from '../base/continued.ts';
 import { GatewayError } from '../base/errors.ts';
 
 /** Enough for the signature of every kind, and for the directory of an Office document in most of them. */
@@ -76,15 +78,6 @@ function isText(sample: Buffer): boolean {
     return !new TextDecoder('utf-8', { fatal: true }).decode(sample, { stream: true }).includes('\0');
   } catch {
     return false;
-  }
-}
-
-async function* continued(begun: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-  yield* begun;
-  for (;;) {
-    const next = await rest.next();
-    if (next.done) return;
-    yield next.value;
   }
 }
 

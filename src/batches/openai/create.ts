@@ -1,5 +1,7 @@
 /** `POST /batches` with `input_file_id`: the requests of the batch are the lines of a file. */
+
 import type { Caller } from '../../access/index.ts';
+import { continued } from '../../base/continued.ts';
 import { GatewayError, invalidField } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import { type JsonDocument, readDocument } from '../../base/json.ts';
@@ -39,15 +41,6 @@ export async function beginBody(body: AsyncIterable<Buffer>): Promise<BegunBody>
     }
   }
   return { document: isWhole ? documentOf(Buffer.concat(begun)) : undefined, content: continued(begun, chunks) };
-}
-
-async function* continued(begun: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-  yield* begun;
-  for (;;) {
-    const next = await rest.next();
-    if (next.done) return;
-    yield next.value;
-  }
 }
 
 /** Undefined for what is no JSON object and seems to be of the gateway's own API, which says what is wrong with it. */

@@ -1,22 +1,61 @@
 /** Files of calls and results, which OpenAI and those like it have in common. */
 
-import type { BatchAccount, UpstreamResult } from './contract.ts';
-import { forget, get, type Json, listIn } from './exchange.ts';
-import { objectOf } from './lines.ts';
+import type { BatchAccount, Submission, UpstreamResult } from './contract.ts';
+import { forget, forgetAll, get, type Json, listIn, open, upload } from './exchange.ts';
+import { linesOf, objectOf } from './lines.ts';
+
+interface UploadForm {
+  path: string;
+  fields(name: string): Readonly<Record<string, string>>;
+}
+
+const FORM: UploadForm = { path: '/files', fields: () => ({ purpose: 'batch' }) };
+
+/** Uploads the calls, unless an earlier attempt has stored the id of its upload. Returns the id. */
+export async function uploadOnce(
+  submission: Submission,
+  account: BatchAccount,
+  { path, fields }: UploadForm = FORM,
+): Promise<string> {
+  if (submission.uploadId !== null) return submission.uploadId;
+  const name = `gatehouse-${submission.marker}.jsonl`;
+  if (submission.isRepeated) await removeUploads(name, account);
+  const content = await submission.content();
+  const uploaded = await upload(account, path, { name, bytes: submission.bytes, content }, fields(name));
+  const id = String(uploaded['id']);
+  await submission.uploaded(id);
+  return id;
+}
 
 /** Of attempts that ended before their id was stored. */
-export async function removeUploads(name: string, account: BatchAccount): Promise<void> {
+async function removeUploads(name: string, account: BatchAccount): Promise<void> {
   const list = await get(account, '/files?purpose=batch');
   for (const file of Array.isArray(list) ? (list as Json[]) : listIn(list, 'data')) {
     if (file['filename'] === name) await forget(account, `/files/${encodeURIComponent(String(file['id']))}`);
   }
 }
 
-/** The results in lines of `custom_id`, `response` and `error`. Other lines are passed over. */
-export async function* answersIn(lines: AsyncIterable<Buffer>): AsyncGenerator<UpstreamResult> {
-  for await (const line of lines) {
-    const result = resultOf(line);
-    if (result !== undefined) yield result;
+/** Removes the upload and the files of results. Returns whether all are gone. */
+export function removeFiles(
+  outputs: readonly string[],
+  uploadId: string | null,
+  account: BatchAccount,
+): Promise<boolean> {
+  const files = uploadId === null ? outputs : [uploadId, ...outputs];
+  return forgetAll(
+    account,
+    files.map((file) => `/files/${encodeURIComponent(file)}`),
+  );
+}
+
+/** The results in files with lines of `custom_id`, `response` and `error`. Other lines are passed over. */
+export async function* resultsIn(files: readonly string[], account: BatchAccount): AsyncGenerator<UpstreamResult> {
+  for (const file of files) {
+    const path = `/files/${encodeURIComponent(file)}/content`;
+    for await (const line of linesOf(await open(account, { path, method: 'GET' }))) {
+      const result = resultOf(line);
+      if (result !== undefined) yield result;
+    }
   }
 }
 

@@ -1,9 +1,9 @@
 /** The batch interface of Mistral: a file of calls, a job, files of results (docs.mistral.ai/api/endpoint/batch). */
 
 import type { BatchService, UpstreamBatch } from './contract.ts';
-import { forgetAll, get, type Json, listIn, open, post, textIn, unlessStatus, upload } from './exchange.ts';
-import { answersIn, removeUploads } from './files.ts';
-import { linesOf, oneLine, spliced } from './lines.ts';
+import { get, type Json, listIn, post, textIn, unlessStatus } from './exchange.ts';
+import { removeFiles, resultsIn, uploadOnce } from './files.ts';
+import { oneLine, spliced } from './lines.ts';
 
 const METADATA_KEY = 'gatehouse_batch';
 const MOST_PAGES = 20;
@@ -28,15 +28,7 @@ export const mistralBatches: BatchService = {
     Buffer.concat([spliced(['custom_id', JSON.stringify(id)], ['body', oneLine(each)]), Buffer.from('\n')]),
   async submit(submission, account) {
     const { marker, model, path } = submission;
-    let { uploadId } = submission;
-    if (uploadId === null) {
-      const name = `gatehouse-${marker}.jsonl`;
-      if (submission.isRepeated) await removeUploads(name, account);
-      const content = await submission.content();
-      const file = { name, bytes: submission.bytes, content };
-      uploadId = String((await upload(account, '/files', file, { purpose: 'batch' }))['id']);
-      await submission.uploaded(uploadId);
-    }
+    const uploadId = await uploadOnce(submission, account);
     await submission.creating();
     const job = await post(account, '/batch/jobs', {
       input_files: [uploadId],
@@ -67,20 +59,9 @@ export const mistralBatches: BatchService = {
       outputs: ['output_file', 'error_file'].flatMap((key) => textIn(job, key) ?? []),
     };
   },
-  async *results({ outputs }, account) {
-    for (const file of outputs) {
-      const path = `/files/${encodeURIComponent(file)}/content`;
-      yield* answersIn(linesOf(await open(account, { path, method: 'GET' })));
-    }
-  },
+  results: ({ outputs }, account) => resultsIn(outputs, account),
   async cancel(id, account) {
     await unlessStatus(DONE, post(account, `/batch/jobs/${encodeURIComponent(id)}/cancel`));
   },
-  async remove({ outputs }, uploadId, account) {
-    const files = uploadId === null ? outputs : [uploadId, ...outputs];
-    return await forgetAll(
-      account,
-      files.map((file) => `/files/${encodeURIComponent(file)}`),
-    );
-  },
+  remove: ({ outputs }, uploadId, account) => removeFiles(outputs, uploadId, account),
 };

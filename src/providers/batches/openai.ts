@@ -3,16 +3,10 @@
  * (platform.openai.com/docs/api-reference/batch).
  */
 
-import {
-  type BatchAccount,
-  BatchRefusal,
-  type BatchService,
-  type UpstreamBatch,
-  type UpstreamResult,
-} from './contract.ts';
-import { call, forgetAll, get, type Json, listIn, open, post, textIn, unlessStatus, upload } from './exchange.ts';
-import { answersIn, removeUploads } from './files.ts';
-import { linesOf, oneLine, spliced } from './lines.ts';
+import { type BatchAccount, BatchRefusal, type BatchService, type UpstreamBatch } from './contract.ts';
+import { call, get, type Json, listIn, post, textIn, unlessStatus } from './exchange.ts';
+import { removeFiles, resultsIn, uploadOnce } from './files.ts';
+import { oneLine, spliced } from './lines.ts';
 
 interface Variation {
   /** Paths of calls that it accepts. */
@@ -73,16 +67,10 @@ export function openaiBatches(variation: Variation): BatchService {
       ]),
     async submit(submission, account) {
       const { marker, path } = submission;
-      let { uploadId } = submission;
-      if (uploadId === null) {
-        const name = `gatehouse-${marker}.jsonl`;
-        if (submission.isRepeated) await removeUploads(name, account);
-        const content = await submission.content();
-        const file = { name, bytes: submission.bytes, content };
-        const fields = variation.uploadFields?.(name) ?? { purpose: 'batch' };
-        uploadId = String((await upload(account, uploadPath, file, fields))['id']);
-        await submission.uploaded(uploadId);
-      }
+      const uploadId = await uploadOnce(submission, account, {
+        path: uploadPath,
+        fields: (name) => variation.uploadFields?.(name) ?? { purpose: 'batch' },
+      });
       if (variation.processesUploads) await processed(uploadId, account);
       await submission.creating();
       const made = await post(account, '/batches', {
@@ -105,17 +93,11 @@ export function openaiBatches(variation: Variation): BatchService {
     async poll(id, account) {
       return batchOf(unwrap(await get(account, `/batches/${encodeURIComponent(id)}`)));
     },
-    results: ({ outputs }, account) => resultsOf(outputs, account),
+    results: ({ outputs }, account) => resultsIn(outputs, account),
     async cancel(id, account) {
       await unlessStatus(DONE, post(account, `/batches/${encodeURIComponent(id)}/cancel`));
     },
-    async remove({ outputs }, uploadId, account) {
-      const files = uploadId === null ? outputs : [uploadId, ...outputs];
-      return await forgetAll(
-        account,
-        files.map((file) => `/files/${encodeURIComponent(file)}`),
-      );
-    },
+    remove: ({ outputs }, uploadId, account) => removeFiles(outputs, uploadId, account),
   };
 }
 
@@ -152,11 +134,4 @@ function batchOf(batch: Json): UpstreamBatch {
     message: (error && textIn(error, 'message')) ?? textIn(batch, 'error'),
     outputs,
   };
-}
-
-async function* resultsOf(files: readonly string[], account: BatchAccount): AsyncGenerator<UpstreamResult> {
-  for (const file of files) {
-    const path = `/files/${encodeURIComponent(file)}/content`;
-    yield* answersIn(linesOf(await open(account, { path, method: 'GET' })));
-  }
 }
