@@ -43,7 +43,7 @@ async function bundle(folder: string): Promise<void> {
     absWorkingDir: ROOT,
     entryPoints: {
       main: 'src/main.ts',
-      // A thread or process starts at a file of its own, which is looked for beside whoever starts it.
+      // A thread or process starts at a file of its own, which is searched for next to the file that starts it.
       'count-worker': 'src/inference/tokens/count-worker.ts',
       embedder: 'src/providers/local/embedder.ts',
       'egress-proxy': 'src/egress-proxy/egress-proxy.ts',

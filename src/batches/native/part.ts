@@ -31,7 +31,7 @@ export interface NativePart {
   upstreamId: string | null;
   /** Batches of the account that were taken for it. */
   notOurs: readonly string[];
-  /** The provider was told to cancel it. */
+  /** The provider was asked to cancel it. */
   cancelled: boolean;
   /** Failures in a row. */
   failures: number;

@@ -288,7 +288,7 @@ class Assembly {
   }
 }
 
-/** Lets the event loop do what is waiting. */
+/** Lets waiting work of the event loop run. */
 export function othersTurn(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }

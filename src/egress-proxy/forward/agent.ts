@@ -10,7 +10,7 @@ import type { Clock } from '../../base/clock.ts';
 const IDLE_MS = 4_000;
 const MOST_IDLE = 16;
 
-/** What node:http tells its agent about. */
+/** What node:http passes to its agent. */
 interface AgentRequest extends http.ClientRequest {
   onSocket(socket: net.Socket | null, error?: Error): void;
 }
