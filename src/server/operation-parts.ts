@@ -72,7 +72,7 @@ export function operationParts(
         endByokCredentials(changes),
         endFiles(blobs),
         endBatches(),
-        endVaults(),
+        endVaults(changes),
       ],
     },
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },

@@ -3,9 +3,9 @@ import type { Page } from '../http/contract.ts';
 import { type Columns, insertRow, selectList, updateRow } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 
-/** What a vault belongs to. `id`: of the workspace. */
+/** What a vault belongs to: a workspace, or an intern of it. `id`: of the workspace or intern. */
 export interface VaultOwner {
-  readonly type: 'workspace';
+  readonly type: 'workspace' | 'intern';
   readonly id: string;
   readonly organizationId: string;
   readonly workspaceId: string;
@@ -57,8 +57,20 @@ const SHOWN: Columns<ShownSecret> = {
 };
 const SECRET: Columns<StoredSecret> = { ...SHOWN, vaultId: 'vault_id', sealed: 'sealed', updatedAt: 'updated_at' };
 
-export async function hasVault(db: Queryable, { type, id }: VaultOwner): Promise<boolean> {
-  return (await db.query('select 1 from vaults where owner_type = $1 and owner_id = $2', [type, id])).length > 0;
+/** @returns its id; undefined: the owner has none */
+export async function vaultIdOf(
+  db: Queryable,
+  { type, id }: Pick<VaultOwner, 'type' | 'id'>,
+): Promise<string | undefined> {
+  const sql = 'select id from vaults where owner_type = $1 and owner_id = $2';
+  const [vault] = await db.query<{ id: string }>(sql, [type, id]);
+  return vault?.id;
+}
+
+/** Whether an intern can borrow it: it belongs to an intern of this workspace. */
+export async function isLendable(db: Queryable, workspaceId: string, vaultId: string): Promise<boolean> {
+  const sql = `select 1 from vaults where id = $1 and workspace_id = $2 and owner_type = 'intern'`;
+  return (await db.query(sql, [vaultId, workspaceId])).length > 0;
 }
 
 /** Does nothing if the owner has a vault. */
@@ -95,8 +107,22 @@ export async function replaceDataKey(tx: Queryable, vault: Pick<Vault, 'id' | 'd
   await updateRow(tx, 'vaults', { dataKey, keyVersion }, vault, { id: vault.id });
 }
 
-export async function deleteVaultsIn(tx: Queryable, workspaceId: string): Promise<void> {
-  await tx.query('delete from vaults where workspace_id = $1', [workspaceId]);
+/** @returns their ids */
+export async function deleteVaultsIn(tx: Queryable, workspaceId: string): Promise<string[]> {
+  const deleted = await tx.query<{ id: string }>('delete from vaults where workspace_id = $1 returning id', [
+    workspaceId,
+  ]);
+  return deleted.map(({ id }) => id);
+}
+
+/** @returns its id, if there was one */
+export async function deleteVaultOf(
+  tx: Queryable,
+  { type, id }: Pick<VaultOwner, 'type' | 'id'>,
+): Promise<string | undefined> {
+  const sql = 'delete from vaults where owner_type = $1 and owner_id = $2 returning id';
+  const [deleted] = await tx.query<{ id: string }>(sql, [type, id]);
+  return deleted?.id;
 }
 
 /** By name. */
@@ -106,6 +132,39 @@ export async function listSecrets(db: Queryable, owner: VaultOwner, { limit, off
       where v.owner_type = $1 and v.owner_id = $2 order by s.name limit $3 offset $4`,
     [owner.type, owner.id, limit, offset],
   );
+}
+
+/** The vaults that a sandbox gets secrets from. Where both have a name, the own one wins. */
+interface EffectiveVaults {
+  /** Null: there is none. */
+  readonly ownId: string | null;
+  readonly borrowedId: string | null;
+}
+
+const EFFECTIVE = `from vault_secrets s where vault_id = any($1::uuid[]) order by name, (vault_id = $2) desc nulls last`;
+
+function effectiveIds({ ownId, borrowedId }: EffectiveVaults): [string[], string | null] {
+  return [[ownId, borrowedId].filter((id) => id !== null), ownId];
+}
+
+/** By name. */
+export async function listEffectiveSecrets(
+  db: Queryable,
+  vaults: EffectiveVaults,
+  { limit, offset }: Page,
+): Promise<ShownSecret[]> {
+  const sql = `select distinct on (s.name) ${selectList(SHOWN, 's')} ${EFFECTIVE} limit $3 offset $4`;
+  return db.query(sql, [...effectiveIds(vaults), limit, offset]);
+}
+
+/** With their values, by name. A vault has at most a thousand. */
+export async function effectiveSecrets(db: Queryable, vaults: EffectiveVaults): Promise<StoredSecret[]> {
+  const sql = `select distinct on (s.name) ${selectList(SECRET, 's')} ${EFFECTIVE}`;
+  return db.query(sql, effectiveIds(vaults));
+}
+
+export async function vaultsWithIds(db: Queryable, ids: readonly string[]): Promise<Vault[]> {
+  return db.query(`select ${selectList(VAULT, 'v')} from vaults v where id = any($1::uuid[])`, [ids]);
 }
 
 /** With their values, in the order of names, from after `after`. */
@@ -124,6 +183,12 @@ export async function findSecret(db: Queryable, vaultId: string, name: string): 
   const sql = `select ${selectList(SHOWN, 's')} from vault_secrets s where vault_id = $1 and name = $2`;
   const [secret] = await db.query<ShownSecret>(sql, [vaultId, name]);
   return secret;
+}
+
+/** With their values; those of the names that exist. */
+export async function secretsNamed(db: Queryable, vaultId: string, names: readonly string[]): Promise<StoredSecret[]> {
+  const sql = `select ${selectList(SECRET, 's')} from vault_secrets s where vault_id = $1 and name = any($2)`;
+  return db.query(sql, [vaultId, names]);
 }
 
 export async function countSecrets(db: Queryable, vaultId: string): Promise<number> {

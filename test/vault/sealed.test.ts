@@ -4,17 +4,13 @@ import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { operatorAuthor } from '../../src/audit/index.ts';
-import { systemClock } from '../../src/base/clock.ts';
-import { silentLog } from '../../src/base/log.ts';
 import { sealedRows } from '../../src/sealed-rows.ts';
-import { rotateInstallationKey, Sealing, sweep } from '../../src/sealing/index.ts';
-import { openChanges } from '../../src/storage/changes.ts';
-import { openDatabase } from '../../src/storage/database.ts';
+import { rotateInstallationKey, sweep } from '../../src/sealing/index.ts';
 import { emptyFolder } from '../../src/testing/database/database.ts';
 import { type GatewayOptions, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { checkVaults, rotateVaultKeys } from '../../src/vault/index.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
-import { auditOf, vaultOf } from './vault.ts';
+import { auditOf, partsOf, vaultOf } from './vault.ts';
 
 /** A gateway whose vaults have secrets, and its database as the operator's commands open it. */
 async function scene(t: TestContext, options: GatewayOptions = {}) {
@@ -24,20 +20,9 @@ async function scene(t: TestContext, options: GatewayOptions = {}) {
   const [vault, other] = [vaultOf(gateway), vaultOf(gateway, (await control.keyIn(otherId, 'other')).token)];
   for (const name of ['a', 'b', 'c']) await vault.put(name, `value of ${name}`);
   await other.put('a', 'value of a');
-  const shared = { clock: systemClock, log: silentLog };
-  const database = await openDatabase({ target: gateway.target, ...shared });
-  const changes = await openChanges({ target: gateway.target, database, ...shared });
-  t.after(async () => {
-    await changes.close();
-    await database.close();
-  });
+  const parts = await partsOf(t, gateway);
+  const { database } = parts();
   const { sealing: settings } = gateway.config;
-  const parts = () => ({
-    ...shared,
-    database,
-    changes,
-    sealing: new Sealing({ database, clock: systemClock, settings }),
-  });
   const problems = async () => (await checkVaults(parts())).unreadable.map(({ name, problem }) => [name, problem]);
   return { gateway, vault, other, otherId, database, settings, parts, problems };
 }

@@ -1,5 +1,11 @@
 /** The vault of a workspace as a client uses it. */
 import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import { systemClock } from '../../src/base/clock.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { Sealing } from '../../src/sealing/index.ts';
+import { openChanges } from '../../src/storage/changes.ts';
+import { openDatabase } from '../../src/storage/database.ts';
 import { type Gateway, INFERENCE_KEY, MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
 import type { Json } from '../workspaces/control.ts';
 
@@ -45,4 +51,25 @@ export function vaultOf({ api }: Pick<Gateway, 'api'>, token = INFERENCE_KEY) {
 export async function auditOf({ get }: Pick<Gateway, 'get'>, type: string): Promise<Json[]> {
   const { data } = (await (await get('/audit?limit=100', MANAGEMENT_KEY)).json()) as Json;
   return data.filter((entry: Json) => entry.resource_type === type);
+}
+
+/** The gateway's database as another process opens it, such as a command of the operator. */
+export async function partsOf(
+  test: Pick<TestContext, 'after'>,
+  { target, config }: Pick<Gateway, 'target' | 'config'>,
+) {
+  const shared = { clock: systemClock, log: silentLog };
+  const database = await openDatabase({ target, ...shared });
+  const changes = await openChanges({ target, database, ...shared });
+  test.after(async () => {
+    await changes.close();
+    await database.close();
+  });
+  /** Each with a new memory of keys. */
+  return () => ({
+    ...shared,
+    database,
+    changes,
+    sealing: new Sealing({ database, clock: systemClock, settings: config.sealing }),
+  });
 }
