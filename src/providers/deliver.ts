@@ -43,7 +43,7 @@ export function deliver(delivery: Delivery, receiver: UpstreamReceiver, parts: D
   if (provider.signer === undefined) return transport.send(request, receiver);
   let signature: Signature | Promise<Signature>;
   try {
-    signature = provider.signer.sign({ request, credential, clock: parts.clock });
+    signature = provider.signer.sign({ request, credential, operation: delivery.operation, clock: parts.clock });
   } catch (cause) {
     signature = Promise.reject(cause);
   }

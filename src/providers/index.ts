@@ -83,9 +83,12 @@ function configured(kind: ProviderKind, settings: ProviderSettings): ProviderKin
   };
   const quirky = Object.keys(chat).length > 0;
   const batches =
-    settings.batches === true
-      ? kind.batchesAt?.({ baseUrl: urlOf(kind, settings), options: settings.options })
-      : undefined;
+    settings.batches === false
+      ? undefined
+      : kind.batchesAt?.({
+          ...{ baseUrl: urlOf(kind, settings), options: settings.options },
+          batches: settings.batches === true,
+        });
   if (first === undefined && !quirky && batches === undefined) return kind;
   const { speaksFor: _speaksFor, ...rest } = kind;
   return {

@@ -2,7 +2,7 @@
  * A provider: where to send, how to sign, which format it speaks, its quirks. `ProviderKind` is code (one small file
  * each, in `kinds/`); `Provider` is a configured instance of a kind, from `gatehouse.yaml` or the environment.
  */
-import type { ModelSettings, OptionFacts } from '../base/config.ts';
+import type { KindFacts, ModelSettings, OptionFacts } from '../base/config.ts';
 import type { CompletionAdapter } from '../formats/completion/index.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
@@ -111,10 +111,10 @@ export interface ProviderKind {
   image?: ImageAdapter;
   /** Its interface for batches; absent: requests of batches are sent one by one. */
   batches?: BatchService;
-  /** Its interface for batches at a server whose configuration says `batches: true`; otherwise it has none. */
-  batchesAt?(server: Pick<Provider, 'baseUrl' | 'options'>): BatchService;
-  /** Why a server with this base URL cannot have `batches: true`; undefined if it can. */
-  batchProblem?(baseUrl: string): string | undefined;
+  /** Its interface for batches at a server, if that depends on the configuration; undefined: it has none there. */
+  batchesAt?(server: BatchServer): BatchService | undefined;
+  /** What is wrong with the settings of batches; undefined if nothing. */
+  batchProblem?: KindFacts['batchProblem'];
   /** Absent for software that is not looked for on this machine. */
   discovery?: LocalDiscovery;
   /** Transport of in-process providers (`simulated`), instead of the network. */
@@ -126,6 +126,9 @@ export interface ProviderKind {
   /** Variable that disables the stand-in if set to `off`. */
   standInSwitch?: string;
 }
+
+/** What decides on the batch interface of a server. `batches`: the configuration says `batches: true`. */
+export type BatchServer = Pick<Provider, 'baseUrl' | 'options'> & { batches: boolean };
 
 /**
  * Formats for one model of a provider, best first: the client's own if supported, then the usual one, then others. The
@@ -177,11 +180,11 @@ export interface Delivery {
   path: string;
   body: Buffer | string;
   /** Set for an operation other than the format's main one, so that the kind can choose its path. */
-  operation?: 'countTokens' | 'models' | 'files' | 'batches';
+  operation?: 'countTokens' | 'models' | 'files' | 'batches' | 'bucket';
   /** Replaces `body`; only for kinds without a signature of it. */
   streamed?: StreamedBody;
   /** Default POST. */
-  method?: 'GET' | 'DELETE';
+  method?: 'PUT' | 'GET' | 'DELETE';
   /** Content type of the body; default JSON. */
   contentType?: string;
   /** Further headers of the operation, lower case. */

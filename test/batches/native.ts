@@ -1,17 +1,20 @@
 /** Gateways whose provider has a batch interface, for tests. */
 import type { TestContext } from 'node:test';
-import { type GatewayOptions, PRICING, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { type GatewayOptions, PRICING, type ProviderOptions, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { BatchVendor, type Json } from '../../src/testing/upstream/batch-vendor.ts';
+
+type Kind = ConstructorParameters<typeof BatchVendor>[0];
 
 /** A vendor and a gateway that uses it as `test/native`, with the fallback `test/native` of another provider if wanted. */
 export async function startNative(
   t: TestContext,
-  kind: ConstructorParameters<typeof BatchVendor>[0],
+  kind: Kind,
   options: GatewayOptions & { provider?: object; model?: Record<string, unknown> } = {},
 ) {
   const vendor = await new BatchVendor(kind).listen();
   t.after(() => vendor.close());
   const { provider, model, ...rest } = options;
+  const particular = settings(vendor)[kind] ?? {};
   const gateway = await startGateway(t, {
     ...rest,
     providers: {
@@ -20,13 +23,18 @@ export async function startNative(
         base_url: kind === 'google' ? `${vendor.url}/v1beta` : vendor.url,
         // Deployments of a batch type have to be asked for.
         ...(kind === 'azure' && { batches: true }),
-        ...(model && { model }),
-        ...provider,
+        ...{ ...particular, ...provider },
+        model: { ...particular.model, ...model },
       },
       ...rest.providers,
     },
   });
   return { vendor, gateway };
+}
+
+/** What the configuration of some kinds needs. */
+function settings(_vendor: BatchVendor): Partial<Record<Kind, ProviderOptions>> {
+  return { xai: { model: { upstream_id: 'grok-4.3' } } };
 }
 
 /** The answer of a chat model: the text of the last message, and as many tokens as a test can compute. */
@@ -73,7 +81,7 @@ export function geminiAnswer({ body }: { body: Json }) {
 /** What each kind answers. */
 export const answers = {
   ...{ openai: chatAnswer, azure: chatAnswer, groq: chatAnswer, mistral: chatAnswer, together: chatAnswer },
-  ...{ anthropic: messageAnswer, google: geminiAnswer },
+  ...{ anthropic: messageAnswer, google: geminiAnswer, xai: chatAnswer },
 };
 
 function textOf(content: Json): string {
@@ -92,8 +100,8 @@ export const nativeBatch = (requests: readonly unknown[], more: object = {}) => 
   ...more,
 });
 
-/** The cost of `chatAnswer` and `messageAnswer` at half the list price, in USD. */
-export function halfCost(texts: readonly string[]): number {
+/** The cost of `chatAnswer` and those like it at half the list price, in USD, or another share of it. */
+export function halfCost(texts: readonly string[], percent = 50): number {
   const tokens = texts.reduce((sum, text) => sum + (10 + text.length) * Number(PRICING.prompt), 0);
-  return (tokens + texts.length * 5 * Number(PRICING.completion)) / 2;
+  return ((tokens + texts.length * 5 * Number(PRICING.completion)) * percent) / 100;
 }

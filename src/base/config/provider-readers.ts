@@ -29,8 +29,8 @@ export interface KindFacts {
   baseUrl?: string | ((options: Readonly<Record<string, string>>) => string);
   /** Members of its own in the yaml. */
   options?: Options;
-  /** Why a server with this base URL cannot have `batches: true`; undefined if it can. */
-  batchProblem?(baseUrl: string): string | undefined;
+  /** What is wrong with the settings of batches; undefined if nothing. */
+  batchProblem?(settings: Pick<ProviderSettings, 'baseUrl' | 'options' | 'batches'>): string | undefined;
   /** Its credential is a JSON document, such as a key file, not a header value. */
   credentialDocument?: boolean;
   /** Author of the models that it serves if none are listed. */
@@ -112,8 +112,10 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
     if (field.source.problems.length === before)
       field.fail(`needs the member base_url, as the kind ${kind.id} has no address`);
   }
-  const problem = read.batches === true && read.base_url !== undefined ? kind.batchProblem?.(read.base_url) : undefined;
-  if (problem !== undefined) field.fail(`${problem} (batches: true)`);
+  const options = optionsRead(kind.options, read);
+  const batches = read.batches !== undefined && { batches: read.batches };
+  const problem = kind.batchProblem?.({ baseUrl: read.base_url, options, ...batches });
+  if (problem !== undefined && field.source.problems.length === before) field.fail(problem);
   const listed = read.models ?? kind.models;
   if (listed === undefined && kind.author === undefined && field.source.problems.length === before) {
     field.fail(`needs the member models, as the kind ${kind.id} has no models of its own`);
@@ -126,14 +128,14 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
     credentials: read.api_key ?? [],
     timeouts: read.timeouts ?? DEFAULT_TIMEOUTS,
     maxConcurrency: read.max_concurrency ?? DEFAULT_MAX_CONCURRENCY,
-    options: optionsRead(kind.options, read),
+    options,
     strictTemplate: read.strict_template ?? false,
     ...(read.headers !== undefined && { headers: read.headers }),
     ...(read.think_tags !== undefined && { thinkTags: read.think_tags }),
     ...(read.stream_options !== undefined && { streamOptions: read.stream_options }),
     ...(read.function_tools_only !== undefined && { functionToolsOnly: read.function_tools_only }),
     ...(read.catalog_prices !== undefined && { catalogPrices: read.catalog_prices }),
-    ...(read.batches !== undefined && { batches: read.batches }),
+    ...batches,
     speaks: read.speaks ?? null,
     models: listed ?? [],
     openEnded: listed === undefined,

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
+import type { Delivery } from '../provider.ts';
 import type { UpstreamRequest } from '../send/transport.ts';
 
 /** Headers added to those of the kind; they take precedence. */
@@ -13,6 +14,7 @@ export interface UnsignedCall {
   /** The request as it will be sent, with the kind's headers. */
   request: UpstreamRequest;
   credential: string | null;
+  operation?: Delivery['operation'];
   clock: Clock;
 }
 

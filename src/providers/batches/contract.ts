@@ -73,7 +73,7 @@ export interface BatchService {
   /** What the configuration lacks for this provider to have batches; undefined if nothing. */
   lacks?(target: UpstreamTarget): string | undefined;
   /** Whether a call can be part of a batch. */
-  carries(call: Omit<BatchedCall, 'body'>): boolean;
+  carries(call: BatchedCall): boolean;
   /** What stands before, between and after the calls in an upload. */
   frame(about: Pick<BatchAbout, 'marker' | 'model'>): { head: string; between: string; tail: string };
   /** One call of an upload. @param id letters and digits */

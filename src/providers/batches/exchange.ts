@@ -13,7 +13,7 @@ const TIMEOUTS = { connect: 10_000, firstByte: 600_000, idle: 60_000, stall: 600
 
 export type Json = Readonly<Record<string, unknown>>;
 type BatchRequest = Pick<Delivery, 'path'> &
-  Partial<Pick<Delivery, 'method' | 'contentType' | 'streamed' | 'body' | 'url'>>;
+  Partial<Pick<Delivery, 'method' | 'contentType' | 'streamed' | 'body' | 'url' | 'headers' | 'operation'>>;
 
 /** Sent as a stream, because the transport never repeats those: a repeated request would create a second batch. */
 function once(json: string): Pick<Delivery, 'streamed'> {
@@ -25,9 +25,8 @@ function once(json: string): Pick<Delivery, 'streamed'> {
 }
 
 /** Rejects with `BatchRefusal` for every response but a successful one with a JSON object or list. */
-export async function call(account: BatchAccount, request: BatchRequest): Promise<Json> {
-  const content = await open(account, request);
-  const text = await textOf(content);
+export async function call(account: BatchAccount, request: BatchRequest, most = MOST_REPLY_BYTES): Promise<Json> {
+  const text = await textOf(await open(account, request), most);
   const value = parsed(text);
   // Some answer a cancellation or a deletion with nothing.
   if (value === undefined && text.trim() === '') return {};
@@ -83,14 +82,15 @@ export function post(account: BatchAccount, path: string, body: unknown = {}): P
   return call(account, { path, ...once(JSON.stringify(body)) });
 }
 
-export function get(account: BatchAccount, path: string): Promise<Json> {
-  return call(account, { path, method: 'GET' });
+/** @param most bytes of the response */
+export function get(account: BatchAccount, path: string, most?: number): Promise<Json> {
+  return call(account, { path, method: 'GET' }, most);
 }
 
 /** Deletes what may be gone already. False: the provider deletes no such thing. */
-export async function forget(account: BatchAccount, path: string): Promise<boolean> {
+export async function forget(account: BatchAccount, target: string | BatchRequest): Promise<boolean> {
   try {
-    await call(account, { path, method: 'DELETE' });
+    await call(account, { ...(typeof target === 'string' ? { path: target } : target), method: 'DELETE' });
   } catch (error) {
     if (!(error instanceof BatchRefusal) || ![404, 405, 410].includes(error.status ?? 0)) throw error;
     return error.status !== 405;
@@ -139,12 +139,13 @@ export function upload(
   });
 }
 
-async function textOf(content: Readable): Promise<string> {
+/** @throws BatchRefusal when it is longer */
+async function textOf(content: Readable, most = MOST_REPLY_BYTES): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of content as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > MOST_REPLY_BYTES) throw new BatchRefusal('the answer of the provider is too large', 400);
+    if (bytes > most) throw new BatchRefusal('the answer of the provider is too large', 400);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -6,20 +6,23 @@ import { linesOf, objectOf } from './lines.ts';
 
 interface UploadForm {
   path: string;
+  /** Lists the uploads. */
+  list: string;
   fields(name: string): Readonly<Record<string, string>>;
 }
 
-const FORM: UploadForm = { path: '/files', fields: () => ({ purpose: 'batch' }) };
+const FORM: UploadForm = { path: '/files', list: '/files?purpose=batch', fields: () => ({ purpose: 'batch' }) };
 
 /** Uploads the calls, unless an earlier attempt has stored the id of its upload. Returns the id. */
 export async function uploadOnce(
   submission: Submission,
   account: BatchAccount,
-  { path, fields }: UploadForm = FORM,
+  form: Partial<UploadForm> = {},
 ): Promise<string> {
+  const { path, list, fields } = { ...FORM, ...form };
   if (submission.uploadId !== null) return submission.uploadId;
   const name = `gatehouse-${submission.marker}.jsonl`;
-  if (submission.isRepeated) await removeUploads(name, account);
+  if (submission.isRepeated) await removeUploads(name, list, account);
   const content = await submission.content();
   const uploaded = await upload(account, path, { name, bytes: submission.bytes, content }, fields(name));
   const id = String(uploaded['id']);
@@ -28,8 +31,8 @@ export async function uploadOnce(
 }
 
 /** Of attempts that ended before their id was stored. */
-async function removeUploads(name: string, account: BatchAccount): Promise<void> {
-  const list = await get(account, '/files?purpose=batch');
+async function removeUploads(name: string, path: string, account: BatchAccount): Promise<void> {
+  const list = await get(account, path);
   for (const file of Array.isArray(list) ? (list as Json[]) : listIn(list, 'data')) {
     if (file['filename'] === name) await forget(account, `/files/${encodeURIComponent(String(file['id']))}`);
   }

@@ -12,6 +12,7 @@ import {
   type UpstreamResult,
 } from './contract.ts';
 import { call, forgetAll, get, type Json, listIn, open, post, textIn, unlessStatus } from './exchange.ts';
+import { CANCELLED, httpStatusOf } from './grpc-status.ts';
 import { linesOf, objectOf, oneLine, spliced } from './lines.ts';
 
 const MOST_PAGES = 20;
@@ -153,9 +154,6 @@ const STATES: Readonly<Record<string, UpstreamBatch['state']>> = {
   CANCELLED: 'cancelled',
 };
 
-/** HTTP status of a call's error by its gRPC code. */
-const STATUS: Readonly<Record<number, number>> = { 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401 };
-
 function resultOf(line: Buffer): UpstreamResult | undefined {
   const object = objectOf(line);
   const id = object?.member('key');
@@ -165,7 +163,6 @@ function resultOf(line: Buffer): UpstreamResult | undefined {
   const error = object.bytes('error');
   if (error === undefined) return { id, kind: 'failed', message: 'the provider gave no response' };
   const { code } = JSON.parse(error.toString('utf8')) as { code?: unknown };
-  if (code === 1) return { id, kind: 'cancelled' };
-  const status = STATUS[Number(code)] ?? (Number(code) >= 400 ? Number(code) : 500);
-  return { id, kind: 'answered', status, body: spliced(['error', error]) };
+  if (code === CANCELLED) return { id, kind: 'cancelled' };
+  return { id, kind: 'answered', status: httpStatusOf(code), body: spliced(['error', error]) };
 }

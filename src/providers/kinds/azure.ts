@@ -3,7 +3,7 @@ import { deployedImages } from '../../formats/image/index.ts';
 import { bearer } from '../auth/bearer.ts';
 import type { BatchService } from '../batches/contract.ts';
 import { openaiBatches } from '../batches/openai.ts';
-import type { Delivery, Provider, ProviderKind } from '../provider.ts';
+import type { BatchServer, Delivery, Provider, ProviderKind } from '../provider.ts';
 import { openaiResponses } from './responses.ts';
 
 /** API version for URLs that require one, if none is configured: the newest that is not a preview. */
@@ -82,9 +82,9 @@ export const azure: ProviderKind = {
   embedding: openaiEmbedding(),
   image: deployedImages,
   batchesAt,
-  batchProblem: (baseUrl) =>
-    ONE_PLACE.test(baseUrl)
-      ? 'needs a base_url that names the resource, because its batches are not below this one'
+  batchProblem: ({ baseUrl = '', batches }) =>
+    batches === true && ONE_PLACE.test(baseUrl)
+      ? 'needs a base_url that names the resource, because its batches are not below this one (batches: true)'
       : undefined,
 };
 
@@ -96,7 +96,8 @@ const ONE_PLACE = /\/(models|deployments\/[^/]+)\/*$/;
  * can run them, which is why the configuration has to ask for it. The service takes the API from the calls, and
  * requires `endpoint` nevertheless.
  */
-function batchesAt(server: Pick<Provider, 'baseUrl' | 'options'>): BatchService {
+function batchesAt(server: BatchServer): BatchService | undefined {
+  if (!server.batches) return undefined;
   const dated = hasDatedBatches(server);
   return openaiBatches({
     paths: dated ? ['/chat/completions'] : ['/chat/completions', '/responses'],

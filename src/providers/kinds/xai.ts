@@ -1,4 +1,5 @@
 import { xaiImages } from '../../formats/image/index.ts';
+import { xaiBatches } from '../batches/xai.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 import { openaiResponses } from './responses.ts';
@@ -22,6 +23,7 @@ export const xai: ProviderKind = {
   alsoSpeaks: ['responses'],
   origin: 'xai-responses-v1',
   image: xaiImages,
+  batches: xaiBatches,
   dialect: {
     responses: {
       ...openaiResponses,

@@ -144,7 +144,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   sending(): RequestMessage {
     this.sent = true;
     const { method, body, streamed } = this.#request;
-    return { head: this.#head, body: method === undefined ? body : '', streamed };
+    return { head: this.#head, body: hasBody(method) ? body : '', streamed };
   }
 
   /**
@@ -325,9 +325,9 @@ const NO_PATH = /[^\x21-\x7e\x80-\xff]/;
  * line or the request.
  */
 function requestHead(request: UpstreamRequest, host: string, path: string): string | undefined {
-  const { method = 'POST', headers, body, streamed } = request;
+  const { method, headers, body, streamed } = request;
   if (NO_PATH.test(path)) return undefined;
-  let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\naccept-encoding: identity\r\n`;
+  let head = `${method ?? 'POST'} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\naccept-encoding: identity\r\n`;
   let typed = false;
   for (const name in headers) {
     const value = headers[name]!;
@@ -336,8 +336,12 @@ function requestHead(request: UpstreamRequest, host: string, path: string): stri
     head += `${name}: ${value}\r\n`;
   }
   if (!typed) head += 'content-type: application/json\r\n';
-  if (method !== 'POST') return `${head}\r\n`;
+  if (!hasBody(method)) return `${head}\r\n`;
   return `${head}content-length: ${streamed === undefined ? Buffer.byteLength(body) : streamed.bytes}\r\n\r\n`;
+}
+
+function hasBody(method: UpstreamRequest['method']): boolean {
+  return method === undefined || method === 'PUT';
 }
 
 /** Response headers to parse, lower case: those that are passed on, and those that the transport reads. */

@@ -25,8 +25,8 @@ export interface StreamedBody {
 export interface UpstreamRequest {
   /** Absolute URL. */
   url: string;
-  /** Default POST; the others have no body. */
-  method?: 'GET' | 'DELETE';
+  /** Default POST. GET and DELETE have no body. */
+  method?: 'PUT' | 'GET' | 'DELETE';
   headers: Record<string, string>;
   body: Buffer | string;
   /** Replaces `body` where that is too large for memory. */

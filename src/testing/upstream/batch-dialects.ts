@@ -1,19 +1,23 @@
 /** How vendors spell their batch interfaces (`batch-vendor.ts`), from their documentation and from recordings. */
-import { type BatchVendor, formOf, type Json, linesIn, type VendorBatch, type VendorRequest } from './batch-vendor.ts';
+import {
+  type BatchVendor,
+  formOf,
+  type Json,
+  jsonLines,
+  linesIn,
+  polled,
+  type VendorBatch,
+  type VendorRequest,
+} from './batch-vendor.ts';
+import { xai } from './xai-batches.ts';
 
 export interface Dialect {
   /** JSON, the text of a file, or undefined for an unknown path. */
   handle(vendor: BatchVendor, request: VendorRequest): Json | string | undefined;
 }
 
-const jsonLines = (values: readonly Json[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('');
 const seconds = (time: Date) => Math.floor(time.getTime() / 1000);
 const byId = (vendor: BatchVendor, id: string | undefined) => vendor.batches.find((batch) => batch.id === id);
-
-function polled(vendor: BatchVendor, batch: VendorBatch | undefined): VendorBatch | undefined {
-  if (batch !== undefined && vendor.finishes) vendor.finish(batch);
-  return batch;
-}
 
 /** OpenAI: a file of calls, a batch, files of results and errors. */
 const openai: Dialect = {
@@ -52,7 +56,7 @@ const openai: Dialect = {
       vendor.finish(batch, 'cancelled', Math.floor(batch.calls.length / 2));
       return openaiBatch(batch);
     }
-    if (batch !== undefined && method === 'GET') return openaiBatch(polled(vendor, batch)!);
+    if (batch !== undefined && method === 'GET') return openaiBatch(polled(vendor, batch));
     return openaiFile(vendor, request);
   },
 };
@@ -110,7 +114,7 @@ const anthropic: Dialect = {
       vendor.batches.splice(vendor.batches.indexOf(batch), 1);
       return { id, type: 'message_batch_deleted' };
     }
-    return anthropicBatch(action === undefined ? polled(vendor, batch)! : batch);
+    return anthropicBatch(action === undefined ? polled(vendor, batch) : batch);
   },
 };
 
@@ -157,7 +161,7 @@ const mistral: Dialect = {
     const batch = byId(vendor, id);
     if (batch !== undefined && action !== undefined)
       vendor.finish(batch, 'cancelled', Math.floor(batch.calls.length / 2));
-    if (batch !== undefined) return mistralJob(action === undefined ? polled(vendor, batch)! : batch);
+    if (batch !== undefined) return mistralJob(action === undefined ? polled(vendor, batch) : batch);
     return /^\/files/.test(path) ? openai.handle(vendor, request) : undefined;
   },
 };
@@ -226,7 +230,7 @@ const google: Dialect = {
     const batch = byId(vendor, id);
     if (batch !== undefined && action !== undefined)
       vendor.finish(batch, 'cancelled', Math.floor(batch.calls.length / 2));
-    if (batch !== undefined) return method === 'GET' ? operation(polled(vendor, batch)!) : {};
+    if (batch !== undefined) return method === 'GET' ? operation(polled(vendor, batch)) : {};
     const [, file] = /^\/download\/v1beta\/files\/out-(\w+):download/.exec(path) ?? [];
     const done = byId(vendor, `batches/${file}`);
     if (done !== undefined) return jsonLines(done.results.filter(({ status }) => status !== 0).map(geminiResult));
@@ -294,7 +298,7 @@ const azure: Dialect = {
 };
 
 /** Groq has OpenAI's interface. */
-export const dialects = { openai, azure, groq: openai, anthropic, mistral, together, google } satisfies Record<
+export const dialects = { openai, azure, groq: openai, anthropic, mistral, together, google, xai } satisfies Record<
   string,
   Dialect
 >;

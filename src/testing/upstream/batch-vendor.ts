@@ -172,6 +172,16 @@ export function formOf({ body, headers }: VendorRequest): {
   return { ...file, fields };
 }
 
+/** The batch as a poll finds it. */
+export function polled(vendor: BatchVendor, batch: VendorBatch): VendorBatch {
+  if (vendor.finishes) vendor.finish(batch);
+  return batch;
+}
+
+export function jsonLines(values: readonly Json[]): string {
+  return values.map((value) => `${JSON.stringify(value)}\n`).join('');
+}
+
 export function linesIn(content: Buffer): Json[] {
   return content
     .toString()
