@@ -22,6 +22,7 @@ import { type KindFacts, readProviders } from './config/provider-readers.ts';
 import { NO_RATE_LIMITS, rateLimits } from './config/rate-limits.ts';
 import { distinct, mapping } from './config/readers.ts';
 import { DEFAULT_ROUTING, routing } from './config/routing.ts';
+import { DEFAULT_SANDBOXES, sandboxes } from './config/sandboxes.ts';
 import { DEFAULT_SCIM, scim } from './config/scim.ts';
 import {
   account,
@@ -52,6 +53,7 @@ export type { OutgoingSettings } from './config/outgoing.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
 export { type KindFacts, UNKNOWN_DATA_POLICY } from './config/provider-readers.ts';
 export type { RoutingSettings } from './config/routing.ts';
+export { DEFAULT_SANDBOXES, type SandboxesSettings } from './config/sandboxes.ts';
 export type { ScimSettings, ScimSource } from './config/scim.ts';
 export { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from './config/section-readers.ts';
 export * from './config/settings.ts';
@@ -118,6 +120,7 @@ export function needsRestart(running: Config, loaded: Config): string[] {
     [sealing.current, sealing.previous].map((source) => source && { ...source, key: revealed(source) });
   if (!isDeepStrictEqual(keks(running), keks(loaded))) changed.push('sealing');
   if (!isDeepStrictEqual(s3Of(running), s3Of(loaded))) changed.push('blobs');
+  if (!isDeepStrictEqual(running.sandboxes, loaded.sandboxes)) changed.push('sandboxes');
   return changed;
 }
 
@@ -159,6 +162,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     blobs: blobSettings(read?.blobs, environment),
     scim: read?.scim ?? DEFAULT_SCIM,
     vault: read?.vault ?? DEFAULT_VAULT,
+    sandboxes: read?.sandboxes ?? DEFAULT_SANDBOXES,
     internProgramme: read?.intern_programme ?? null,
     federation: read?.federation ?? [],
     rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
@@ -181,6 +185,7 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     blobs,
     scim,
     vault,
+    sandboxes,
     intern_programme: internProgramme,
     federation,
     rate_limits: rateLimits,

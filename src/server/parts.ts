@@ -17,6 +17,7 @@ import { createJobs } from '../jobs/index.ts';
 import type { Exposed } from '../observability/index.ts';
 import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
 import { Limiter } from '../rate-limits/index.ts';
+import { Sandboxes } from '../sandboxes/index.ts';
 import { oneWriter, syncJob } from '../scim/index.ts';
 import { sealedRows } from '../sealed-rows.ts';
 import { followNewKeys, Sealing, SealingError, sweepJob } from '../sealing/index.ts';
@@ -101,6 +102,10 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     feedbackDays: retentionDays,
   });
   const blobs = createBlobs({ database, clock, log, ...configuredBackends(config) });
+  const egressProxy = egressProxyOf(config, live, shared);
+  const { sandboxes: settings, dataDir } = config;
+  const sandboxes = new Sandboxes({ settings, dataDir, egressProxy, clock, log, blobs });
+  await sandboxes.sweep();
   const sweepKeys = sweepJob({ ...shared, sealing, rows: sealedRows });
   // While the database is down nothing can be sent. The job repeats.
   followNewKeys(changes, sealing, () => void jobs.send(sweepKeys, {}).catch(() => {}));
@@ -113,7 +118,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   return {
     ...{ database, changes, sealing, byokCredentials, egress, federation },
     ...{ access, programme, scim, random, endOfTurn: atEndOfTurn },
-    ...{ jobs, cache, transcripts, blobs, egressProxy: egressProxyOf(config, live, shared) },
+    ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes },
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
     limiter: new Limiter(shared),
@@ -137,6 +142,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.jobs.close();
   await parts.transport.close();
   await parts.egress.close();
+  await parts.sandboxes.close();
   await parts.egressProxy.end();
   await parts.tokens.close();
   await parts.spend.close();

@@ -39,6 +39,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'files',
     'scim',
     'vault',
+    'sandboxes',
     'observability',
     'pages',
   ],

@@ -4,6 +4,7 @@
  */
 import { DEFAULT_IO_LOGGING } from './io-logging.ts';
 import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
+import { DEFAULT_SANDBOXES } from './sandboxes.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_LIMITS } from './section-readers.ts';
 import type { Limits } from './settings.ts';
 import { DEFAULT_VAULT } from './vault.ts';
@@ -100,6 +101,20 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
   }),
   ...section('vault', 'Secrets that are bound to hosts ([vault](../guides/vault.md)).', {
     writes: ['Allow storing and deleting secrets. Otherwise both are answered with 503.', DEFAULT_VAULT.writes],
+  }),
+  ...section('sandboxes', 'Where code that nobody trusts runs ([sandboxes](../guides/sandboxes.md)).', {
+    driver: [
+      'What isolates it. `auto` is the first that works on this machine. `none` refuses everything that needs a sandbox.',
+      DEFAULT_SANDBOXES.driver,
+    ],
+    memory_bytes: ['Memory of a sandbox.', DEFAULT_SANDBOXES.memoryBytes],
+    processes: ['Processes and threads of a sandbox.', DEFAULT_SANDBOXES.processes],
+    cpus: ['CPUs that a sandbox can keep busy.', DEFAULT_SANDBOXES.cpus],
+    disk_bytes: ['Disk space of a sandbox, and its largest file.', DEFAULT_SANDBOXES.diskBytes],
+    files: ['Files and folders of a sandbox.', DEFAULT_SANDBOXES.files],
+    output_bytes: ['Output of a command, after which it is ended.', DEFAULT_SANDBOXES.outputBytes],
+    command_time: ['Time of a command, after which it is ended.', '10m'],
+    running: ['Sandboxes that run at once in one process.', DEFAULT_SANDBOXES.running],
   }),
   ...section(
     'intern_programme',

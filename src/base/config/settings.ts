@@ -7,6 +7,7 @@ import type { IoLoggingSettings } from './io-logging.ts';
 import type { OutgoingSettings } from './outgoing.ts';
 import type { RateLimitSettings } from './rate-limits.ts';
 import type { RoutingSettings } from './routing.ts';
+import type { SandboxesSettings } from './sandboxes.ts';
 import type { ScimSettings } from './scim.ts';
 import type { InternProgrammeSettings, VaultSettings } from './vault.ts';
 
@@ -57,6 +58,7 @@ export interface Config {
   blobs: BlobSettings;
   scim: ScimSettings;
   vault: VaultSettings;
+  sandboxes: SandboxesSettings;
   /** null: every key, as long as its organization has a single member. */
   internProgramme: InternProgrammeSettings | null;
   /** Policies for exchanging JWTs for access tokens; ids are unique. */

@@ -1,0 +1,62 @@
+/** The section `sandboxes` of the yaml (docs/guides/sandboxes.md). */
+import type { Field } from './field.ts';
+import { duration, integer, mapping, oneOf } from './readers.ts';
+
+/** `auto`: the first of the others that works on this machine, otherwise none. */
+const SANDBOX_DRIVERS = ['auto', 'none'] as const;
+
+export interface SandboxesSettings {
+  driver: (typeof SANDBOX_DRIVERS)[number];
+  /** Of one sandbox. */
+  memoryBytes: number;
+  processes: number;
+  cpus: number;
+  diskBytes: number;
+  files: number;
+  /** Of one command, unless it asks for less. */
+  outputBytes: number;
+  commandMs: number;
+  /** Sandboxes that run at once in one process. */
+  running: number;
+}
+
+const MB = 1024 * 1024;
+
+export const DEFAULT_SANDBOXES: SandboxesSettings = Object.freeze({
+  driver: 'auto',
+  memoryBytes: 1024 * MB,
+  processes: 256,
+  cpus: 2,
+  diskBytes: 2048 * MB,
+  files: 200_000,
+  outputBytes: 16 * MB,
+  commandMs: 600_000,
+  running: 32,
+});
+
+export function sandboxes(field: Field): SandboxesSettings | undefined {
+  const read = mapping(field, {
+    driver: oneOf(SANDBOX_DRIVERS),
+    memory_bytes: integer(64 * MB),
+    processes: integer(8, 100_000),
+    cpus: integer(1, 1024),
+    disk_bytes: integer(16 * MB),
+    files: integer(100, 100_000_000),
+    output_bytes: integer(1024),
+    command_time: duration,
+    running: integer(1, 10_000),
+  });
+  return (
+    read && {
+      driver: read.driver ?? DEFAULT_SANDBOXES.driver,
+      memoryBytes: read.memory_bytes ?? DEFAULT_SANDBOXES.memoryBytes,
+      processes: read.processes ?? DEFAULT_SANDBOXES.processes,
+      cpus: read.cpus ?? DEFAULT_SANDBOXES.cpus,
+      diskBytes: read.disk_bytes ?? DEFAULT_SANDBOXES.diskBytes,
+      files: read.files ?? DEFAULT_SANDBOXES.files,
+      outputBytes: read.output_bytes ?? DEFAULT_SANDBOXES.outputBytes,
+      commandMs: read.command_time ?? DEFAULT_SANDBOXES.commandMs,
+      running: read.running ?? DEFAULT_SANDBOXES.running,
+    }
+  );
+}

@@ -1,0 +1,65 @@
+/** What isolates sandboxes, behind one interface. `drivers.ts` lists them. */
+import type { EndReason, Execution, Program, SandboxLimits, SandboxNetwork } from './sandbox.ts';
+
+/** What a driver found where it runs, for the log and `gatehouse doctor`. */
+export interface Examination {
+  /** Name of the driver. */
+  driver: string;
+  /** What separates a sandbox from the gateway, in few words; null if no sandbox can be created. */
+  isolation: string | null;
+  problems: readonly DriverProblem[];
+}
+
+export interface DriverProblem {
+  /** What is missing, and what follows from it. */
+  message: string;
+  /** What the operator can do. */
+  remedy: string;
+}
+
+/** Options that have been checked. */
+interface DriverOptions {
+  id: string;
+  owner: string;
+  limits: SandboxLimits;
+  network: SandboxNetwork | null;
+  programs: readonly Program[];
+}
+
+interface DriverCommand {
+  argv: readonly [string, ...string[]];
+  cwd: string;
+  environment: Readonly<Record<string, string>>;
+}
+
+/** Limits of time and output are not the driver's: it is told when they are reached. */
+export interface DriverExecution extends Execution {
+  /** Ends all processes of the command; `ended` gives this reason. Does nothing after the end. */
+  end(reason: EndReason): void;
+}
+
+/** A sandbox whose workspace exists and whose commands can start. */
+export interface DriverSandbox {
+  exec(command: DriverCommand): Promise<DriverExecution>;
+  /** Ends all commands; resolves when no process is left. */
+  stop(): Promise<void>;
+}
+
+/** A workspace that exists. */
+export interface SandboxRecord {
+  id: string;
+  owner: string;
+  /** Whether a process of this gateway, or another one, runs it. */
+  running: boolean;
+}
+
+export interface SandboxDriver {
+  examine(): Promise<Examination>;
+  /** @throws GatewayError 409 if another process runs a sandbox with this id */
+  create(options: DriverOptions): Promise<DriverSandbox>;
+  list(): Promise<SandboxRecord[]>;
+  /** Removes a workspace whose sandbox does not run. Does nothing if there is none. */
+  remove(id: string): Promise<void>;
+  /** Ends what gateways that were killed have left; workspaces stay. @returns how many sandboxes it ended */
+  sweep(): Promise<number>;
+}

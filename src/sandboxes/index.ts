@@ -1,0 +1,23 @@
+/**
+ * Sandboxes: places where code that nobody trusts runs, with a workspace that lasts, limits, and no way out but the egress proxy.
+ * One interface (`sandbox.ts`) for several drivers (`driver.ts`), of which the gateway uses the one that works where it runs.
+ * If none does, everything that needs a sandbox is refused.
+ *
+ * Not here: who may use a sandbox and for what (server tools, interns), what it may reach (`egress-proxy/`), secrets (`vault/`).
+ */
+export type { Examination } from './driver.ts';
+export { type Finished, run } from './run.ts';
+export {
+  type Command,
+  type Ending,
+  type Entry,
+  type Execution,
+  HOME,
+  type Program,
+  type Sandbox,
+  type SandboxLimits,
+  type SandboxNetwork,
+  type SandboxOptions,
+  WORKSPACE,
+} from './sandbox.ts';
+export { Sandboxes } from './sandboxes.ts';

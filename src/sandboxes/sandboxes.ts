@@ -1,0 +1,121 @@
+/** Creates sandboxes with the driver of this machine, and keeps those of this process. */
+import { GatewayError } from '../base/errors.ts';
+import type { Blobs } from '../blobs/index.ts';
+import { checkId, checkOptions, limitsWithin } from './check.ts';
+import { CreatedSandbox } from './created-sandbox.ts';
+import type { Examination, SandboxDriver, SandboxRecord } from './driver.ts';
+import { allowedDrivers, chooseDriver, DRIVERS, type DriverChoice, type DriverParts } from './drivers.ts';
+import type { Sandbox, SandboxOptions } from './sandbox.ts';
+
+interface SandboxesParts extends DriverParts {
+  /** For snapshots. */
+  blobs: Blobs;
+}
+
+export class Sandboxes {
+  readonly #parts: SandboxesParts;
+  readonly #choices: readonly DriverChoice[];
+  /** null while one is being created. */
+  readonly #running = new Map<string, CreatedSandbox | null>();
+  #driver: Promise<SandboxDriver> | undefined;
+  #isClosed = false;
+
+  /** @param choices replaced in tests */
+  constructor(parts: SandboxesParts, choices = DRIVERS) {
+    this.#parts = parts;
+    this.#choices = choices;
+  }
+
+  /** What isolates sandboxes here. */
+  async examine(): Promise<Examination> {
+    return (await this.#chosen()).examine();
+  }
+
+  /**
+   * Creates a sandbox, or continues with the workspace of one that was stopped.
+   * @throws GatewayError 400 with the field's path, 409 if it runs already, 503 if none can run here or too many run
+   */
+  async create(options: SandboxOptions): Promise<Sandbox> {
+    checkOptions(options);
+    const { settings, clock, blobs } = this.#parts;
+    const limits = limitsWithin(settings, options.limits ?? {});
+    const driver = await this.#chosen();
+    const { id, owner, network = null, environment = {}, programs = [] } = options;
+    this.#reserve(id);
+    try {
+      const inner = await driver.create({ id, owner, limits, network, programs });
+      const stopped = () => void this.#running.delete(id);
+      const parts = { settings, environment, clock, blobs, stopped, removeWorkspace: () => driver.remove(id) };
+      const sandbox = new CreatedSandbox(id, limits, inner, parts);
+      this.#running.set(id, sandbox);
+      if (this.#isClosed) await sandbox.stop();
+      return sandbox;
+    } catch (error) {
+      this.#running.delete(id);
+      throw error;
+    }
+  }
+
+  /** The sandbox, if it runs in this process. */
+  running(id: string): Sandbox | undefined {
+    return this.#running.get(id) ?? undefined;
+  }
+
+  /** The workspaces that exist, whether their sandboxes run or not. Compare their owners to find what has outlived them. */
+  async list(): Promise<SandboxRecord[]> {
+    return (await this.#chosen()).list();
+  }
+
+  /**
+   * Removes workspace and home of a sandbox, which is ended if it runs in this process. Does nothing if there is none.
+   * @throws GatewayError 409 if it runs in another process
+   */
+  async destroy(id: string): Promise<void> {
+    checkId(id);
+    const sandbox = this.#running.get(id);
+    if (sandbox) return sandbox.destroy();
+    if (sandbox === null) throw busy(id);
+    await (await this.#chosen()).remove(id);
+  }
+
+  /** Ends what gateways that were killed have left. Call it at the start. */
+  async sweep(): Promise<void> {
+    const { log } = this.#parts;
+    for (const driver of await allowedDrivers(this.#parts, this.#choices)) {
+      try {
+        const ended = await driver.sweep();
+        if (ended > 0) log.info('ended sandboxes of a gateway that was killed', { count: ended });
+      } catch (error) {
+        log.error('sandboxes of a gateway that was killed cannot be ended', { error });
+      }
+    }
+  }
+
+  /** Stops all; workspaces stay. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#running.values()].map((sandbox) => sandbox?.stop()));
+  }
+
+  #reserve(id: string): void {
+    const { running: most } = this.#parts.settings;
+    if (this.#isClosed) throw new GatewayError('server', 'The gateway is shutting down.', { status: 503 });
+    if (this.#running.has(id)) throw busy(id);
+    if (this.#running.size >= most) {
+      const message = `This gateway already runs ${most} sandboxes (sandboxes.running). Retry later.`;
+      throw new GatewayError('server', message, { status: 503, retryAfterSeconds: 5, metadata: { retryable: true } });
+    }
+    this.#running.set(id, null);
+  }
+
+  #chosen(): Promise<SandboxDriver> {
+    const { settings } = this.#parts;
+    this.#driver ??= allowedDrivers(this.#parts, this.#choices).then((all) => chooseDriver(settings.driver, all));
+    return this.#driver;
+  }
+}
+
+/** 409 for a sandbox that runs already. */
+function busy(id: string): GatewayError {
+  return new GatewayError('invalid_request', `The sandbox ${id} is already running.`, { status: 409 });
+}
