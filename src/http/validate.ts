@@ -44,11 +44,11 @@ export function checksOf<C>(operation: Operation<C>): Checks {
   return checks;
 }
 
-/** A check of a plain value. */
-export function valueCheck(schema: TSchema): (value: unknown) => void {
+/** A check of a plain value. @param at path of the value within the body; default: it is the body */
+export function valueCheck(schema: TSchema): (value: unknown, at?: string) => void {
   const validator = Compile(schema);
-  return (value) => {
-    if (!validator.Check(value)) throw refuse(schema, value);
+  return (value, at) => {
+    if (!validator.Check(value)) throw refuse(schema, value, at);
   };
 }
 
@@ -94,9 +94,10 @@ function checkStorable(path: string, value: unknown): void {
   }
 }
 
-function refuse(schema: TSchema, value: unknown) {
+function refuse(schema: TSchema, value: unknown, at = '') {
   const { path, problem } = explainRefusal(schema, value);
-  return invalidField(path, problem);
+  const joint = at === '' || path === '' || path.startsWith('[') ? '' : '.';
+  return invalidField(`${at}${joint}${path}`, problem);
 }
 
 function dependsOnTexts(node: unknown): boolean {

@@ -7,13 +7,14 @@ import { generationId } from '../base/ids.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
 import { refuseDisabledTools } from './admission/workspace-rules.ts';
+import { requestedPlugins } from './plugins/index.ts';
 import { type AcceptedRequest, type AnyFormat, isConversationFormat, type RequestAbout } from './request.ts';
 
 /**
  * @param document valid by the format's schema
  * @param startedAt wall time in ms; rate limits and budgets count the request at this moment
- * @throws GatewayError 400 with the field's path for a broken rule of the format, 403 for a tool that the workspace has
- * disabled
+ * @throws GatewayError 400 with the field's path for a broken rule of the format or a plugin, 403 for a tool that the
+ * workspace has disabled
  */
 export function accept<Format extends AnyFormat>(
   format: Format,
@@ -25,12 +26,14 @@ export function accept<Format extends AnyFormat>(
   // Comes before the checks that refuse unsupported members, so that the error names the workspace's rule.
   refuseDisabledTools(caller, document);
   const facts = checkedFacts(format, document);
-  return { id: generationId(startedAt), format, document, facts, caller, startedAt, about };
+  const plugins = pluginsOf(format, document);
+  return { id: generationId(startedAt), format, document, facts, caller, startedAt, about, plugins };
 }
 
-/** Reads what a body asks for once more, after a guardrail has changed its texts. */
-export function factsOf(format: AnyFormat, document: JsonDocument): RequestFacts {
-  return isConversationFormat(format) ? format.facts(document.value) : format.facts(document);
+function pluginsOf(format: AnyFormat, document: JsonDocument): AcceptedRequest['plugins'] {
+  const { plugins } = document.structure;
+  if (plugins === undefined || !isConversationFormat(format)) return undefined;
+  return requestedPlugins(document);
 }
 
 function checkedFacts(format: AnyFormat, document: JsonDocument): RequestFacts {

@@ -7,6 +7,7 @@ import { type DebugEvents, debugEvents } from './answer/debug-events.ts';
 import type { AnswerListener } from './answer/listener.ts';
 import type { Sink } from './answer/sink.ts';
 import type { ContentBounds } from './answer/transcript.ts';
+import type { PipelineStage } from './plugins/plugin.ts';
 import type { AcceptedRequest } from './request.ts';
 
 /** A request on its way through admission, which needs no place to send an answer to. */
@@ -49,6 +50,8 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   logged: ContentBounds | undefined;
   /** Listeners of the answer; undefined for most requests. */
   listeners: readonly AnswerListener[] | undefined;
+  /** What plugins have done; undefined for most requests. */
+  stages: readonly PipelineStage[] | undefined;
   /** The upstream's id of the answer that this thread continues. */
   previousId: string | undefined;
   /** The upstream's id of the answer whose prompt is compared with this one. */
@@ -58,6 +61,10 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
     super(request);
     this.sink = sink;
     this.debug = debugEvents(request, clock);
+  }
+
+  addStage(stage: PipelineStage): void {
+    this.stages = this.stages === undefined ? [stage] : [...this.stages, stage];
   }
 
   addListener(listener: AnswerListener): void {

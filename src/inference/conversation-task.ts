@@ -35,6 +35,7 @@ import { Transcript } from './answer/transcript.ts';
 import type { RequestContext } from './context.ts';
 import { RequestMedia } from './media/request-media.ts';
 import type { InferenceParts } from './parts.ts';
+import { revisionOf } from './plugins/index.ts';
 import type { ConversationRequest } from './request.ts';
 import { isOutputFeature, isPricedTier } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Preparing, Task, TokenBound } from './task.ts';
@@ -167,7 +168,9 @@ export class ConversationTask implements Task {
     }
     this.#beginLoop();
     const screen = screenOf(this.#request, this.#parts);
-    const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens, screen === undefined);
+    const revision = revisionOf(this.#context, () => this.#translation.conversation);
+    const unread = screen === undefined && revision === undefined;
+    const { spoken, passage } = this.#passage(endpoint, user, capOutputTokens, unread);
     const { dropped } = passage.losses;
     if (dropped.length > 0) {
       const { provider, modelId: model } = endpoint;
@@ -185,6 +188,7 @@ export class ConversationTask implements Task {
         stamp,
         stream: facts.stream,
         relay: passage.relayed ? (stamped) => passage.writer(stamped) : undefined,
+        revision,
         screen,
         transcript: this.#context.logged && new Transcript(this.#context.logged),
       });

@@ -6,6 +6,7 @@ import type { RequestFacts, ServedFormat } from '../formats/conversation/format.
 import type { DirectFormat } from '../formats/direct/index.ts';
 import type { DataRegion } from '../spend/index.ts';
 import type { CacheOptions } from './cache/options.ts';
+import type { RequestedPlugin } from './plugins/plugin.ts';
 
 /** A format that clients can use: of a conversation, or of an operation with a single public format. */
 export type AnyFormat = ServedFormat | DirectFormat<unknown, unknown>;
@@ -21,6 +22,8 @@ export interface AcceptedRequest<Format extends AnyFormat = AnyFormat> {
   /** Wall time in ms of the moment of acceptance. */
   readonly startedAt: number;
   readonly about: RequestAbout;
+  /** In the order in which they act; undefined if there are none, the usual case. */
+  readonly plugins: readonly RequestedPlugin[] | undefined;
 }
 
 export type ConversationRequest = AcceptedRequest<ServedFormat>;
@@ -48,6 +51,11 @@ export interface RequestAbout {
 
 export function isConversation(request: AcceptedRequest): request is ConversationRequest {
   return isConversationFormat(request.format);
+}
+
+/** Reads what a body asks for once more, after a stage has changed it. */
+export function factsOf(format: AnyFormat, document: JsonDocument): RequestFacts {
+  return isConversationFormat(format) ? format.facts(document.value) : format.facts(document);
 }
 
 export function isConversationFormat(format: AnyFormat): format is ServedFormat {

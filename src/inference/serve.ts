@@ -4,9 +4,10 @@
  * 1. `admission` counts the request against rate limits and finds the stored files that it names, then guardrail filters
  *    refuse, redact or flag it.
  * 2. `answer/log-contents` listens to the answer if its content is logged.
- * 3. `routing` ranks the endpoints that may serve it.
- * 4. `cache` replays the answer to an identical request that opted in.
- * 5. `turns` reserve, send and read; `answer` writes to the client; `accounting` turns usage into cost and the row.
+ * 3. `plugins` change it if it asks for any.
+ * 4. `routing` ranks the endpoints that may serve it.
+ * 5. `cache` replays the answer to an identical request that opted in.
+ * 6. `turns` reserve, send and read; `answer` writes to the client; `accounting` turns usage into cost and the row.
  */
 import type { Caller } from '../access/index.ts';
 import type { Endpoint } from '../catalog/index.ts';
@@ -25,6 +26,8 @@ import { type Admission, RequestContext } from './context.ts';
 import { ConversationTask } from './conversation-task.ts';
 import { DirectTask } from './direct-task.ts';
 import type { InferenceParts } from './parts.ts';
+import { runPlugins } from './plugins/index.ts';
+import type { RequestedPlugin } from './plugins/plugin.ts';
 import { type AcceptedRequest, type ConversationRequest, type DirectRequest, isConversation } from './request.ts';
 import { type CallerByok, type Route, route, sessionKey } from './routing/index.ts';
 import type { Task } from './task.ts';
@@ -41,9 +44,11 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     const admitting = admit(context, parts);
     if (admitting !== undefined) await admitting;
     logContents(context, parts);
-    const task = taskOf(context, parts);
     const refreshing = parts.refresh?.();
     if (refreshing !== undefined) await refreshing;
+    const { plugins } = context.request;
+    if (plugins !== undefined) await changeBy(plugins, context as RequestContext<ConversationRequest>, parts);
+    const task = taskOf(context, parts);
     let route = routeOf(context, task, parts);
     if (needsThreads(context.request)) route = await parts.threads.route(route, context);
     const cached = wantsCache(context, task, parts) ? await findCached(context, route, parts) : undefined;
@@ -54,6 +59,15 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     // Does nothing if the request's row has settled the hold already.
     context.rateLimitHold?.settle(0);
   }
+}
+
+function changeBy(
+  plugins: readonly RequestedPlugin[],
+  context: RequestContext<ConversationRequest>,
+  parts: InferenceParts,
+): Promise<void> {
+  const candidates = () => routeOf(context, taskOf(context, parts), parts, 0).candidates;
+  return runPlugins(plugins, { context, parts, candidates });
 }
 
 export function taskOf(context: RequestContext, parts: InferenceParts): Task {
@@ -81,14 +95,22 @@ function needsThreads({ facts }: AcceptedRequest): boolean {
   return facts.thread !== undefined || facts.comparedId !== undefined;
 }
 
-/** The endpoints that may serve the request, in order, under all rules of its caller. */
-export function routeOf({ request }: Admission, task: Task, parts: InferenceParts): Route {
+/**
+ * The endpoints that may serve the request, in order, under all rules of its caller.
+ * @param promptBytes size that has to fit into their contexts
+ */
+export function routeOf(
+  { request }: Admission,
+  task: Task,
+  parts: InferenceParts,
+  promptBytes: number = task.promptBytes,
+): Route {
   const { caller, about, document } = request;
   const facts = withDefaultModel(request.facts, caller, task.apiType);
   return route(
     {
       facts,
-      promptBytes: task.promptBytes,
+      promptBytes,
       servedBy: (endpoint) => task.servedBy(endpoint),
       session: (model) =>
         sessionKey({

@@ -20,6 +20,7 @@ import { ChatEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { fileWords } from './file-words.ts';
+import { history } from './history.ts';
 import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
@@ -41,6 +42,7 @@ export const chat: ServedFormat & SpokenFormat = {
   loggedContent: (document) => loggedMessages(document, 'messages'),
   images,
   fileWords,
+  history,
   searchTrace,
   losesReasoning: true,
   encodeReply,

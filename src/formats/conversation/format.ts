@@ -11,6 +11,7 @@ import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } 
 import type { SearchTrace } from './deferred-search.ts';
 import type { UpstreamFailure } from './failure.ts';
 import type { FileWords } from './file-words.ts';
+import type { HistoryWords } from './history.ts';
 import type { LoggedContent } from './logged-content.ts';
 import type { Losses } from './losses.ts';
 import type { Dialect } from './registry.ts';
@@ -205,6 +206,8 @@ export interface ServedFormat extends AnswerReader {
   images(body: unknown): ReadonlySet<unknown>;
   /** How content references stored files. Absent: it cannot. */
   readonly fileWords?: FileWords;
+  /** How the request's history is written. */
+  readonly history: HistoryWords;
   /** How searches for deferred tools are shown in answers and read from histories. */
   readonly searchTrace: SearchTrace;
   /**

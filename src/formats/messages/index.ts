@@ -18,6 +18,7 @@ import { MessagesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure, encodeFailure } from './failure.ts';
 import { fileWords } from './file-words.ts';
+import { history } from './history.ts';
 import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
@@ -55,6 +56,7 @@ export const messages: ServedFormat & SpokenFormat = {
   loggedContent: (document) => loggedMessages(document, 'messages', 'system'),
   images,
   fileWords,
+  history,
   searchTrace,
   ownFeatures: ['mcp_servers', 'container'],
   threadMember: 'thread',

@@ -17,6 +17,7 @@ import { ResponsesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { fileWords } from './file-words.ts';
+import { history } from './history.ts';
 import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { echo, renew } from './response.ts';
@@ -42,6 +43,7 @@ export const responses: ServedFormat & SpokenFormat = {
   loggedContent: (document) => loggedMessages(document, 'input', 'instructions'),
   images,
   fileWords,
+  history,
   searchTrace,
   encodeReply,
   encoder: (stamp) => new ResponsesEncoder(stamp),

@@ -1,6 +1,6 @@
 /**
- * Features that the gateway itself adds to every format: server tools and plugins. Which exist, under which names, which
- * are built, and the refusal of those that are not. Not here: what they do.
+ * Features that the gateway itself adds to every format: the members that ask for them, the names of server tools, and
+ * the refusal of those that are not built. Not here: what they do, and the plugins (`inference/plugins`).
  */
 export { type FeatureRules, featureMembers, refuseUnbuilt, unbuilt } from './refusals.ts';
 export { DISABLEABLE } from './server-tool.ts';

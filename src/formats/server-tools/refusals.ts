@@ -4,7 +4,6 @@ import { type GatewayError, invalidField } from '../../base/errors.ts';
 import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
 import { optional } from '../conversation/loose-schema.ts';
-import { PLUGINS } from './plugin.ts';
 import { SERVER_TOOLS, type ServerTool } from './server-tool.ts';
 
 /** The request members of the gateway's features that are alike in all formats. */
@@ -22,18 +21,9 @@ export interface FeatureRules {
 }
 
 /**
- * Throws GatewayError 400 with the path of the first feature that is not built. Empty members and disabled plugins
- * pass.
+ * Throws GatewayError 400 with the path of the first feature that is not built. Empty members pass.
  */
 export function refuseUnbuilt(request: Fields, rules: FeatureRules): void {
-  listOf(request['plugins']).forEach((value, index) => {
-    const { id, enabled } = fieldsOf(value);
-    if (enabled === false || PLUGINS.some((plugin) => plugin.id === id && plugin.built)) return;
-    throw notSupported(
-      `plugins[${index}]`,
-      `the plugin ${typeof id === 'string' ? JSON.stringify(id) : 'without an id'}`,
-    );
-  });
   for (const field of rules.unbuilt) if (asksFor(request[field])) throw unbuilt(field);
   listOf(request['tools']).forEach((tool, index) => {
     refuseTool(fieldsOf(tool)['type'], `tools[${index}].type`, rules);

@@ -9,16 +9,21 @@ import { SERVER_TOOLS } from './server-tool.ts';
  */
 export function useOf(name: string, request: Readonly<Record<string, unknown>>): string | undefined {
   const { vendorTypes, plugin, member } = SERVER_TOOLS.find((tool) => tool.name === name) ?? {};
-  const named = (list: string, key: string, matches: (text: string) => boolean | undefined): string | undefined => {
-    const index = listOf(request[list]).findIndex((each) => {
-      const value = fieldsOf(each)[key];
-      return typeof value === 'string' && matches(value);
-    });
-    return index === -1 ? undefined : `${list}[${index}].${key}`;
-  };
+  const tool = listOf(request['tools']).findIndex((each) => {
+    const { type } = fieldsOf(each);
+    return typeof type === 'string' && (toWireName(type) === name || vendorTypes?.test(type));
+  });
+  if (tool !== -1) return `tools[${tool}].type`;
   return (
-    named('tools', 'type', (type) => toWireName(type) === name || vendorTypes?.test(type)) ??
-    named('plugins', 'id', (id) => id === plugin) ??
+    (plugin === undefined ? undefined : pluginUse(plugin, request)) ??
     (member !== undefined && (request[member] ?? null) !== null ? member : undefined)
   );
+}
+
+function pluginUse(id: string, request: Readonly<Record<string, unknown>>): string | undefined {
+  const index = listOf(request['plugins']).findIndex((each) => {
+    const plugin = fieldsOf(each);
+    return plugin['id'] === id && plugin['enabled'] !== false;
+  });
+  return index === -1 ? undefined : `plugins[${index}].id`;
 }

@@ -1,13 +1,11 @@
 /** Applies the guardrails of the caller's key to a request, before any other stage: refuses, redacts or flags it. */
-import type { JsonDocument } from '../../base/json.ts';
 import { BlockedByFilter, type Hit, policyOf } from '../../guardrails/index.ts';
 import type { GuardrailMark } from '../../spend/index.ts';
-import { factsOf } from '../accept.ts';
 import { AnswerScreen } from '../answer/answer-screen.ts';
 import type { Admission } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
-import { type AcceptedRequest, isConversationFormat } from '../request.ts';
-import { factsWithFiles, type ReferencedFiles } from './referenced-files.ts';
+import type { AcceptedRequest } from '../request.ts';
+import { changeDocument } from './changed-document.ts';
 
 /**
  * Replaces the context's request by a redacted one if a filter matches and redacts.
@@ -21,15 +19,7 @@ export function applyFilters(context: Admission, { clock }: Pick<InferenceParts,
   if (filters === undefined) return;
   const { document, hits } = filters.screen(request.document, request.format.texts, clock);
   context.addHits(hits);
-  if (document === request.document) return;
-  context.request = { ...request, document, facts: changedFacts(request, document, context.files) };
-}
-
-function changedFacts(request: AcceptedRequest, document: JsonDocument, files: ReferencedFiles | undefined) {
-  const { format } = request;
-  return files === undefined || !isConversationFormat(format)
-    ? factsOf(format, document)
-    : factsWithFiles({ format, document }, files);
+  if (document !== request.document) changeDocument(context, document);
 }
 
 /** Creates the filter of one attempt's answer; undefined when no guardrail filters answers. */

@@ -8,6 +8,7 @@ import type { ToolCallPart, Turn, TurnEvent } from '../../formats/conversation/c
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Closing, ServedFormat, Stamp } from '../../formats/conversation/format.ts';
 import { collect } from '../../formats/conversation/replay.ts';
+import type { AnswerRevision } from '../plugins/plugin.ts';
 import type { StreamWriter, WholeReply } from '../turns/passage.ts';
 import { streamWhole, wholeFrom, writerFromEvents } from '../turns/translate.ts';
 import { isVisible, visibleSize } from '../turns/visible-output.ts';
@@ -60,6 +61,8 @@ interface ClientAnswerSetup {
   stream: boolean;
   /** Relays the upstream's events; absent where the answer is written from its events alone. */
   relay?: ((stamp: Stamp) => StreamWriter) | undefined;
+  /** Changes the answer before it is filtered; absent without plugins that do. */
+  revision?: AnswerRevision | undefined;
   /** Filters the answer before it is shown; absent when no guardrail filters answers. */
   screen?: AnswerScreen | undefined;
   /** Records the content of the answer; absent when content is not logged. */
@@ -106,10 +109,13 @@ export class ClientAnswer implements AnswerWriter {
   }
 
   begin(): void {
-    const { served, stamp, stream, relay, screen } = this.#setup;
+    const { served, stamp, stream, relay, revision, screen } = this.#setup;
     if (!stream) this.#events ??= [];
-    // A filtered answer is written from its events, since relayed bytes would include what a filter removed.
-    else this.#writer ??= screen === undefined && relay !== undefined ? relay(stamp) : writerFromEvents(served, stamp);
+    else {
+      // A changed answer is written from its events, since relayed bytes would include what was removed.
+      const relays = screen === undefined && revision === undefined && relay !== undefined;
+      this.#writer ??= relays ? relay(stamp) : writerFromEvents(served, stamp);
+    }
   }
 
   event(name: string, data: string, value: unknown, events: readonly TurnEvent[]): readonly TurnEvent[] {
@@ -117,8 +123,9 @@ export class ClientAnswer implements AnswerWriter {
       for (const event of events) this.#events.push(event);
       return events;
     }
-    const { screen, transcript } = this.#setup;
-    const filtered = screen === undefined ? events : screen.take(events);
+    const { revision, screen, transcript } = this.#setup;
+    const revised = revision === undefined ? events : revision.take(events);
+    const filtered = screen === undefined ? revised : screen.take(revised);
     if (transcript !== undefined) for (const event of filtered) transcript.event(event);
     this.visible ||= someVisible(filtered);
     this.#pending += this.#writer!.event(name, data, value, filtered);
@@ -154,8 +161,9 @@ export class ClientAnswer implements AnswerWriter {
   }
 
   #screened(whole: WholeReply): WholeReply {
-    const { screen, served, transcript } = this.#setup;
-    const filtered = screen === undefined ? whole : wholeFrom(served, screen.turn(whole.turn));
+    const { revision, screen, served, transcript } = this.#setup;
+    const revised = revision === undefined ? whole : wholeFrom(served, revision.turn(whole.turn));
+    const filtered = screen === undefined ? revised : wholeFrom(served, screen.turn(revised.turn));
     transcript?.turn(filtered.turn);
     return filtered;
   }

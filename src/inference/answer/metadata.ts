@@ -1,7 +1,7 @@
 /** The routing metadata of a response (`svc_metadata`). Pure. */
 
 import { stagesOf } from '../admission/guardrails.ts';
-import type { Admission } from '../context.ts';
+import type { RequestContext } from '../context.ts';
 import type { Candidate, Route } from '../routing/index.ts';
 import type { FailedAttempt } from '../turns/verdict.ts';
 
@@ -18,7 +18,7 @@ interface RoutingState {
 }
 
 export function routingMetadata(
-  { request, hits }: Admission,
+  { request, hits, stages }: RequestContext,
   route: Route,
   state: RoutingState,
 ): Record<string, unknown> {
@@ -46,7 +46,7 @@ export function routingMetadata(
       })),
     }),
     ...(generationMs !== null && { generation_time: Math.round(generationMs) }),
-    ...(hits && { pipeline: stagesOf(hits) }),
+    ...((hits ?? stages) && { pipeline: [...stagesOf(hits ?? []), ...(stages ?? [])] }),
     summary: summaryOf(route, served, failed.length),
   };
 }

@@ -44,7 +44,10 @@ export async function encodeForBatch(
   await parts.refresh?.();
   const { document, facts } = context.request;
   const continues = facts.thread?.previousId !== undefined || facts.comparedId !== undefined;
-  if (continues || gatewayToolsFor(document.structure) !== undefined) return undefined;
+  // No provider runs tools or plugins of the gateway.
+  if (continues || context.request.plugins !== undefined || gatewayToolsFor(document.structure) !== undefined) {
+    return undefined;
+  }
   const task = taskOf(context, parts);
   for (const each of routeOf(context, task, parts).candidates) {
     if (!hasBatches(each.endpoint) || keepsNothing(context.request, each.endpoint, parts)) continue;

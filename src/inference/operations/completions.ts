@@ -13,6 +13,7 @@ import {
   needsNative,
   prefersNative,
 } from '../../formats/completion/index.ts';
+import { listOf } from '../../formats/conversation/fields.ts';
 import type { WholeBody } from '../../formats/direct/index.ts';
 import { chat, messages } from '../../formats/index.ts';
 import { policyOf } from '../../guardrails/index.ts';
@@ -99,9 +100,9 @@ export function companionOperations(parts: InferenceParts, limits: CompanionLimi
 
 /** Whether the request is sent unchanged. An unknown model is refused by routing. */
 function isServedNatively(document: JsonDocument, caller: Caller, parts: InferenceParts): boolean {
-  // Filtered answers must be conversations, so what a conversation cannot express is refused.
-  if (policyOf(caller).compiled.answerFilters !== undefined) return false;
   const body = document.value;
+  // Filters and plugins work on conversations, so what a conversation cannot express is refused.
+  if (policyOf(caller).compiled.answerFilters !== undefined || listOf(body['plugins']).length > 0) return false;
   const needed = needsNative(body);
   if (!needed && !prefersNative(body)) return false;
   const model = parts.catalog().find(String(document.member('model')));

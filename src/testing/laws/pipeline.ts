@@ -314,6 +314,7 @@ function requestOf({ served, stream, more, messages: given }: PipelineRequest): 
     facts: format.facts(document.value),
     caller: CALLER,
     startedAt: Date.UTC(2026, 0, 1),
+    plugins: undefined,
     about: {
       requestId: null,
       region: 'global',

@@ -1,0 +1,19 @@
+/** The history of a messages request: results of calls are blocks of the user's message after them. */
+import { fieldsOf, listOf, textOf } from '../conversation/fields.ts';
+import type { HistoryWords } from '../conversation/history.ts';
+
+export const history: HistoryWords = {
+  root: 'messages',
+  item(value) {
+    const { role, content } = fieldsOf(value);
+    const blocks = listOf(content).map(fieldsOf);
+    // A compaction block stands for everything before it.
+    if (role === 'system' || blocks.some(({ type }) => type === 'compaction')) return { kind: 'pinned' };
+    if (role === 'assistant') {
+      const calls = blocks.filter(({ type }) => type === 'tool_use').map(({ id }) => textOf(id));
+      return { kind: 'assistant', calls };
+    }
+    const results = blocks.filter(({ type }) => type === 'tool_result').map(({ tool_use_id: id }) => textOf(id));
+    return results.length > 0 ? { kind: 'result', results } : { kind: 'user' };
+  },
+};

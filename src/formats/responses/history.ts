@@ -1,0 +1,25 @@
+/** The history of a responses request: messages, calls, results and reasoning are items of one list. */
+import { fieldsOf, textOf } from '../conversation/fields.ts';
+import type { HistoryItem, HistoryWords } from '../conversation/history.ts';
+
+/** Items that apply to all of the history, or stand for a part of it. */
+const PINNED = /^(?:additional_tools|compaction|context_compaction|mcp_list_tools|tool_search_(?:call|output))$/;
+
+export const history: HistoryWords = {
+  root: 'input',
+  item(value) {
+    const item = fieldsOf(value);
+    const type = textOf(item['type']) || 'message';
+    if (type === 'message') return { kind: ofRole(item['role']) };
+    if (type === 'reasoning') return { kind: 'prefix' };
+    if (PINNED.test(type)) return { kind: 'pinned' };
+    if (type === 'mcp_approval_request') return { kind: 'assistant', calls: [textOf(item['id'])] };
+    if (type === 'mcp_approval_response') return { kind: 'result', results: [textOf(item['approval_request_id'])] };
+    const id = textOf(item['call_id']) || textOf(item['id']);
+    return type.endsWith('_output') ? { kind: 'result', results: [id] } : { kind: 'assistant', calls: [id] };
+  },
+};
+
+function ofRole(role: unknown): HistoryItem['kind'] {
+  return role === 'user' || role === 'assistant' ? role : 'pinned';
+}
