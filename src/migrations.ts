@@ -9,6 +9,7 @@ import { statisticsMigrations } from './catalog/index.ts';
 import { fileMigrations } from './files/index.ts';
 import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
+import { internMigrations } from './interns/index.ts';
 import { rateLimitMigrations } from './rate-limits/index.ts';
 import { scimMigrations } from './scim/index.ts';
 import { sealingMigrations } from './sealing/index.ts';
@@ -38,4 +39,5 @@ export const migrations: readonly Migration[] = [
   ...fileMigrations,
   ...batchMigrations,
   ...vaultMigrations,
+  ...internMigrations,
 ];

@@ -17,6 +17,7 @@ import {
   inferenceOperations,
   leavesEndpoint,
 } from './inference/index.ts';
+import { type InternParts, internOperations } from './interns/index.ts';
 import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
 import { type PageParts, pageOperations } from './pages/index.ts';
 import { type ScimParts, scimOperations } from './scim/index.ts';
@@ -35,6 +36,7 @@ export interface OperationParts {
   files: FileParts;
   batches: BatchParts;
   vault: VaultParts;
+  interns: InternParts;
   scim: ScimParts;
   signIn: SignInParts;
   inference: InferenceParts;
@@ -47,7 +49,7 @@ export interface OperationParts {
   readiness: Readiness;
 }
 
-/** Resources of the API that this gateway does not have: interns and their vaults. */
+/** Parts of the API whose unknown paths have a plain 404: nothing may tell callers outside of the programme what there is. */
 export const UNSUPPORTED = ['interns', 'vault'];
 
 /**
@@ -68,6 +70,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     ...byokOperations(parts.byok),
     ...fileOperations(parts.files),
     ...vaultOperations(parts.vault),
+    ...internOperations(parts.interns),
     ...scimOperations(parts.scim),
     ...signInOperations(parts.signIn),
     ...spendOperations<Caller>({

@@ -101,6 +101,7 @@ const CALLER: Caller = {
   includeByokInLimit: false,
   rateLimits: null,
   externalUser: null,
+  internId: null,
   expiresAt: null,
   workspace: NO_TERMS,
   guardrails: NO_GUARDRAILS,

@@ -44,6 +44,8 @@ export interface KeyFacts {
   readonly rateLimits: RateLimits | null;
   /** The name under which a partner knows the key's end user. */
   readonly externalUser: string | null;
+  /** The intern that the key belongs to and is confined to, a UUID; null for the keys of people and applications. */
+  readonly internId: string | null;
   /** Wall time in ms; null for never. Already checked when a caller is returned. */
   readonly expiresAt: number | null;
 }

@@ -64,18 +64,20 @@ interface NewKey {
   /** null for all kinds but inference keys. */
   workspaceId: string | null;
   creatorUserId: string | null;
+  /** Default null. */
+  internId?: string;
 }
 
 /** Inserts a key of the author's organization and its audit entry. Does not announce it. */
 export async function insertKey(
   tx: Queryable,
   author: Author,
-  { kind, token, settings, workspaceId, creatorUserId }: NewKey,
+  { kind, token, settings, workspaceId, creatorUserId, internId }: NewKey,
   now: number,
 ): Promise<store.StoredKey> {
   const hash = hashToken(token);
   const identity = { id: uuidv7(now), hash, kind, label: maskToken(token) };
-  const owner = { organizationId: author.organizationId, workspaceId, creatorUserId };
+  const owner = { organizationId: author.organizationId, workspaceId, creatorUserId, internId: internId ?? null };
   await store.insertKey(tx, { ...settings, ...identity, ...owner, createdAt: new Date(now) });
   const [key] = await store.keysByHash(tx, [hash]);
   await recordChange(tx, author, { action: 'key.created', ...keyResource(key!), after: keyState(key!) });

@@ -33,6 +33,7 @@ export interface NewKey {
   rateLimits: RateLimits | null;
   externalUser: string | null;
   externalKeyHash: string | null;
+  internId: string | null;
   createdAt: Date;
 }
 
@@ -85,6 +86,7 @@ const NEW_KEY: Columns<NewKey> = {
   expiresAt: 'expires_at',
   externalUser: 'external_user',
   externalKeyHash: 'external_key_hash',
+  internId: 'intern_id',
   createdAt: 'created_at',
 };
 
@@ -93,7 +95,8 @@ const selectKeys = (more = '') => `
          k.organization_id as "organizationId",
          coalesce(k.workspace_id::text, o.default_workspace_id::text, '') as "workspaceId",
          k.limit_nano as "limitNano", k.limit_reset as "limitReset", k.include_byok_in_limit as "includeByokInLimit",
-         k.rate_limits as "rateLimits", k.external_user as "externalUser", k.expires_at as "expiresAt",
+         k.rate_limits as "rateLimits", k.external_user as "externalUser", k.intern_id as "internId",
+         k.expires_at as "expiresAt",
          k.disabled or w.deleted_at is not null as disabled,
          k.creator_user_id is null or m.user_id is not null as "creatorIsMember",
          k.created_at as "createdAt", k.updated_at as "updatedAt"
@@ -153,6 +156,12 @@ export async function inferenceKey(
 ): Promise<StoredKey | undefined> {
   const sql = `${SELECT_KEYS} and k.kind = 'inference' and k.organization_id = $1 and k.hash = $2`;
   const [row] = await db.query<KeyRow>(sql, [organizationId, hash]);
+  return row && storedKey(row);
+}
+
+/** Locked until the transaction ends. */
+export async function internKey(tx: Queryable, internId: string): Promise<StoredKey | undefined> {
+  const [row] = await tx.query<KeyRow>(`${SELECT_KEYS} and k.intern_id = $1 for update of k`, [internId]);
   return row && storedKey(row);
 }
 

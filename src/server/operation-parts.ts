@@ -22,6 +22,7 @@ import {
   Sessions,
   Threads,
 } from '../inference/index.ts';
+import { endInterns, internWork } from '../interns/index.ts';
 import type { Observability } from '../observability/index.ts';
 import type { OperationParts } from '../operations.ts';
 import type { PageParts } from '../pages/index.ts';
@@ -61,6 +62,9 @@ export function operationParts(
     itemBytes: config.limits.inferenceBodyBytes,
     callerOfKey: (hash: string) => access.callerOfKey(hash),
   };
+  const internParts = { database, changes, clock, sealing };
+  const work = internWork(internParts, parts.jobs);
+  parts.jobs.register(work.kind);
   return {
     workspaces: {
       ...{ database, changes, clock, spendEntered },
@@ -72,6 +76,7 @@ export function operationParts(
         endByokCredentials(changes),
         endFiles(blobs),
         endBatches(),
+        endInterns(changes),
         endVaults(changes),
       ],
     },
@@ -86,6 +91,10 @@ export function operationParts(
       ...{ database, changes, clock, sealing },
       confirmProgramme: (caller) => parts.programme.confirm(caller),
       settings: () => live.settings.vault,
+    },
+    interns: {
+      ...{ ...internParts, wake: work.wake },
+      confirmProgramme: (caller) => parts.programme.confirm(caller),
     },
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },

@@ -86,6 +86,11 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     accessTokens: federation.tokens,
     checks: {
       programmes: { interns: (caller) => programme.includes(caller) },
+      scopes: {
+        // An intern's key is confined to that intern.
+        intern: ({ internId }, params) => internId === null || internId === params['internId']?.toLowerCase(),
+        interns: ({ internId }) => internId === null,
+      },
       regionOf: (host) => regionOf(host, live.settings.hosts),
     },
   });

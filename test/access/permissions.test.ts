@@ -111,6 +111,23 @@ const GLOBAL = { regions: ['global'] } as const;
 /** Hidden from keys outside of the programme. */
 const INTERNS = { ...GLOBAL, programme: 'interns' } as const;
 
+/** Of one intern, which does not exist. */
+function internOperations(): Record<string, Expectation> {
+  const paths = {
+    getIntern: '',
+    updateIntern: '',
+    deleteIntern: '',
+    provisionIntern: '/provision',
+    suspendIntern: '/suspend',
+  };
+  return Object.fromEntries(
+    Object.entries(paths).map(([id, path]) => [
+      id,
+      { ...INTERNS, scope: 'intern', inference: 404, management: 403, path: () => `/interns/none${path}`, body: {} },
+    ]),
+  );
+}
+
 const EXPECTED: Record<string, Expectation | Open> = {
   ...SCIM,
   getHealth: { anybody: 200 },
@@ -167,6 +184,9 @@ const EXPECTED: Record<string, Expectation | Open> = {
     body: { value: 'v', hosts: ['api.test'] },
   },
   deleteVaultSecret: { ...INTERNS, inference: 404, management: 403, path: () => '/vault/secrets/none' },
+  listInterns: { ...INTERNS, scope: 'interns', inference: 200, management: 403 },
+  createIntern: { ...INTERNS, scope: 'interns', inference: 201, management: 403, body: { name: 'made' } },
+  ...internOperations(),
   listFiles: { ...GLOBAL, inference: 200, management: 200 },
   // What a form must hold is asked once the key is known.
   uploadFile: { ...GLOBAL, inference: 415, management: 415, body: {} },

@@ -113,6 +113,9 @@ const BATCHES = [
   '/messages/batches/{id}/cancel',
 ];
 
+/** Interns ask models with keys of their own, through the operations above. */
+const INTERNS = ['/interns', '/interns/{internId}/provision', '/interns/{internId}/suspend'];
+
 const every = async (
   key: Pick<GuardedKey, 'token'>,
   text: string,
@@ -129,7 +132,7 @@ test('every operation that asks a model is in the table', () => {
     ({ access: { kinds }, method }) =>
       kinds.includes('inference') && !kinds.includes('management') && method === 'POST',
   );
-  const known = [...Object.values(ASKED).map(({ route }) => route), ...BATCHES];
+  const known = [...Object.values(ASKED).map(({ route }) => route), ...BATCHES, ...INTERNS];
   assert.deepEqual(asking.map(({ path }) => path).sort(), known.sort());
 });
 

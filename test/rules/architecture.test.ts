@@ -270,6 +270,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     files: [150, 159],
     batches: [160, 169],
     vault: [170, 179],
+    interns: [190, 199],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

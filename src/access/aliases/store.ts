@@ -20,7 +20,7 @@ export async function predecessor(db: Queryable, organizationId: string, hash: s
 interface NewAlias {
   hash: string;
   keyId: string;
-  kind: 'external' | 'predecessor';
+  kind: 'external' | 'predecessor' | 'sandbox';
   label: string | null;
   createdAt: Date;
   expiresAt: Date | null;
@@ -66,4 +66,10 @@ export async function replaceSecret(
     [keyId, secret.formerNumber, secret.number],
   );
   return rows.map(({ id }) => id);
+}
+
+/** Returns the hashes of the secrets that sandboxes had. */
+export async function deleteSandboxSecrets(tx: Queryable, keyId: string): Promise<string[]> {
+  const sql = `delete from key_aliases where key_id = $1 and kind = 'sandbox' returning hash`;
+  return (await tx.query<{ hash: string }>(sql, [keyId])).map(({ hash }) => hash);
 }

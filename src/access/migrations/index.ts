@@ -6,6 +6,7 @@ import { workspacesEnd } from './0012-workspaces-end.ts';
 import { keyRateLimits } from './0013-key-rate-limits.ts';
 import { keyAliases } from './0014-key-aliases.ts';
 import { keyLimitOfNothing } from './0015-key-limit-of-nothing.ts';
+import { internKeys } from './0016-intern-keys.ts';
 
 export const accessMigrations: readonly Migration[] = [
   organizations,
@@ -14,4 +15,5 @@ export const accessMigrations: readonly Migration[] = [
   keyRateLimits,
   keyAliases,
   keyLimitOfNothing,
+  internKeys,
 ];

@@ -121,7 +121,14 @@ function missing(what: string): GatewayError {
 export function lastCaller({ keyHash, organizationId, workspaceId }: Batch, keyId: string): Caller {
   return {
     ...{ keyId, keyHash, kind: 'inference', name: '', label: '', userId: null, organizationId, workspaceId },
-    ...{ limitNano: null, limitReset: null, includeByokInLimit: false, rateLimits: null, externalUser: null },
+    ...{
+      limitNano: null,
+      limitReset: null,
+      includeByokInLimit: false,
+      rateLimits: null,
+      externalUser: null,
+      internId: null,
+    },
     ...{ expiresAt: null, workspace: NO_TERMS, guardrails: NO_GUARDRAILS },
   };
 }

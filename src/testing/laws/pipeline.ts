@@ -296,6 +296,7 @@ const CALLER: Caller = {
   includeByokInLimit: true,
   rateLimits: null,
   externalUser: null,
+  internId: null,
   expiresAt: null,
   workspace: NO_TERMS,
   guardrails: NO_GUARDRAILS,
