@@ -36,7 +36,7 @@ export {
   type OperatorKeysParts,
   revokeOperatorKey,
 } from './operator-keys.ts';
-export { checkKind } from './permit.ts';
+export { type AccessChecks, checkKind } from './permit.ts';
 export { hadWorkspace, hasMember, hasWorkspace, namedKeys, organizationId, pastKeyIds } from './store.ts';
 export { hashToken, isHash, isToken, keyNumber, maskToken } from './token.ts';
 export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';

@@ -1,5 +1,5 @@
 /** The parts of a serving process that must be closed: connections, timers, buffered writes. */
-import { createAccess, followInternProgramme } from '../access/index.ts';
+import { type AccessChecks, createAccess, followInternProgramme } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import { endOfTurn } from '../base/end-of-turn.ts';
@@ -49,6 +49,12 @@ export interface AppOptions {
   peerMetrics?: () => Promise<Exposed[][]>;
 }
 
+/** The key of an intern is confined to that intern. */
+const SCOPES: AccessChecks['scopes'] = {
+  intern: ({ internId }, params) => internId === null || internId === params['internId']?.toLowerCase(),
+  interns: ({ internId }) => internId === null,
+};
+
 export type Parts = Awaited<ReturnType<typeof openParts>>;
 
 export async function openParts({ config, target, clock, log, random = Math.random }: AppOptions, live: LiveConfig) {
@@ -86,11 +92,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     accessTokens: federation.tokens,
     checks: {
       programmes: { interns: (caller) => programme.includes(caller) },
-      scopes: {
-        // An intern's key is confined to that intern.
-        intern: ({ internId }, params) => internId === null || internId === params['internId']?.toLowerCase(),
-        interns: ({ internId }) => internId === null,
-      },
+      scopes: SCOPES,
       regionOf: (host) => regionOf(host, live.settings.hosts),
     },
   });

@@ -112,21 +112,7 @@ const GLOBAL = { regions: ['global'] } as const;
 const INTERNS = { ...GLOBAL, programme: 'interns' } as const;
 
 /** Of one intern, which does not exist. */
-function internOperations(): Record<string, Expectation> {
-  const paths = {
-    getIntern: '',
-    updateIntern: '',
-    deleteIntern: '',
-    provisionIntern: '/provision',
-    suspendIntern: '/suspend',
-  };
-  return Object.fromEntries(
-    Object.entries(paths).map(([id, path]) => [
-      id,
-      { ...INTERNS, scope: 'intern', inference: 404, management: 403, path: () => `/interns/none${path}`, body: {} },
-    ]),
-  );
-}
+const NO_INTERN = { ...INTERNS, scope: 'intern', inference: 404, management: 403 } as const;
 
 const EXPECTED: Record<string, Expectation | Open> = {
   ...SCIM,
@@ -186,7 +172,11 @@ const EXPECTED: Record<string, Expectation | Open> = {
   deleteVaultSecret: { ...INTERNS, inference: 404, management: 403, path: () => '/vault/secrets/none' },
   listInterns: { ...INTERNS, scope: 'interns', inference: 200, management: 403 },
   createIntern: { ...INTERNS, scope: 'interns', inference: 201, management: 403, body: { name: 'made' } },
-  ...internOperations(),
+  getIntern: { ...NO_INTERN, path: () => '/interns/none' },
+  updateIntern: { ...NO_INTERN, path: () => '/interns/none', body: {} },
+  deleteIntern: { ...NO_INTERN, path: () => '/interns/none' },
+  provisionIntern: { ...NO_INTERN, path: () => '/interns/none/provision' },
+  suspendIntern: { ...NO_INTERN, path: () => '/interns/none/suspend' },
   listFiles: { ...GLOBAL, inference: 200, management: 200 },
   // What a form must hold is asked once the key is known.
   uploadFile: { ...GLOBAL, inference: 415, management: 415, body: {} },
