@@ -181,7 +181,7 @@ export interface Delivery {
   body: Buffer | string;
   /** Set for an operation other than the format's main one, so that the kind can choose its path. */
   operation?: 'countTokens' | 'models' | 'files' | 'batches' | 'bucket';
-  /** Replaces `body`; only for kinds without a signature of it. */
+  /** Replaces `body`; only where no signature covers it. */
   streamed?: StreamedBody;
   /** Default POST. */
   method?: 'PUT' | 'GET' | 'DELETE';

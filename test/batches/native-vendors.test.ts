@@ -10,13 +10,16 @@ const ids = ['a', 'b', 'c', 'd'];
 const errors: Partial<Record<keyof typeof answers, Json>> = {
   anthropic: { type: 'error', error: { type: 'invalid_request_error', message: 'not this one' } },
   google: { error: { code: 3, message: 'not this one', status: 'INVALID_ARGUMENT' } },
+  vertex: { error: { code: 400, message: 'not this one', status: 'INVALID_ARGUMENT' } },
+  bedrock: { message: 'not this one' },
   xai: { error: { code: 3, message: 'not this one' } },
 };
 const percent: Partial<Record<keyof typeof answers, number>> = { xai: 80 };
 const textsOf = (batch: Json) =>
   batch.results.map(({ response, error }: Json) => response?.body.choices[0].message.content ?? error.error_type);
 const isCreation = ({ method, path }: VendorRequest) =>
-  method === 'POST' && /(batches|\/batch\/jobs|:batchGenerateContent)$/.test(path);
+  method === 'POST' &&
+  /(batches|\/batch\/jobs|:batchGenerateContent|\/model-invocation-job|\/batchPredictionJobs)$/.test(path);
 
 for (const kind of Object.keys(answers) as (keyof typeof answers)[]) {
   test(`${kind}: a batch runs once although the answer to its creation is lost, and one refused request is named`, async (t) => {
@@ -38,7 +41,9 @@ for (const kind of Object.keys(answers) as (keyof typeof answers)[]) {
     assert.ok(Math.abs(batch.usage.cost - cost) < 1e-9, `${batch.usage.cost} ${cost}`);
     assert.equal(vendor.requests.filter(isCreation).length, 1);
     assert.equal(vendor.files.size, 0);
-    assert.ok(vendor.requests.every(({ path }) => !/chat\/completions|:generateContent$|\/messages$/.test(path)));
+    assert.ok(
+      vendor.requests.every(({ path }) => !/chat\/completions|:generateContent$|\/messages$|\/converse$/.test(path)),
+    );
   });
 
   test(`${kind}: a batch that is cancelled, and one that expires there, keep what has run`, async (t) => {

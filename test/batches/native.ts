@@ -2,6 +2,8 @@
 import type { TestContext } from 'node:test';
 import { type GatewayOptions, PRICING, type ProviderOptions, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { BatchVendor, type Json } from '../../src/testing/upstream/batch-vendor.ts';
+import { AWS_KEYS, BEDROCK_ROLE } from '../../src/testing/upstream/bedrock-batches.ts';
+import { serviceAccount } from '../../src/testing/upstream/service-account.ts';
 
 type Kind = ConstructorParameters<typeof BatchVendor>[0];
 
@@ -33,8 +35,18 @@ export async function startNative(
 }
 
 /** What the configuration of some kinds needs. */
-function settings(_vendor: BatchVendor): Partial<Record<Kind, ProviderOptions>> {
-  return { xai: { model: { upstream_id: 'grok-4.3' } } };
+function settings({ url }: BatchVendor): Partial<Record<Kind, ProviderOptions>> {
+  return {
+    xai: { model: { upstream_id: 'grok-4.3' } },
+    bedrock: {
+      ...{ api_key: JSON.stringify(AWS_KEYS), region: 'eu-central-1', batch_minimum: '1', batch_role: BEDROCK_ROLE },
+      ...{ batch_bucket: 's3://calls/of/tests', batch_bucket_url: url },
+    },
+    vertex: {
+      ...{ api_key: serviceAccount(), project: 'cloud-project', location: 'us-east5', sign_in_url: url },
+      ...{ batch_bucket: 'gs://calls', batch_bucket_url: url },
+    },
+  };
 }
 
 /** The answer of a chat model: the text of the last message, and as many tokens as a test can compute. */
@@ -78,10 +90,23 @@ export function geminiAnswer({ body }: { body: Json }) {
   };
 }
 
+export function converseAnswer({ body }: { body: Json }) {
+  const text = textOf(body.messages.at(-1).content);
+  return {
+    status: 200,
+    body: {
+      output: { message: { role: 'assistant', content: [{ text: `re: ${text}` }] } },
+      ...{ stopReason: 'end_turn', metrics: { latencyMs: 1 } },
+      usage: { inputTokens: 10 + text.length, outputTokens: 5, totalTokens: 15 + text.length },
+    },
+  };
+}
+
 /** What each kind answers. */
 export const answers = {
   ...{ openai: chatAnswer, azure: chatAnswer, groq: chatAnswer, mistral: chatAnswer, together: chatAnswer },
-  ...{ anthropic: messageAnswer, google: geminiAnswer, xai: chatAnswer },
+  ...{ anthropic: messageAnswer, google: geminiAnswer, vertex: geminiAnswer },
+  ...{ bedrock: converseAnswer, xai: chatAnswer },
 };
 
 function textOf(content: Json): string {

@@ -53,7 +53,11 @@ export async function encodeForBatch(
     if (!hasBatches(each.endpoint) || keepsNothing(context.request, each.endpoint, parts)) continue;
     const candidate = atBatch(each);
     const service = candidate.endpoint.provider.kind.batches!;
-    if (service.lacks?.(targetOf(candidate, parts.credentials.choose(candidate))) !== undefined) continue;
+    if (service.lacks?.(targetOf(candidate, parts.credentials.choose(candidate))) !== undefined) {
+      // What a customer's credential should serve does not move to another account because it goes out with a batch.
+      if (each.byok !== undefined) return undefined;
+      continue;
+    }
     const call = await callOf(candidate, context, task, parts);
     if (call === undefined || !service.carries(call)) continue;
     return { candidate, call, reserve: () => reserve(candidate, context, task, parts) };

@@ -8,20 +8,19 @@ import type { UpstreamRequest } from '../send/transport.ts';
 import { type AwsKeys, chainKeeper, isKeyDocument, readKeyDocument } from './bedrock-credentials.ts';
 import type { Signature, Signer } from './sign.ts';
 
-/** The service name for signatures. */
-const SERVICE = 'bedrock';
 const USUAL_REGION = 'us-east-1';
 
 /** Bearer tokens are sent unchanged, AWS keys sign, and without a credential the AWS credential chain provides keys. */
 export function awsSigner({ options, baseUrl }: Provider): Signer {
-  const region = options['region'] ?? regionIn(baseUrl) ?? USUAL_REGION;
+  const region = regionOf({ options, baseUrl });
   const chain = chainKeeper(options['profile']);
   return {
-    sign: ({ request, credential, clock }) => {
+    sign: ({ request, credential, operation, clock }) => {
       const ready = eventStreamReady();
       if (credential !== null && !isKeyDocument(credential)) return nothing(ready);
       const keys = credential === null ? chain.token(clock) : readKeyDocument(credential);
-      return signedWith(request, keys, { region, service: SERVICE, clock }, ready);
+      const service = operation === 'bucket' ? 's3' : 'bedrock';
+      return signedWith(request, keys, { region, service, clock }, ready);
     },
     refused: (credential) => {
       if (credential === null) chain.forget();
@@ -78,7 +77,7 @@ export async function signatureOf(request: UpstreamRequest, keys: AwsKeys, scope
 
 async function newSigner(credentials: AwsKeys, { region, service }: Scope): Promise<SignatureV4> {
   const library = await import('@smithy/signature-v4');
-  return new library.SignatureV4({ credentials, region, service, sha256: Sha256 });
+  return new library.SignatureV4({ credentials, region, service, sha256: Sha256, uriEscapePath: service !== 's3' });
 }
 
 /** Node's hash, because the vendor's is plain JavaScript and bodies may contain images. */
@@ -104,6 +103,10 @@ class Sha256 {
   reset(): void {
     throw new Error('a hash is used once');
   }
+}
+
+export function regionOf({ options, baseUrl }: Pick<Provider, 'options' | 'baseUrl'>): string {
+  return options['region'] ?? regionIn(baseUrl) ?? USUAL_REGION;
 }
 
 /** The region in a Bedrock URL. */

@@ -4,7 +4,7 @@
  */
 
 import type { BatchAccount, BatchService, UpstreamResult } from './contract.ts';
-import { call, forget, get, type Json, listIn, open, unlessStatus } from './exchange.ts';
+import { call, createdId, forget, get, type Json, listIn, open, unlessStatus } from './exchange.ts';
 import { linesOf, objectOf, oneLine, spliced } from './lines.ts';
 
 const PATH = '/messages/batches';
@@ -37,7 +37,7 @@ export const anthropicBatches: BatchService = {
     const chunks = await submission.content();
     const streamed = { bytes: submission.bytes, chunks };
     await submission.creating();
-    return String((await call(account, { path: PATH, streamed }))['id']);
+    return createdId(await call(account, { path: PATH, streamed }));
   },
   async find({ beganAt, items }, _uploadId, account) {
     const found: string[] = [];

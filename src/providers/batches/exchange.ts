@@ -12,7 +12,7 @@ const LONGEST_MESSAGE = 500;
 const TIMEOUTS = { connect: 10_000, firstByte: 600_000, idle: 60_000, stall: 600_000, total: 1_800_000 };
 
 export type Json = Readonly<Record<string, unknown>>;
-type BatchRequest = Pick<Delivery, 'path'> &
+export type BatchRequest = Pick<Delivery, 'path'> &
   Partial<Pick<Delivery, 'method' | 'contentType' | 'streamed' | 'body' | 'url' | 'headers' | 'operation'>>;
 
 /** Sent as a stream, because the transport never repeats those: a repeated request would create a second batch. */
@@ -78,8 +78,12 @@ export function open(
   return promise;
 }
 
-export function post(account: BatchAccount, path: string, body: unknown = {}): Promise<Json> {
-  return call(account, { path, ...once(JSON.stringify(body)) });
+export function post(account: BatchAccount, target: string | BatchRequest, body: unknown = {}): Promise<Json> {
+  return call(account, { ...requestOf(target), ...once(JSON.stringify(body)) });
+}
+
+function requestOf(target: string | BatchRequest): BatchRequest {
+  return typeof target === 'string' ? { path: target } : target;
 }
 
 /** @param most bytes of the response */
@@ -90,7 +94,7 @@ export function get(account: BatchAccount, path: string, most?: number): Promise
 /** Deletes what may be gone already. False: the provider deletes no such thing. */
 export async function forget(account: BatchAccount, target: string | BatchRequest): Promise<boolean> {
   try {
-    await call(account, { ...(typeof target === 'string' ? { path: target } : target), method: 'DELETE' });
+    await call(account, { ...requestOf(target), method: 'DELETE' });
   } catch (error) {
     if (!(error instanceof BatchRefusal) || ![404, 405, 410].includes(error.status ?? 0)) throw error;
     return error.status !== 405;
@@ -103,6 +107,35 @@ export async function forgetAll(account: BatchAccount, paths: readonly string[])
   let isGone = true;
   for (const path of paths) isGone = (await forget(account, path)) && isGone;
   return isGone;
+}
+
+/** Pages of a list that are searched for a batch. */
+const MOST_PAGES = 20;
+
+/**
+ * The pages of a list.
+ * @param read reads a page; its parameter is empty, or continues a query (`&pageToken=...`)
+ * @param keys the parameter with the token of a page, and the member with that of the next
+ */
+export async function* pages(
+  read: (query: string) => Promise<Json>,
+  keys: { parameter: string; member: string },
+  most = MOST_PAGES,
+): AsyncGenerator<Json> {
+  let token: string | undefined;
+  for (let page = 0; page < most; page += 1) {
+    const list = await read(token === undefined ? '' : `&${keys.parameter}=${encodeURIComponent(token)}`);
+    yield list;
+    const next = textIn(list, keys.member);
+    if (next === undefined) return;
+    if (next === token) throw new BatchRefusal('the provider repeats a page of a list', 400);
+    token = next;
+  }
+}
+
+/** Our name for a batch, for providers that store one. */
+export function nameOf(marker: string): string {
+  return `gatehouse-${marker}`;
 }
 
 export async function unlessStatus(statuses: readonly number[], pending: Promise<unknown>): Promise<void> {
@@ -140,7 +173,7 @@ export function upload(
 }
 
 /** @throws BatchRefusal when it is longer */
-async function textOf(content: Readable, most = MOST_REPLY_BYTES): Promise<string> {
+export async function textOf(content: Readable, most = MOST_REPLY_BYTES): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of content as AsyncIterable<Buffer>) {
@@ -175,6 +208,13 @@ function messageIn(body: Json | undefined): string | undefined {
     (text) => typeof text === 'string' && text !== '',
   );
   return (found as string | undefined)?.slice(0, LONGEST_MESSAGE);
+}
+
+/** The id of what was created. Without one it has to be searched for. */
+export function createdId(made: Json, key = 'id'): string {
+  const id = textIn(made, key);
+  if (id === undefined) throw new BatchRefusal('the provider did not name what it created', null);
+  return id;
 }
 
 export function textIn(value: Json, key: string): string | undefined {

@@ -1,7 +1,7 @@
 /** Files of calls and results, which OpenAI and those like it have in common. */
 
 import type { BatchAccount, Submission, UpstreamResult } from './contract.ts';
-import { forget, forgetAll, get, type Json, listIn, open, upload } from './exchange.ts';
+import { createdId, forget, forgetAll, get, type Json, listIn, open, upload } from './exchange.ts';
 import { linesOf, objectOf } from './lines.ts';
 
 interface UploadForm {
@@ -25,7 +25,7 @@ export async function uploadOnce(
   if (submission.isRepeated) await removeUploads(name, list, account);
   const content = await submission.content();
   const uploaded = await upload(account, path, { name, bytes: submission.bytes, content }, fields(name));
-  const id = String(uploaded['id']);
+  const id = createdId(uploaded);
   await submission.uploaded(id);
   return id;
 }

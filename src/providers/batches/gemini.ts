@@ -11,7 +11,19 @@ import {
   type UpstreamBatch,
   type UpstreamResult,
 } from './contract.ts';
-import { call, forgetAll, get, type Json, listIn, open, post, textIn, unlessStatus } from './exchange.ts';
+import {
+  call,
+  createdId,
+  forgetAll,
+  get,
+  type Json,
+  listIn,
+  nameOf,
+  open,
+  post,
+  textIn,
+  unlessStatus,
+} from './exchange.ts';
 import { CANCELLED, httpStatusOf } from './grpc-status.ts';
 import { linesOf, objectOf, oneLine, spliced } from './lines.ts';
 
@@ -43,7 +55,7 @@ export const geminiBatches: BatchService = {
     const made = await post(account, path.replace(/:generateContent$/, ':batchGenerateContent'), {
       batch: { displayName: nameOf(marker), inputConfig: { fileName: uploadId } },
     });
-    return String(made['name']);
+    return createdId(made, 'name');
   },
   async find({ marker, beganAt }, _uploadId, account) {
     const found: string[] = [];
@@ -85,10 +97,6 @@ export const geminiBatches: BatchService = {
     );
   },
 };
-
-function nameOf(marker: string): string {
-  return `gatehouse-${marker}`;
-}
 
 /** A name from the service that becomes part of a URL. */
 function checked(name: string): string {

@@ -1,7 +1,7 @@
 /** The batch interface of Mistral: a file of calls, a job, files of results (docs.mistral.ai/api/endpoint/batch). */
 
 import type { BatchService, UpstreamBatch } from './contract.ts';
-import { get, type Json, listIn, post, textIn, unlessStatus } from './exchange.ts';
+import { createdId, get, type Json, listIn, post, textIn, unlessStatus } from './exchange.ts';
 import { removeFiles, resultsIn, uploadOnce } from './files.ts';
 import { oneLine, spliced } from './lines.ts';
 
@@ -34,7 +34,7 @@ export const mistralBatches: BatchService = {
       input_files: [uploadId],
       ...{ model, endpoint: `/v1${path}`, timeout_hours: 24, metadata: { [METADATA_KEY]: marker } },
     });
-    return String(job['id']);
+    return createdId(job);
   },
   async find({ marker, beganAt }, _uploadId, account) {
     const since = encodeURIComponent(new Date(beganAt - SKEW_MS).toISOString());

@@ -4,7 +4,7 @@
  */
 
 import { type BatchAccount, BatchRefusal, type BatchService, type UpstreamBatch } from './contract.ts';
-import { call, get, type Json, listIn, post, textIn, unlessStatus } from './exchange.ts';
+import { call, createdId, get, type Json, listIn, post, textIn, unlessStatus } from './exchange.ts';
 import { removeFiles, resultsIn, uploadOnce } from './files.ts';
 import { oneLine, spliced } from './lines.ts';
 
@@ -79,7 +79,7 @@ export function openaiBatches(variation: Variation): BatchService {
         completion_window: '24h',
         ...(hasMetadata && { metadata: { [METADATA_KEY]: marker } }),
       });
-      return String(unwrap(made)['id']);
+      return createdId(unwrap(made));
     },
     async find({ marker, beganAt }, uploadId, account) {
       const found: string[] = [];

@@ -2,8 +2,8 @@
  * The batch interface of xAI: a file of calls, a batch of that file, pages of results
  * (docs.x.ai/developers/advanced-api-usage/batch-api). A batch has a name, our marker, and counts instead of a state.
  */
-import { BatchRefusal, type BatchService, type UpstreamBatch, type UpstreamResult } from './contract.ts';
-import { forget, get, type Json, listIn, post, textIn, unlessStatus } from './exchange.ts';
+import type { BatchService, UpstreamBatch, UpstreamResult } from './contract.ts';
+import { createdId, forget, get, type Json, listIn, nameOf, pages, post, textIn, unlessStatus } from './exchange.ts';
 import { uploadOnce } from './files.ts';
 import { CANCELLED, httpStatusOf } from './grpc-status.ts';
 import { oneLine, spliced } from './lines.ts';
@@ -13,7 +13,7 @@ import { oneLine, spliced } from './lines.ts';
  * token. Others are refused, or cost as much as single requests.
  */
 const MODELS = /^grok-4\.(3|20)(-|$)(?!.*multi-agent)/;
-const MOST_PAGES = 20;
+const NEXT = { parameter: 'pagination_token', member: 'pagination_token' };
 const PAGE = 100;
 const MOST_PAGE_BYTES = 64 * 1024 * 1024;
 const DONE = [400, 404, 409];
@@ -39,11 +39,11 @@ export const xaiBatches: BatchService = {
     const uploadId = await uploadOnce(submission, account, { list: `/files?limit=${PAGE}`, fields: () => ({}) });
     await submission.creating();
     const made = await post(account, '/batches', { name: nameOf(submission.marker), input_file_id: uploadId });
-    return String(made['batch_id']);
+    return createdId(made, 'batch_id');
   },
   async find({ marker }, uploadId, account) {
     const found: string[] = [];
-    for await (const list of pages((token) => get(account, `/batches?limit=${PAGE}${token}`), MOST_PAGES)) {
+    for await (const list of pages((query) => get(account, `/batches?limit=${PAGE}${query}`), NEXT)) {
       for (const batch of listIn(list, 'batches')) {
         const isOurs = batch['name'] === nameOf(marker) || (uploadId !== null && batch['input_file_id'] === uploadId);
         if (isOurs) found.unshift(String(batch['batch_id']));
@@ -55,8 +55,8 @@ export const xaiBatches: BatchService = {
     return batchOf(id, await get(account, pathOf(id)));
   },
   async *results({ id }, account) {
-    const page = (token: string) => get(account, `${pathOf(id)}/results?limit=${PAGE}${token}`, MOST_PAGE_BYTES);
-    for await (const list of pages(page, Number.POSITIVE_INFINITY)) {
+    const page = (query: string) => get(account, `${pathOf(id)}/results?limit=${PAGE}${query}`, MOST_PAGE_BYTES);
+    for await (const list of pages(page, NEXT, Number.POSITIVE_INFINITY)) {
       for (const each of listIn(list, 'results')) {
         const result = resultOf(each);
         if (result !== undefined) yield result;
@@ -73,25 +73,8 @@ export const xaiBatches: BatchService = {
   },
 };
 
-function nameOf(marker: string): string {
-  return `gatehouse-${marker}`;
-}
-
 function pathOf(id: string): string {
   return `/batches/${encodeURIComponent(id)}`;
-}
-
-/** @param read reads a page; its parameter is empty, or begins with `&` */
-async function* pages(read: (token: string) => Promise<Json>, most: number): AsyncGenerator<Json> {
-  let token: string | undefined;
-  for (let page = 0; page < most; page += 1) {
-    const list = await read(token === undefined ? '' : `&pagination_token=${encodeURIComponent(token)}`);
-    yield list;
-    const next = textIn(list, 'pagination_token');
-    if (next === undefined) return;
-    if (next === token) throw new BatchRefusal('the provider repeats a page', 400);
-    token = next;
-  }
 }
 
 function batchOf(id: string, batch: Json): UpstreamBatch {

@@ -3,9 +3,13 @@ import { bedrockImages } from '../../formats/image/index.ts';
 import { bedrockTokenCount } from '../../formats/messages/index.ts';
 import { bearer } from '../auth/bearer.ts';
 import { isKeyDocument } from '../auth/bedrock-credentials.ts';
-import { awsSigner } from '../auth/bedrock-signer.ts';
+import { awsSigner, regionOf } from '../auth/bedrock-signer.ts';
+import { bedrockBatches } from '../batches/bedrock.ts';
+import { BatchBucket, placeOf } from '../batches/bucket.ts';
+import type { BatchService } from '../batches/contract.ts';
+import { s3Store } from '../batches/s3.ts';
 import { converseFraming, invokeFraming } from '../framing/bedrock-event-stream.ts';
-import type { Delivery, ProviderKind } from '../provider.ts';
+import type { BatchServer, Delivery, ProviderKind } from '../provider.ts';
 import { converse } from './converse.ts';
 
 /**
@@ -18,8 +22,7 @@ export const bedrock: ProviderKind = {
   id: 'bedrock',
   name: 'Amazon Bedrock',
   speaksFor: (model) => (vendorOf(model) === 'anthropic' ? ['converse', 'messages'] : ['converse']),
-  baseUrl: ({ region = 'us-east-1' }) =>
-    `https://bedrock-runtime.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`,
+  baseUrl: ({ region = 'us-east-1' }) => `https://bedrock-runtime.${region}.${domainOf(region)}`,
   // Only this variable enables the provider: AWS credentials on the machine do not mean that it may spend money.
   alsoEnvironment: ['AWS_BEARER_TOKEN_BEDROCK'],
   author: 'bedrock',
@@ -52,6 +55,32 @@ export const bedrock: ProviderKind = {
       expectation: 'the name of an AWS profile',
       meaning: 'Profile in the AWS configuration files.',
     },
+    batch_bucket: {
+      pattern: /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[\w.=-]{1,100}){0,8}\/?$/,
+      expectation: 's3:// and the name of a bucket, with or without a folder',
+      meaning: 'Bucket for batches, in the region and account of the provider. Together with the role it enables them.',
+    },
+    batch_role: {
+      pattern: /^arn:aws[a-z-]*:iam::\d{12}:role\/[\w+=,.@/-]{1,512}$/,
+      expectation: 'the ARN of a role',
+      meaning: 'Service role by which Bedrock uses the bucket of batches.',
+    },
+    batch_minimum: {
+      fallback: '100',
+      pattern: /^[1-9]\d{0,4}$/,
+      expectation: 'a number from 1 to 99999',
+      meaning: 'Fewest requests of a batch that Bedrock takes, a quota of the account.',
+    },
+    batch_url: {
+      pattern: /^https?:\/\/[^\s/?#]+$/,
+      expectation: 'an http or https URL without a path',
+      meaning: 'Private endpoint of the Bedrock control plane, which runs batches.',
+    },
+    batch_bucket_url: {
+      pattern: /^https?:\/\/[^\s/?#]+$/,
+      expectation: 'an http or https URL without a path',
+      meaning: 'Private endpoint of S3.',
+    },
   },
   byokDocument: 'aws-keys',
   splitByok: (value) => {
@@ -78,7 +107,42 @@ export const bedrock: ProviderKind = {
       ? { format: 'messages', counting: bedrockTokenCount }
       : undefined,
   image: bedrockImages,
+  batchesAt,
+  batchProblem,
 };
+
+function batchesAt({ baseUrl, options }: BatchServer): BatchService | undefined {
+  const { batch_bucket: bucket, batch_role: role, batch_minimum: least, batch_url: url } = options;
+  if (bucket === undefined || role === undefined) return undefined;
+  const place = placeOf(bucket);
+  const region = regionOf({ options, baseUrl });
+  const storage = options['batch_bucket_url'] ?? `https://s3.${region}.${domainOf(region)}`;
+  return bedrockBatches({
+    bucket: new BatchBucket(place, s3Store(place, storage)),
+    role,
+    address: url ?? baseUrl.replace(RUNTIME, '$1bedrock$2.'),
+    least: Number(least),
+  });
+}
+
+/** The runtime at its public address. The control plane has the same without `-runtime`. */
+const RUNTIME = /^(https?:\/\/)bedrock-runtime(-fips)?\./;
+/** Private endpoints have an address of their own for each service. */
+const PRIVATE = /^https?:\/\/vpce-/;
+
+function batchProblem({ baseUrl = '', options, batches }: Parameters<NonNullable<ProviderKind['batchProblem']>>[0]) {
+  const { batch_bucket: bucket, batch_role: role, batch_url: url } = options;
+  if ((bucket === undefined) !== (role === undefined))
+    return `needs ${bucket === undefined ? 'batch_bucket' : 'batch_role'} too, for batches`;
+  if (bucket === undefined) return batches === true ? 'needs batch_bucket and batch_role (batches: true)' : undefined;
+  return PRIVATE.test(baseUrl) && url === undefined
+    ? 'needs batch_url, because its base_url is a private endpoint of the runtime alone'
+    : undefined;
+}
+
+function domainOf(region: string): string {
+  return `amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`;
+}
 
 function path({ format, model, stream, operation, path: usual }: Delivery): string {
   if (format !== 'messages' || operation !== undefined) return usual;

@@ -4,6 +4,9 @@ import { geminiPath, vertexTokenCount as geminiTokenCount } from '../../formats/
 import { googleImages } from '../../formats/image/index.ts';
 import { vertexTokenCount as claudeTokenCount } from '../../formats/messages/index.ts';
 import { googleSigner } from '../auth/google-sign-in.ts';
+import { BatchBucket, placeOf } from '../batches/bucket.ts';
+import { cloudStorage } from '../batches/cloud-storage.ts';
+import { vertexBatches } from '../batches/vertex.ts';
 import type { Delivery, ProviderKind } from '../provider.ts';
 
 const CLAUDE = /^(anthropic\/)?claude-/;
@@ -76,6 +79,16 @@ export const vertex: ProviderKind = {
       expectation: 'an http or https URL without a path',
       meaning: 'Token server to use instead of Google.',
     },
+    batch_bucket: {
+      pattern: /^gs:\/\/[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](\/[\w.=-]{1,100}){0,8}\/?$/,
+      expectation: 'gs:// and the name of a bucket, with or without a folder',
+      meaning: 'Bucket of Cloud Storage for batches, which it enables.',
+    },
+    batch_bucket_url: {
+      pattern: /^https?:\/\/[^\s/?#]+$/,
+      expectation: 'an http or https URL without a path',
+      meaning: 'Private endpoint of Cloud Storage.',
+    },
   },
   headers: () => ({}),
   forwards: ['anthropic-beta'],
@@ -95,6 +108,14 @@ export const vertex: ProviderKind = {
     )[familyOf(model)],
   embedding: vertexEmbedding,
   image: googleImages,
+  batchesAt: ({ options }) => {
+    const { batch_bucket: bucket, batch_bucket_url: url = 'https://storage.googleapis.com' } = options;
+    if (bucket === undefined) return undefined;
+    const place = placeOf(bucket);
+    return vertexBatches(new BatchBucket(place, cloudStorage(place, url)));
+  },
+  batchProblem: ({ options, batches }) =>
+    batches === true && options['batch_bucket'] === undefined ? 'needs batch_bucket (batches: true)' : undefined,
 };
 
 function hostOf(location: string): string {
@@ -107,6 +128,7 @@ function path({ provider, model, stream, format, operation, path: usual }: Deliv
   const { project, location } = provider.options;
   const parent = `/projects/${project}/locations/${location}`;
   if (operation === 'countTokens') return parent + usual;
+  if (operation === 'batches') return usual;
   if (operation === 'models') return '/publishers/google/models';
   const name = encodeURIComponent(model.replace(/^(google|anthropic)\//, ''));
   switch (format) {

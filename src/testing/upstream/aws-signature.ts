@@ -17,12 +17,12 @@ const hmac = (key: string | Buffer, data: string) => createHmac('sha256', key).u
 
 /**
  * Null when the signature is right, else what is wrong with it. Every service but S3 encodes the path once more. S3 names
- * the checksum of the body in a header, which must fit.
+ * the checksum of the body in a header, which must fit, or says that the signature does not cover the body.
  */
 export function signatureFault(
   request: SignedRequest,
   keys: Record<string, string>,
-  { region, service }: { region: string; service: string },
+  { region, service, isStreamed = false }: { region: string; service: string; isStreamed?: boolean },
 ): string | null {
   const authorization = String(request.headers['authorization'] ?? '');
   const parts =
@@ -43,7 +43,7 @@ export function signatureFault(
   if (!date.startsWith(day)) return 'the dates differ';
   const [path = '', query = ''] = request.path.split('?');
   const canonicalPath = service === 's3' ? path : path.split('/').map(encoded).join('/');
-  const bodyHash = sha256(request.body);
+  const bodyHash = isStreamed ? 'UNSIGNED-PAYLOAD' : sha256(request.body);
   if (service === 's3' && request.headers['x-amz-content-sha256'] !== bodyHash) return 'the body has another checksum';
   const canonicalHeaders = signed.map((name) => `${name}:${String(request.headers[name] ?? '').trim()}\n`).join('');
   const canonical = [

@@ -9,6 +9,8 @@ import {
   type VendorBatch,
   type VendorRequest,
 } from './batch-vendor.ts';
+import { bedrock } from './bedrock-batches.ts';
+import { vertex } from './vertex-batches.ts';
 import { xai } from './xai-batches.ts';
 
 export interface Dialect {
@@ -298,7 +300,15 @@ const azure: Dialect = {
 };
 
 /** Groq has OpenAI's interface. */
-export const dialects = { openai, azure, groq: openai, anthropic, mistral, together, google, xai } satisfies Record<
-  string,
-  Dialect
->;
+export const dialects = {
+  openai,
+  azure,
+  groq: openai,
+  anthropic,
+  mistral,
+  together,
+  google,
+  vertex,
+  bedrock,
+  xai,
+} satisfies Record<string, Dialect>;

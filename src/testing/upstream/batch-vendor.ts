@@ -19,7 +19,8 @@ export interface VendorBatch {
   state: 'running' | 'completed' | 'failed' | 'expired' | 'cancelled';
   message?: string;
   uploadId?: string;
-  model?: string;
+  /** What else its creation said. */
+  details: Json;
   /** What a line of the results says of each call, in any order. */
   results: VendorResult[];
 }
@@ -90,7 +91,14 @@ export class BatchVendor {
 
   /** Adds a batch, as the vendor does when it is created. */
   create(batch: Pick<VendorBatch, 'marker' | 'calls'> & Partial<VendorBatch>): VendorBatch {
-    const made: VendorBatch = { id: this.id('batch-'), createdAt: new Date(), state: 'running', results: [], ...batch };
+    const made: VendorBatch = {
+      id: this.id('batch-'),
+      createdAt: new Date(),
+      state: 'running',
+      details: {},
+      results: [],
+      ...batch,
+    };
     this.batches.push(made);
     return made;
   }
