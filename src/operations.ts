@@ -5,7 +5,7 @@ import { type AnalyticsParts, analyticsOperations } from './analytics/index.ts';
 import { type AuditParts, auditOperations } from './audit/index.ts';
 import { type BatchParts, batchOperations } from './batches/index.ts';
 import { type ByokParts, byokOperations } from './byok/index.ts';
-import { catalogOperations } from './catalog/index.ts';
+import { catalogOperations, type ListedRouter } from './catalog/index.ts';
 import { type FileParts, fileOperations } from './files/index.ts';
 import type { ServedFormat } from './formats/conversation/format.ts';
 import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
@@ -40,6 +40,8 @@ export interface OperationParts {
   scim: ScimParts;
   signIn: SignInParts;
   inference: InferenceParts;
+  /** Router models, as shown to clients. */
+  routers(): readonly ListedRouter[];
   transcripts: TranscriptOperationParts;
   limits: InferenceLimits;
   observability: ObservabilityOperationParts;
@@ -85,6 +87,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
         const guarded = { guardrails: policyOf(caller), catalog: parts.inference.catalog() };
         return leavesEndpoint(parts.inference.accountPolicy(), endpoint, guarded, zdr);
       },
+      routers: () => parts.routers(),
       popularity: (caller, days) => parts.inference.spend.tokensByModel(caller.organizationId, days),
     }),
     ...inferenceOperations(parts.inference, parts.limits, formats),

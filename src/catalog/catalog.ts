@@ -58,6 +58,8 @@ export interface Model {
   variant?: RoutingVariant;
   /** Set if the requested name was the newest of a family (`~author/family-latest`). */
   latest?: true;
+  /** Chooses one of the models that its endpoints serve; only in lists. */
+  router?: true;
   /** Facts beyond the configuration; absent if there are none. */
   facts?: ModelFacts;
 }

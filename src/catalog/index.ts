@@ -17,6 +17,7 @@ export type { Facts, ModelFacts } from './facts.ts';
 export { catalogOperations } from './operations.ts';
 export { type Ceiling, type CostBreakdown, ceilingOf, costsNothing, type PricingOf, priceOf } from './pricing.ts';
 export { CATALOG_HELP, type CatalogCommandParts, loadFacts, runCatalogCommand } from './refresh/index.ts';
+export type { ListedRouter } from './routers.ts';
 export {
   createStatistics,
   type EndpointFigures,

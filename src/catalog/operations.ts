@@ -30,6 +30,7 @@ import {
   UserModelsQuerySchema,
   viewRow,
 } from './query.ts';
+import { type ListedRouter, routerModel } from './routers.ts';
 import * as schema from './schema.ts';
 import type { EndpointStatistics } from './statistics/index.ts';
 import { viewEndpoint, viewEndpoints, viewProviders } from './view.ts';
@@ -44,6 +45,8 @@ interface CatalogOperationParts<C> {
    * always. Used by GET /models/user and /endpoints/zdr.
    */
   permits?(caller: C, endpoint: Endpoint, zdr: boolean): boolean;
+  /** Router models. Absent: there are none. */
+  routers?(): readonly ListedRouter[];
   /** Tokens per model that the caller's organization used in the last days, including today; absent: unknown. */
   popularity?(caller: C, days: number): Promise<ReadonlyMap<string, number>>;
 }
@@ -171,11 +174,16 @@ function listModels<C>(parts: CatalogOperationParts<C>): Operation<C> {
 function rowsOf<C>(
   parts: CatalogOperationParts<C>,
   exchange: Exchange<C>,
-  catalog: Pick<Catalog, 'models' | 'latest'>,
+  { models, latest }: Pick<Catalog, 'models' | 'latest'>,
   query: ListModelsQuery,
   popularity?: ReadonlyMap<string, number>,
 ) {
-  return select(catalog, query, { now: exchange.startedAt, statistics: parts.statistics?.(), popularity });
+  const routers = (parts.routers?.() ?? []).flatMap((router) => routerModel(router, models) ?? []);
+  return select({ models, latest, routers }, query, {
+    now: exchange.startedAt,
+    statistics: parts.statistics?.(),
+    popularity,
+  });
 }
 
 function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
@@ -189,7 +197,7 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       access: ANY_KEY,
       params: schema.ModelParamsSchema,
       replies: ok('The model', schema.ModelResponseSchema),
-      handle: (exchange) => exchange.reply(200, { data: viewRow(rowOf(parts.catalog(), namedIn(exchange))) }),
+      handle: (exchange) => exchange.reply(200, { data: viewRow(rowOf(parts, namedIn(exchange))) }),
     },
     {
       id: 'retrieveModel',
@@ -206,7 +214,7 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
         },
       },
       handle(exchange) {
-        const row = rowOf(parts.catalog(), exchange.params['model']!);
+        const row = rowOf(parts, exchange.params['model']!);
         const anthropic = isAnthropic(exchange.headers);
         exchange.reply(200, anthropic ? viewForAnthropic(row.id, row.model) : viewForOpenAi(row));
       },
@@ -222,7 +230,7 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       params: schema.ModelParamsSchema,
       replies: ok('The model and its endpoints', schema.ModelEndpointsSchema),
       handle(exchange) {
-        const { model } = rowOf(parts.catalog(), namedIn(exchange));
+        const { model } = rowOf(parts, namedIn(exchange));
         exchange.reply(200, viewEndpoints(model, parts.statistics?.()));
       },
     },
@@ -240,8 +248,10 @@ function suggestedModel(catalog: Catalog, name: string): string {
 }
 
 /** @throws GatewayError 404 */
-function rowOf(catalog: Catalog, name: string): Row {
-  const model = catalog.find(name);
+function rowOf<C>(parts: CatalogOperationParts<C>, name: string): Row {
+  const catalog = parts.catalog();
+  const router = parts.routers?.().find(({ id }) => id === name);
+  const model = catalog.find(name) ?? (router && routerModel(router, catalog.models));
   if (model === undefined || model.endpoints.length === 0)
     throw new GatewayError('not_found', `there is no such model${suggestedModel(catalog, name)}`);
   const latest = model.latest

@@ -132,7 +132,7 @@ interface QueryContext {
   popularity?: ReadonlyMap<string, number> | undefined;
 }
 
-/** A row of the list: a model, or the alias for the newest of a family. */
+/** A row of the list: a model, the alias for the newest of a family, or a router model. */
 export interface Row {
   id: string;
   model: Model;
@@ -146,16 +146,18 @@ export function viewRow({ model, latest }: Row): ModelView {
 /** Filters that match no model. */
 const UNKNOWN = ['category', 'distillable', ...INDICES];
 
-export function select(
-  catalog: Pick<Catalog, 'models' | 'latest'>,
-  query: ListModelsQuery,
-  context: QueryContext,
-): Row[] {
+/** The models of a list: those of the catalog, or those that a caller may use. */
+interface ListedModels extends Pick<Catalog, 'models' | 'latest'> {
+  routers: readonly Model[];
+}
+
+export function select(catalog: ListedModels, query: ListModelsQuery, context: QueryContext): Row[] {
   if (UNKNOWN.some((name) => Object.hasOwn(query, name))) return [];
   const tests = filtersOf(query, context);
   const rows: Row[] = [
     ...catalog.models.map((model) => ({ id: model.id, model, latest: null })),
     ...catalog.latest.map((latest) => ({ id: latest.id, model: latest.target, latest })),
+    ...catalog.routers.map((model) => ({ id: model.id, model, latest: null })),
   ];
   return sorted(
     rows.filter((row) => tests.every((test) => test(row.model, row.id))),

@@ -11,7 +11,7 @@ const UNKNOWN_PRICING: PricingView = { prompt: '-1', completion: '-1' };
 
 export function viewModel(model: Model): ModelView {
   const { id, name, endpoints, facts } = model;
-  const first = endpoints[0];
+  const first = model.router ? undefined : endpoints[0];
   const { tokenizer, ...architecture } = viewArchitecture(model);
   return {
     id,
@@ -63,7 +63,8 @@ export function viewEndpoints(model: Model, statistics: EndpointStatistics | und
       created: model.facts?.created ?? 0,
       description: '',
       architecture: viewArchitecture(model),
-      endpoints: model.endpoints.map((endpoint) => viewEndpoint(model, endpoint, statistics)),
+      // Those of a router model are those of the models that it chooses.
+      endpoints: model.router ? [] : model.endpoints.map((endpoint) => viewEndpoint(model, endpoint, statistics)),
     },
   };
 }
@@ -142,8 +143,9 @@ export function contextOf({ endpoints }: Model): number | null {
   );
 }
 
-/** The price of the first endpoint with a known price. */
-export function pricingOf({ endpoints }: Model): Pricing | null {
+/** The price of the first endpoint with a known price. That of a router model depends on its choice. */
+export function pricingOf({ endpoints, router }: Model): Pricing | null {
+  if (router) return null;
   return endpoints.find(({ pricing }) => pricing !== null)?.pricing ?? null;
 }
 
@@ -168,7 +170,7 @@ function viewArchitecture(model: Model): ModelEndpointsView['data']['architectur
     output_modalities: output,
     modality: input.length === 0 || output.length === 0 ? null : `${input.join('+')}->${output.join('+')}`,
     instruct_type: null,
-    tokenizer: model.facts?.tokenizer ?? null,
+    tokenizer: model.router ? 'Router' : (model.facts?.tokenizer ?? null),
   };
 }
 

@@ -16,6 +16,7 @@ export { settleBatched } from './batched/settle.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
+export { isRouterModel, ROUTERS, routerModels } from './plugins/index.ts';
 export type { AcceptedRequest, AnyFormat, RequestAbout } from './request.ts';
 export { RequestsInFlight } from './requests-in-flight.ts';
 export {

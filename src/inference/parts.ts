@@ -18,6 +18,7 @@ import type { Concurrency } from './admission/concurrency.ts';
 import type { RateLimiting } from './admission/rate-limits.ts';
 import type { RequestsInFlight } from './requests-in-flight.ts';
 import type { AccountPolicy, Credentials, Health, Sessions } from './routing/index.ts';
+import type { RouterModels } from './routing/router-models.ts';
 import type { Threads } from './routing/threads.ts';
 import type { TokenCounter } from './tokens/counter.ts';
 import type { RememberedThinking } from './turns/thinking-memory.ts';
@@ -52,6 +53,8 @@ export interface InferenceParts {
   inFlight: RequestsInFlight;
   credentials: Credentials;
   sessions: Sessions;
+  /** Router models. Absent: there are none. */
+  routers?: RouterModels | undefined;
   threads: Threads;
   /** Reasoning that the client's format cannot carry. Absent: it is not remembered. */
   thinking?: RememberedThinking;

@@ -110,6 +110,7 @@ export function routeOf(
   return route(
     {
       facts,
+      accepted: request,
       promptBytes,
       servedBy: (endpoint) => task.servedBy(endpoint),
       session: (model) =>
@@ -126,6 +127,7 @@ export function routeOf(
       credentials: parts.credentials,
       statistics: parts.statistics,
       sessions: parts.sessions,
+      routers: parts.routers,
       random: parts.random,
       catalog: parts.catalog(),
       accountPolicy: parts.accountPolicy(),

@@ -18,7 +18,10 @@ import {
   Credentials,
   Health,
   type InferenceParts,
+  isRouterModel,
   RememberedThinking,
+  ROUTERS,
+  routerModels,
   Sessions,
   Threads,
 } from '../inference/index.ts';
@@ -68,7 +71,7 @@ export function operationParts(
   return {
     workspaces: {
       ...{ database, changes, clock, spendEntered },
-      knowsModel: (name) => live.catalog.find(name) !== undefined,
+      knowsModel: (name) => live.catalog.find(name) !== undefined || isRouterModel(name),
       toolName: (name) => fromWireName(name, namespace),
       ended: [
         endGuardrails(changes),
@@ -99,6 +102,7 @@ export function operationParts(
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
     inference,
+    routers: () => ROUTERS.map(({ slug, name }) => ({ id: fromWireName(slug, namespace), name })),
     batches: { ...batches, runner: new BatchRunner(batches, parts.jobs) },
     transcripts: {
       ...{ transcripts, database, clock },
@@ -170,6 +174,7 @@ function inferenceParts(
     concurrency: new Concurrency(),
     credentials: new Credentials(health),
     sessions: new Sessions(clock),
+    routers: routerModels((id, kind) => live.settings.routing.scores.get(id)?.[kind]),
     threads: new Threads(spend),
     thinking: new RememberedThinking(clock),
     files: createFileContents({ ...parts, clock }),

@@ -87,6 +87,12 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
       'If a stream has not started after this time, ask a second endpoint in parallel; the faster one answers. Both are charged. Without it requests are never hedged.',
     ],
   }),
+  ...section('routing.scores', 'How good models are, for [router models](../guides/plugins.md#router-models).', {}),
+  ...section('routing.scores[]', 'The scores of one model.', {
+    model: ['Id of the model.'],
+    quality: ['How good it is in general, from 0 to 1.'],
+    coding: ['How well it writes code, from 0 to 1.'],
+  }),
   ...section('retention', 'How long data is kept.', {
     generations_days: [
       'Days that rows of generations are kept; they are dropped by whole months. `null` keeps them forever. Sums and budgets are not affected.',

@@ -1,6 +1,6 @@
 /** The section `routing` of the yaml: how endpoints are tried (docs/guides/routing.md). */
-import type { Field } from './field.ts';
-import { duration, mapping } from './readers.ts';
+import type { Field, Reader } from './field.ts';
+import { duration, list, mapping, textLike } from './readers.ts';
 
 export interface RoutingSettings {
   /**
@@ -8,11 +8,40 @@ export interface RoutingSettings {
    * the response, and the cost of the other one so far is charged too.
    */
   hedgeAfterMs: number | null;
+  /** How good models are, by their ids; for router models. */
+  scores: ReadonlyMap<string, ModelScores>;
 }
 
-export const DEFAULT_ROUTING: RoutingSettings = Object.freeze({ hedgeAfterMs: null });
+/** From 0 (the worst) to 1. */
+interface ModelScores {
+  /** In general. */
+  quality?: number;
+  coding?: number;
+}
+
+export const DEFAULT_ROUTING: RoutingSettings = Object.freeze({ hedgeAfterMs: null, scores: new Map() });
 
 export function routing(field: Field): RoutingSettings | undefined {
-  const read = mapping(field, { hedge_after: duration });
-  return read && { hedgeAfterMs: read.hedge_after ?? DEFAULT_ROUTING.hedgeAfterMs };
+  const read = mapping(field, { hedge_after: duration, scores: list(scores) });
+  return (
+    read && {
+      hedgeAfterMs: read.hedge_after ?? DEFAULT_ROUTING.hedgeAfterMs,
+      scores: new Map(read.scores?.map(({ model, ...own }) => [model, own])),
+    }
+  );
+}
+
+function scores(field: Field) {
+  const read = mapping(field, { model: modelId, quality: score, coding: score }, ['model']);
+  if (read?.model === undefined) return undefined;
+  const { model, quality, coding } = read;
+  return { model, ...(quality !== undefined && { quality }), ...(coding !== undefined && { coding }) };
+}
+
+const modelId: Reader<string> = textLike(/^[^\s/]+\/\S+$/, 'the id of a model, such as acme/large');
+
+function score(field: Field): number | undefined {
+  const value = field.scalar()?.value;
+  if (value === undefined) return undefined;
+  return typeof value === 'number' && value >= 0 && value <= 1 ? value : field.fail('must be a number from 0 to 1');
 }

@@ -94,7 +94,7 @@ export function rowOf(context: Admission, apiType: ApiType, route: Route, ending
     moderationMs: null,
     providerResponses: ending.responses,
     serviceTier: attempt?.serviceTier ?? null,
-    router: null,
+    router: route.router?.slug ?? null,
     presetId: null,
     webSearchEngine: null,
     responseCacheSourceId: null,

@@ -46,9 +46,18 @@ export function routingMetadata(
       })),
     }),
     ...(generationMs !== null && { generation_time: Math.round(generationMs) }),
-    ...((hits ?? stages) && { pipeline: [...stagesOf(hits ?? []), ...(stages ?? [])] }),
+    ...pipelineOf(hits, route, stages),
     summary: summaryOf(route, served, failed.length),
   };
+}
+
+function pipelineOf(
+  hits: RequestContext['hits'],
+  { router }: Route,
+  stages: RequestContext['stages'],
+): { pipeline?: readonly object[] } {
+  if (hits === undefined && router === undefined && stages === undefined) return {};
+  return { pipeline: [...stagesOf(hits ?? []), ...(router ? [router.stage] : []), ...(stages ?? [])] };
 }
 
 function summaryOf(route: Route, served: Candidate | undefined, failures: number): string {

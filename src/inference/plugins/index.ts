@@ -3,5 +3,7 @@
  * ([guide](../../../docs/guides/plugins.md)). One file or folder each, listed in `registry.ts`; `plugin.ts` is the
  * contract. Not here: tools that the model calls (`turns/`), guardrails, which apply without being asked for.
  */
+
 export { requestedPlugins } from './requested.ts';
+export { isRouterModel, ROUTERS, routerModels } from './routers/index.ts';
 export { revisionOf, runPlugins } from './run.ts';

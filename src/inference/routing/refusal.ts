@@ -16,9 +16,9 @@ export function unknownModel(name: string, requested: readonly string[], nearest
   });
 }
 
-/** Router models of the public service, which choose another model. */
+/** Router models of the public service that are not built, and built ones with a suffix. */
 const ROUTER = new RegExp(
-  `^(?:${WIRE_NAME}|${WIRE_ALIAS})/(?:auto|auto-beta|free|pareto-code|bodybuilder|fusion)(?:[:@]|$)`,
+  `^(?:${WIRE_NAME}|${WIRE_ALIAS})/(?:(?:auto|auto-beta|free|jev|pareto-code|switchyard)[:@]|(?:bodybuilder|fusion)(?:[:@]|$))`,
 );
 const ONLINE = /:online$/;
 
@@ -32,6 +32,14 @@ export function unsupportedModel(name: string, knows: (name: string) => boolean)
   if (!ONLINE.test(name) || !knows(name.replace(ONLINE, ''))) return undefined;
   const problem = `${quoted} asks for web search by the suffix :online, which this gateway does not support: remove it`;
   return new GatewayError('invalid_request', problem, { path: 'model' });
+}
+
+/** A router model that chooses nothing needs other models in the request. */
+export function passesToNothing(requested: readonly string[]): GatewayError {
+  const name = JSON.stringify(requested[0]?.slice(0, 200));
+  return new GatewayError('invalid_request', `models is required: ${name} passes the request on to the models there`, {
+    path: 'models',
+  });
 }
 
 export function wrongOperation(requested: readonly string[]): GatewayError {

@@ -5,6 +5,7 @@ import type { Catalog, Endpoint, EndpointStatistics, Model, RoutingVariant } fro
 import type { RequestFacts } from '../../formats/conversation/format.ts';
 import type { SortMetric } from '../../formats/conversation/preferences.ts';
 import type { Policy } from '../../guardrails/index.ts';
+import type { AcceptedRequest } from '../request.ts';
 import {
   type ByokChoice,
   byokOnly,
@@ -18,7 +19,16 @@ import type { Credentials } from './credentials.ts';
 import { cooldownOf, type Health } from './health.ts';
 import { inOrder, type Live, type Wanted } from './order.ts';
 import { type PreparedEndpoint, positionIn, prepare } from './prepared.ts';
-import { allExcluded, noEndpoints, undecryptedKey, unknownModel, unsupportedModel, wrongOperation } from './refusal.ts';
+import {
+  allExcluded,
+  noEndpoints,
+  passesToNothing,
+  undecryptedKey,
+  unknownModel,
+  unsupportedModel,
+  wrongOperation,
+} from './refusal.ts';
+import { type Offer, offersOf, type RoutedModels, type RouterModels } from './router-models.ts';
 import { type AccountPolicy, type Rule, rulesFor, USUAL_BYTES_PER_TOKEN } from './rules.ts';
 import { fractionOf, type SessionKey, type Sessions } from './sessions.ts';
 import { tierRank, type WantedTiers, wantedTiers } from './tiers.ts';
@@ -37,13 +47,17 @@ export interface Route {
   candidates: readonly Candidate[];
   /** The model's name as the client wrote it. */
   requested: string;
-  strategy: 'direct' | 'alias' | 'latest' | 'fallback';
+  strategy: 'direct' | 'alias' | 'latest' | 'fallback' | RoutedModels['strategy'];
+  /** The decision of a router model; absent if the request names none. */
+  router?: Pick<RoutedModels, 'slug' | 'stage'> | undefined;
   /** The session that is kept at the endpoint that answers. */
   session?: SessionKey | undefined;
 }
 
 export interface RoutingRequest {
   facts: RequestFacts;
+  /** What router models read of it besides. */
+  accepted?: AcceptedRequest;
   promptBytes: number;
   /** Whether the endpoint has the operation for its model. */
   servedBy(endpoint: Endpoint): boolean;
@@ -65,6 +79,8 @@ export interface RoutingParts {
   byok?: CallerByok | undefined;
   /** The sort metric for requests that set none. */
   defaultSort?: SortMetric | null;
+  /** Absent: there are no router models. */
+  routers?: RouterModels | undefined;
   /** A number from 0 (inclusive) to 1 (exclusive), like `Math.random`. */
   random(): number;
   maxCandidates: number;
@@ -85,30 +101,63 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
     throw new GatewayError('invalid_request', 'model is required: no default model is configured', { path: 'model' });
   }
   const names = facts.model === undefined ? facts.fallbackModels : [facts.model, ...facts.fallbackModels];
-  const models = names.map((name) => {
-    const model = parts.catalog.find(name);
-    if (model === undefined) {
-      const unsupported = unsupportedModel(name, (base) => parts.catalog.find(base) !== undefined);
-      throw unsupported ?? unknownModel(name, names, nearModel(name, request, parts));
-    }
-    return model;
-  });
   const rules = rulesFor(facts, request.promptBytes, parts.accountPolicy, parts);
   const { byok } = parts;
   const onlyByok = byok && byokOnly(byok);
-  const kept = models.map((model, rank) => admitted(model, rank, { rules, byok, onlyByok }, request));
+  const admission: Admission = { rules, byok, onlyByok };
+  const models: Model[] = [];
+  let routed: RoutedModels | undefined;
+  for (const name of names) {
+    const model = parts.catalog.find(name);
+    if (model !== undefined) {
+      models.push(model);
+      continue;
+    }
+    const chosen = chosenByRouter(name, admission, request, parts);
+    if (chosen === undefined) throw noModel(name, names, request, parts);
+    routed ??= chosen;
+    models.push(...chosen.models);
+  }
+  if (models.length === 0) throw passesToNothing(names);
+  const kept = models.map((model, rank) => admitted(model, rank, admission, request));
   if (kept.every(({ length }) => length === 0)) {
     if (byok && models.some((model) => lacksKey(model, rules, byok, request))) throw undecryptedKey(names);
     throw refusal(names, models, onlyByok === undefined ? rules : [...rules, onlyByok], request);
   }
-  const session = kept.some(({ length }) => length > 1) ? request.session(names[0]!) : undefined;
+  const choice = routed !== undefined || kept.some(({ length }) => length > 1);
+  const session = choice ? request.session(names[0]!) : undefined;
   const variant = models[0]!.variant;
   return {
     candidates: ordered(kept, variant, session, request, parts).slice(0, parts.maxCandidates),
     requested: names[0]!,
-    strategy: strategyOf(names, models),
+    strategy: routed?.strategy ?? strategyOf(names, models),
+    router: routed,
     session,
   };
+}
+
+/** Undefined if the name is not that of a router model. */
+function chosenByRouter(
+  name: string,
+  admission: Admission,
+  request: RoutingRequest,
+  parts: RoutingParts,
+): RoutedModels | undefined {
+  const { accepted } = request;
+  if (accepted === undefined) return undefined;
+  return parts.routers?.(name, () => {
+    const offers = offersOf(parts.catalog.models, (model) => admitted(model, 0, admission, request));
+    const session = request.session(name);
+    const sticky = session?.named ? parts.sessions.endpointOf(session) : undefined;
+    const isLast = ({ model }: Offer) => model.endpoints.some(({ id }) => id === sticky);
+    const last = sticky === undefined ? undefined : offers.find(isLast);
+    return { offers, request: accepted, sessionModel: last?.model.id, random: parts.random };
+  });
+}
+
+function noModel(name: string, names: readonly string[], request: RoutingRequest, parts: RoutingParts): GatewayError {
+  const unsupported = unsupportedModel(name, (base) => parts.catalog.find(base) !== undefined);
+  return unsupported ?? unknownModel(name, names, nearModel(name, request, parts));
 }
 
 /** The most similar model name, but only if the caller may use it: errors must not reveal what a guardrail hides. */
