@@ -11,6 +11,7 @@ import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { blobSettings, blobs } from './config/blobs.ts';
 import { bootstrapConfigOf } from './config/bootstrap-config.ts';
+import { DEFAULT_EGRESS_PROXY, egressProxy } from './config/egress-proxy.ts';
 import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import { federation } from './config/federation.ts';
 import type { Field } from './config/field.ts';
@@ -121,6 +122,7 @@ export function needsRestart(running: Config, loaded: Config): string[] {
   if (!isDeepStrictEqual(keks(running), keks(loaded))) changed.push('sealing');
   if (!isDeepStrictEqual(s3Of(running), s3Of(loaded))) changed.push('blobs');
   if (!isDeepStrictEqual(running.sandboxes, loaded.sandboxes)) changed.push('sandboxes');
+  if (running.egressProxy.user !== loaded.egressProxy.user) changed.push('egressProxy.user');
   return changed;
 }
 
@@ -156,6 +158,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     hosts: read?.hosts ?? { global: [], europe: [], us: [] },
     trustedProxies: read?.trusted_proxies ?? [],
     egress: read?.egress ?? DEFAULT_EGRESS,
+    egressProxy: read?.egress_proxy ?? DEFAULT_EGRESS_PROXY,
     limits: read?.limits ?? DEFAULT_LIMITS,
     routing: read?.routing ?? DEFAULT_ROUTING,
     ioLogging: read?.io_logging ?? DEFAULT_IO_LOGGING,
@@ -178,6 +181,7 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     hosts,
     trusted_proxies: distinct(network),
     egress,
+    egress_proxy: egressProxy,
     limits,
     routing,
     retention,

@@ -55,11 +55,13 @@ export class AllowList {
   readonly #exact = new Set<string>();
   readonly #globs: RegExp[] = [];
   readonly #ports: ReadonlySet<number>;
+  readonly #within: AllowList | undefined;
   #any = false;
 
-  /** @throws Error if a domain is malformed */
-  constructor(domains: readonly string[], ports: readonly number[]) {
+  /** @param within a list that must allow it, too @throws Error if a domain is malformed */
+  constructor(domains: readonly string[], ports: readonly number[], within?: AllowList) {
     this.#ports = new Set(ports);
+    this.#within = within;
     for (const domain of domains) this.#add(domain);
   }
 
@@ -82,7 +84,8 @@ export class AllowList {
   }
 
   /** @throws Refusal */
-  check({ host, port, isAddress }: Destination): void {
+  check(destination: Destination): void {
+    const { host, port, isAddress } = destination;
     if (!this.#ports.has(port)) {
       throw new Refusal(
         'port',
@@ -93,5 +96,6 @@ export class AllowList {
       this.#exact.has(host) || (!isAddress && (this.#any || this.#globs.some((glob) => glob.test(host))));
     if (!isListed)
       throw new Refusal('not_allowed', `${host} is not on the list of domains that this sandbox may reach.`);
+    this.#within?.check(destination);
   }
 }

@@ -11,7 +11,13 @@ export { sandboxInitFile } from './launch.ts';
 export { type BoundSecret, createPlaceholder } from './secret.ts';
 export type { ProxyUser, RefusalReport, SandboxSettings } from './settings.ts';
 export { SOCKET_NAME, socketFolderFor } from './socket-folder.ts';
-export { DEFAULT_PROXY_USER, EgressProxy, type EgressProxyOptions, type ProxiedSandbox } from './supervisor.ts';
+export {
+  DEFAULT_PROXY_USER,
+  EgressProxy,
+  type EgressProxyOptions,
+  type EgressWay,
+  type ProxiedSandbox,
+} from './supervisor.ts';
 export type { Authority } from './trust/authority.ts';
 export {
   isReservedVariable,

@@ -54,9 +54,10 @@ export class Sandbox {
   }
 
   /** New secrets and rules, also for connections that are open. @throws Error if they are malformed */
-  update({ secrets, domains, ports, authority }: SandboxSettings): void {
+  update({ secrets, domains, withinDomains, ports, authority }: SandboxSettings): void {
     checkSecrets(secrets);
-    this.#domains = new AllowList(domains, ports);
+    const within = withinDomains && new AllowList(withinDomains, ports);
+    this.#domains = new AllowList(domains, ports, within);
     this.#texts = new SecretTexts(secrets);
     if (this.#authority?.certificate === authority.certificate) return;
     this.#authority = authority;

@@ -7,6 +7,8 @@ export interface SandboxSettings {
   secrets: readonly BoundSecret[];
   /** Exact domains, globs (`*.api.test`) or `*`. Hosts of secrets are not included by themselves. */
   domains: readonly string[];
+  /** Those of the installation, as well: a host must be on both lists. Absent: every host. */
+  withinDomains?: readonly string[];
   ports: readonly number[];
   /** Signs the certificates that the sandbox sees for hosts with bound secrets. */
   authority: Authority;

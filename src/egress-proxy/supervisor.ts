@@ -27,12 +27,22 @@ export interface EgressProxyOptions {
 }
 
 export interface ProxiedSandbox {
-  /** Its secrets and rules; called again when the process is restarted. */
-  load(): Promise<SandboxSettings>;
+  /** Its secrets and rules; called again when the process is restarted. @param way to follow changes with */
+  load(way: EgressWay): Promise<SandboxSettings>;
   /** For the audit log. */
   onRefused(refusal: RefusalReport): void;
   /** The group of the sandbox's processes, if they run as a user of their own. */
   gid: number | null;
+}
+
+/** The way out of one sandbox. */
+export interface EgressWay {
+  /** False for good once the sandbox is closed. */
+  readonly isOpen: boolean;
+  /** Loads secrets and rules again, after they changed. Rejects if they cannot be loaded. */
+  reload(): Promise<void>;
+  /** Takes it away until the secrets can be loaded, which is tried at intervals. */
+  suspend(): void;
 }
 
 const ID = /^[a-z0-9-]{1,40}$/;
@@ -46,6 +56,9 @@ const CLOSE_TIMEOUT_MS = 5_000;
 interface Entry extends ProxiedSandbox {
   folder: string;
   mode: number;
+  /** Ends when the proxy has what was loaded last. It is told one state at a time, so that none overtakes a newer one. */
+  telling: Promise<void>;
+  way: EgressWay;
 }
 
 /** A running process. */
@@ -89,7 +102,12 @@ export class EgressProxy {
     if (this.#sandboxes.has(id)) throw new Error(`the sandbox ${id} is open`);
     if (!this.#isPrepared) this.#folders.prepare();
     this.#isPrepared = true;
-    const entry = { ...sandbox, ...this.#folders.make(id, sandbox.gid) };
+    const entry = {
+      ...sandbox,
+      ...this.#folders.make(id, sandbox.gid),
+      telling: Promise.resolve(),
+      way: this.#way(id),
+    };
     this.#sandboxes.set(id, entry);
     try {
       await this.#tell(id, entry);
@@ -100,10 +118,12 @@ export class EgressProxy {
     return entry.folder;
   }
 
-  /** Loads the secrets and rules of a sandbox again, after they changed. */
-  async reload(id: string): Promise<void> {
-    const entry = this.#sandboxes.get(id);
-    if (entry !== undefined) await this.#tell(id, entry);
+  /** Starts the process, to see whether it can. @returns the user that it runs as; null: that of the gateway */
+  async probe(): Promise<ProxyUser | null> {
+    if (!this.#isPrepared) this.#folders.prepare();
+    this.#isPrepared = true;
+    await this.#start().ready;
+    return this.#user;
   }
 
   /** Ends the connections of a sandbox and removes its socket. */
@@ -127,13 +147,38 @@ export class EgressProxy {
     if (this.#isPrepared) this.#folders.removeAll();
   }
 
-  async #tell(id: string, { folder, mode, load }: Entry): Promise<void> {
+  #way(id: string): EgressWay {
+    const isOpen = () => this.#sandboxes.get(id)?.way === way;
+    const way: EgressWay = {
+      get isOpen() {
+        return isOpen();
+      },
+      reload: async () => {
+        if (isOpen()) await this.#tell(id, this.#sandboxes.get(id)!);
+      },
+      suspend: () => {
+        const child = this.#child;
+        if (!isOpen() || child === undefined) return;
+        send(child, { type: 'close', id });
+        this.#restoreLater(child, id);
+      },
+    };
+    return way;
+  }
+
+  #tell(id: string, entry: Entry): Promise<void> {
+    const telling = entry.telling.then(() => this.#tellNow(id, entry));
+    entry.telling = telling.catch(() => {});
+    return telling;
+  }
+
+  async #tellNow(id: string, { folder, mode, load, way }: Entry): Promise<void> {
     const child = this.#start();
     await child.ready;
-    const sandbox = await load();
+    const sandbox = await load(way);
     if (this.#child !== child) throw new Error('the egress proxy ended');
+    if (!way.isOpen) throw new Error(`the sandbox ${id} was closed`);
     const answer = Promise.withResolvers<void>();
-    child.waiting.get(id)?.resolve();
     child.waiting.set(id, answer);
     send(child, { type: 'open', id, path: path.join(folder, SOCKET_NAME), mode, sandbox });
     await answer.promise;
@@ -157,7 +202,10 @@ export class EgressProxy {
       if (news.type === 'ready') ready.resolve();
       else this.#receive(child, news);
     });
-    child.process.on('error', (error) => log.error('the egress proxy cannot be started', { error }));
+    child.process.on('error', (error) => {
+      log.error('the egress proxy cannot be started', { error });
+      if (child.process.pid === undefined) child.process.emit('exit', null, null);
+    });
     child.process.once('exit', (code, signal) => {
       exited.resolve();
       const problem = new Error('the egress proxy ended');
@@ -194,8 +242,12 @@ export class EgressProxy {
     } catch (error) {
       if (this.#child !== child || this.#isClosed) return;
       this.#options.log.error('a sandbox has no egress, because its secrets cannot be loaded', { sandbox: id, error });
-      this.#options.clock.timer(RELOAD_DELAY_MS, () => void (this.#child === child && this.#restore(id)));
+      this.#restoreLater(child, id);
     }
+  }
+
+  #restoreLater(child: Child, id: string): void {
+    this.#options.clock.timer(RELOAD_DELAY_MS, () => void (this.#child === child && this.#restore(id)));
   }
 
   #receive(child: Child, news: Exclude<News, { type: 'ready' }>): void {

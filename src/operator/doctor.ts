@@ -9,6 +9,7 @@ import { socketFolderOf } from '../storage/embedded.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { examineBucket } from './doctor/blobs.ts';
 import { examineDatabase } from './doctor/database.ts';
+import { examineEgressProxy } from './doctor/egress-proxy.ts';
 import { type Finding, fault, note, ok } from './doctor/finding.ts';
 import { examineAddress, examineCertificate, examineDataFolder, examineRuntime } from './doctor/machine.ts';
 import { examineModules } from './doctor/modules.ts';
@@ -16,7 +17,7 @@ import { examineProviders } from './doctor/providers.ts';
 import { type Installation, withInstallation } from './installation.ts';
 
 export const DOCTOR_HELP = `gatehouse doctor [--json] [--offline]
-    checks configuration, disk, database, keys, providers and modules; exits with 1 if something keeps the gateway from
+    checks configuration, disk, database, keys, providers, modules and the egress proxy of sandboxes; exits with 1 if something keeps the gateway from
     working. --offline skips the providers and the S3 bucket`;
 
 export async function doctorCommand(
@@ -52,6 +53,7 @@ async function examine(
   findings.push(...examineModules(config));
   const blocked = findings.some(({ level, area }) => level === 'fault' && area !== 'network');
   if (!blocked) findings.push(...(await examineInstallation({ ...parts, config })));
+  if (!blocked) findings.push(await examineEgressProxy(config, parts));
   if (!offline) findings.push(...(await examineBucket(config)));
   if (!offline) findings.push(...(await examineProviders(config, parts.clock, parts.log)));
   return findings;

@@ -5,7 +5,7 @@
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Blob } from '../blobs/index.ts';
-import type { RefusalReport, SandboxSettings } from '../egress-proxy/index.ts';
+import type { ProxiedSandbox, RefusalReport } from '../egress-proxy/index.ts';
 
 /** The folder for files. It lasts until the sandbox is destroyed. */
 export const WORKSPACE = '/workspace';
@@ -49,7 +49,7 @@ export interface SandboxNetwork {
   /** Of the authority that `load` returns, in PEM. Programs in the sandbox trust it. */
   certificate: string;
   /** Secrets and allowed domains; called again when the proxy is restarted (`EgressProxy.open`). */
-  load(): Promise<SandboxSettings>;
+  load: ProxiedSandbox['load'];
   /** For the audit log. */
   onRefused(refusal: RefusalReport): void;
 }

@@ -6,7 +6,7 @@
  */
 export { defaultFile, describeSource, previousFile } from './key-source.ts';
 export { sealingMigrations } from './migrations/index.ts';
-export { KEY_BYTES, openRecord, SealingError, sealRecord } from './record.ts';
+export { KEY_BYTES, openRecord, type SealContext, SealingError, sealRecord } from './record.ts';
 export { type Rotated, rotateInstallationKey } from './rotation.ts';
 export { type Box, SEALING_TOPIC, Sealing, type SealingParts } from './sealing.ts';
 export { type SealedRows, sealedColumn } from './store.ts';

@@ -36,6 +36,7 @@ function stateOf(config: Config): object {
     hosts: config.hosts,
     trusted_proxies: config.trustedProxies,
     egress: config.egress,
+    egress_proxy: config.egressProxy,
     retention: config.retention,
     io_logging: config.ioLogging,
     vault: config.vault,

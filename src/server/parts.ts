@@ -28,6 +28,7 @@ import type { Target } from '../storage/connection.ts';
 import { openDatabase, type Queryable } from '../storage/database.ts';
 import { NotificationsError } from '../storage/listener.ts';
 import { cleanTranscriptsJob, createTranscripts } from '../transcripts/index.ts';
+import { SecretReleases } from '../vault/index.ts';
 import { createTerms } from '../workspaces/index.ts';
 import type { LiveConfig } from './live-config.ts';
 import { forOperator } from './start-checks.ts';
@@ -122,10 +123,11 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   jobs.register(cleanCacheJob(cache));
   jobs.register(cleanBlobsJob(blobs));
   jobs.register(cleanTranscriptsJob(transcripts));
+  const releases = new SecretReleases({ ...shared, sealing, settings: () => live.settings.egressProxy });
   return {
     ...{ database, changes, sealing, byokCredentials, egress, federation },
     ...{ access, programme, scim, random, endOfTurn: atEndOfTurn },
-    ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes },
+    ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes, releases },
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
     limiter: new Limiter(shared),
@@ -141,7 +143,11 @@ export async function openParts({ config, target, clock, log, random = Math.rand
 function egressProxyOf(config: Config, live: LiveConfig, { clock, log }: { clock: Clock; log: Log }): EgressProxy {
   const { extraCa } = config.outgoing;
   const settings = () => ({ networks: live.settings.egress.networks, extraCa });
-  return new EgressProxy({ folder: socketFolderFor(config.dataDir), settings, clock, log });
+  const { user } = config.egressProxy;
+  return new EgressProxy({
+    ...{ folder: socketFolderFor(config.dataDir), settings, clock, log },
+    ...(user !== null && { user: { uid: user, gid: user } }),
+  });
 }
 
 /** Writers close before the parts that they write through. */
@@ -150,6 +156,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.transport.close();
   await parts.egress.close();
   await parts.sandboxes.close();
+  parts.releases.end();
   await parts.egressProxy.end();
   await parts.tokens.close();
   await parts.spend.close();

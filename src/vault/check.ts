@@ -5,7 +5,7 @@ import { secretsOf } from './read.ts';
 import * as store from './store.ts';
 import { openVaultKey, type VaultKey } from './vault-key.ts';
 
-/** `name` is null where the data key of the vault cannot be decrypted. */
+/** `name` is null where the data key of the vault, or the key of its certificate authority, cannot be decrypted. */
 export interface UnreadableSecret {
   workspaceId: string;
   name: string | null;
@@ -19,12 +19,19 @@ export async function checkVaults({ database, sealing }: { database: Database; s
     await database.transaction(async (tx) => {
       const vault = await store.lockVaultWithId(tx, id);
       if (vault === undefined) return;
-      const fail = (name: string | null, error: unknown): undefined => {
+      const fail = (name: string | null, error: unknown, what = ''): undefined => {
         if (!(error instanceof SealingError)) throw error;
-        unreadable.push({ workspaceId: vault.workspaceId, name, problem: error.message });
+        unreadable.push({ workspaceId: vault.workspaceId, name, problem: what + error.message });
       };
       const key = await openVaultKey(sealing, tx, vault).catch((error: unknown) => fail(null, error));
       if (key === undefined) return;
+      for (const authority of await store.authoritiesOf(tx, id)) {
+        try {
+          key.openAuthority(authority);
+        } catch (error) {
+          fail(null, error, 'its certificate authority: ');
+        }
+      }
       for await (const secret of secretsOf(tx, id)) {
         checked += 1;
         try {

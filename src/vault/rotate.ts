@@ -1,11 +1,11 @@
 /** Rotates the data keys of vaults. */
 import { type Author, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Sealing, SealingError } from '../sealing/index.ts';
+import type { Sealing } from '../sealing/index.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { secretsOf } from './read.ts';
 import * as store from './store.ts';
-import { newDataKey, openVaultKey, type VaultKey } from './vault-key.ts';
+import { newDataKey, openNamed, openVaultKey, type VaultKey } from './vault-key.ts';
 
 interface RotationParts {
   database: Database;
@@ -66,9 +66,13 @@ async function reseal(
   { old, key }: { old: VaultKey; key: VaultKey },
   updatedAt: Date,
 ): Promise<number> {
+  for (const authority of await store.authoritiesOf(tx, vaultId)) {
+    const { id, certificate } = authority;
+    await store.resealAuthority(tx, { id, sealed: key.sealAuthority({ certificate }, old.openAuthority(authority)) });
+  }
   let count = 0;
   for await (const secret of secretsOf(tx, vaultId)) {
-    const value = opened(old, secret);
+    const value = openNamed(old, secret);
     await store.putSecret(tx, {
       ...secret,
       updatedAt,
@@ -78,13 +82,4 @@ async function reseal(
     count += 1;
   }
   return count;
-}
-
-function opened(key: VaultKey, secret: store.StoredSecret): string {
-  try {
-    return key.open(secret);
-  } catch (cause) {
-    if (!(cause instanceof SealingError)) throw cause;
-    throw new SealingError(`the secret ${secret.name} of the vault ${secret.vaultId}: ${cause.message}`, { cause });
-  }
 }

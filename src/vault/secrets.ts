@@ -160,8 +160,13 @@ export function secretReply({ name, hosts, fingerprint, createdAt }: store.Shown
   return { name, hosts: [...hosts], fingerprint, created_at: createdAt.toISOString() };
 }
 
+/** A secret in the audit log. */
+export function resourceIdOf({ type, id }: store.VaultOwner, name: string): string {
+  return type === 'workspace' ? name : `${id}/${name}`;
+}
+
 function changeOf(
-  { type, id, workspaceId }: store.VaultOwner,
+  owner: store.VaultOwner,
   before: store.ShownSecret | undefined,
   after: store.ShownSecret | undefined,
 ): Change {
@@ -170,8 +175,8 @@ function changeOf(
   return {
     action: `vault_secret.${verb}`,
     resourceType: 'vault_secret',
-    resourceId: type === 'workspace' ? name : `${id}/${name}`,
-    workspaceId,
+    resourceId: resourceIdOf(owner, name),
+    workspaceId: owner.workspaceId,
     before: before && secretReply(before),
     after: after && secretReply(after),
   };

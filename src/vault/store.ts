@@ -38,6 +38,17 @@ export interface StoredSecret extends ShownSecret {
   readonly updatedAt: Date;
 }
 
+/** A certificate authority of a vault. */
+export interface StoredAuthority {
+  readonly id: string;
+  readonly vaultId: string;
+  /** PEM. */
+  readonly certificate: string;
+  /** Its key. */
+  readonly sealed: Buffer;
+  readonly createdAt: Date;
+}
+
 const VAULT: Columns<Vault> = {
   id: 'id',
   organizationId: 'organization_id',
@@ -89,6 +100,12 @@ export async function lockVaultWithId(tx: Queryable, id: string): Promise<Vault 
   const sql = `select ${selectList(VAULT, 'v')} from vaults v where id = $1 for update`;
   const [vault] = await tx.query<Vault>(sql, [id]);
   return vault;
+}
+
+/** Those that exist. Their keys stay what they are until the transaction ends. */
+export async function holdVaults(tx: Queryable, ids: readonly string[]): Promise<Vault[]> {
+  const sql = `select ${selectList(VAULT, 'v')} from vaults v where id = any($1::uuid[]) order by id for share`;
+  return tx.query(sql, [ids]);
 }
 
 /** Oldest first. @param workspaceId null: of every workspace of every organization */
@@ -163,10 +180,6 @@ export async function effectiveSecrets(db: Queryable, vaults: EffectiveVaults): 
   return db.query(sql, effectiveIds(vaults));
 }
 
-export async function vaultsWithIds(db: Queryable, ids: readonly string[]): Promise<Vault[]> {
-  return db.query(`select ${selectList(VAULT, 'v')} from vaults v where id = any($1::uuid[])`, [ids]);
-}
-
 /** With their values, in the order of names, from after `after`. */
 export async function sealedSecrets(
   db: Queryable,
@@ -211,4 +224,50 @@ export async function putSecret(tx: Queryable, secret: StoredSecret): Promise<vo
 
 export async function deleteSecret(tx: Queryable, vaultId: string, name: string): Promise<void> {
   await tx.query('delete from vault_secrets where vault_id = $1 and name = $2', [vaultId, name]);
+}
+
+const AUTHORITY: Columns<StoredAuthority> = {
+  id: 'id',
+  vaultId: 'vault_id',
+  certificate: 'certificate',
+  sealed: 'sealed',
+  createdAt: 'created_at',
+};
+
+/** @returns the authority for sandboxes that start now */
+export async function currentAuthority(db: Queryable, vaultId: string): Promise<StoredAuthority | undefined> {
+  const sql = `select ${selectList(AUTHORITY, 'a')} from vault_authorities a where vault_id = $1 and retired_at is null`;
+  const [authority] = await db.query<StoredAuthority>(sql, [vaultId]);
+  return authority;
+}
+
+export async function authorityWithId(db: Queryable, id: string): Promise<StoredAuthority | undefined> {
+  const sql = `select ${selectList(AUTHORITY, 'a')} from vault_authorities a where id = $1`;
+  const [authority] = await db.query<StoredAuthority>(sql, [id]);
+  return authority;
+}
+
+/** The current one and those that sandboxes may still use. */
+export async function authoritiesOf(db: Queryable, vaultId: string): Promise<StoredAuthority[]> {
+  const sql = `select ${selectList(AUTHORITY, 'a')} from vault_authorities a where vault_id = $1 order by id`;
+  return db.query(sql, [vaultId]);
+}
+
+/** The vault must have no current authority. */
+export async function insertAuthority(tx: Queryable, authority: StoredAuthority): Promise<void> {
+  await insertRow(tx, 'vault_authorities', AUTHORITY, authority);
+}
+
+export async function resealAuthority(tx: Queryable, authority: Pick<StoredAuthority, 'id' | 'sealed'>): Promise<void> {
+  const { sealed } = AUTHORITY;
+  await updateRow(tx, 'vault_authorities', { sealed }, authority, { id: authority.id });
+}
+
+/** Retires the current authority, and deletes those that were retired before `expiry`. */
+export async function retireAuthority(tx: Queryable, vaultId: string, at: Date, expiry: Date): Promise<void> {
+  await tx.query('delete from vault_authorities where vault_id = $1 and retired_at < $2', [vaultId, expiry]);
+  await tx.query('update vault_authorities set retired_at = $2 where vault_id = $1 and retired_at is null', [
+    vaultId,
+    at,
+  ]);
 }

@@ -1,9 +1,17 @@
 /** The data key of a vault: stored encrypted, decrypted for one operation at a time. */
 import { createHmac, randomBytes } from 'node:crypto';
 import { GatewayError } from '../base/errors.ts';
-import { KEY_BYTES, openRecord, type Sealing, SealingError, sealedColumn, sealRecord } from '../sealing/index.ts';
+import {
+  KEY_BYTES,
+  openRecord,
+  type SealContext,
+  type Sealing,
+  SealingError,
+  sealedColumn,
+  sealRecord,
+} from '../sealing/index.ts';
 import type { Queryable } from '../storage/database.ts';
-import type { StoredSecret, Vault } from './store.ts';
+import type { StoredAuthority, StoredSecret, Vault } from './store.ts';
 
 const PURPOSE = 'vault';
 const COLUMN = 'data_key';
@@ -13,6 +21,9 @@ export const sealedVaultKeys = sealedColumn({ purpose: PURPOSE, table: 'vaults',
 
 /** What a value is bound to. */
 type Binding = Pick<StoredSecret, 'name' | 'hosts'>;
+
+/** What the key of an authority is bound to. `certificate` in PEM. */
+type AuthorityBinding = Pick<StoredAuthority, 'certificate'>;
 
 /** Encrypts and decrypts the values of one vault. */
 export class VaultKey {
@@ -28,14 +39,22 @@ export class VaultKey {
 
   /** The record opens for this vault, name and list of hosts only. */
   seal(binding: Binding, value: string): Buffer {
-    const key = { version: this.#version, bytes: this.#bytes };
-    return sealRecord(key, this.#contextOf(binding), Buffer.from(value));
+    return this.#seal(this.#secretContext(binding), value);
   }
 
   /** @throws SealingError if the row was altered, or belongs to another vault, name or key */
-  open(secret: StoredSecret): string {
-    const keyOf = (version: number) => (version === this.#version ? this.#bytes : undefined);
-    return openRecord(keyOf, this.#contextOf(secret), secret.sealed).toString();
+  open(secret: Binding & Pick<StoredSecret, 'sealed'>): string {
+    return this.#open(this.#secretContext(secret), secret.sealed);
+  }
+
+  /** The record opens for this vault and certificate only. @param key in PEM */
+  sealAuthority(binding: AuthorityBinding, key: string): Buffer {
+    return this.#seal(this.#authorityContext(binding), key);
+  }
+
+  /** @returns the key in PEM @throws SealingError as `open` */
+  openAuthority(authority: AuthorityBinding & Pick<StoredAuthority, 'sealed'>): string {
+    return this.#open(this.#authorityContext(authority), authority.sealed);
   }
 
   /** Equal for equal values under this key, and only for those: `sha256:` and an HMAC in hexadecimal. */
@@ -43,8 +62,30 @@ export class VaultKey {
     return `sha256:${createHmac('sha256', this.#bytes).update(value).digest('hex')}`;
   }
 
-  #contextOf({ name, hosts }: Binding) {
+  #seal(context: SealContext, text: string): Buffer {
+    return sealRecord({ version: this.#version, bytes: this.#bytes }, context, Buffer.from(text));
+  }
+
+  #open(context: SealContext, record: Buffer): string {
+    return openRecord((version) => (version === this.#version ? this.#bytes : undefined), context, record).toString();
+  }
+
+  #secretContext({ name, hosts }: Binding): SealContext {
     return { purpose: 'vault secret', id: JSON.stringify([this.#vaultId, name, hosts]), column: 'sealed' };
+  }
+
+  #authorityContext({ certificate }: AuthorityBinding): SealContext {
+    return { purpose: 'vault authority', id: JSON.stringify([this.#vaultId, certificate]), column: 'sealed' };
+  }
+}
+
+/** As `open` of the key. @throws SealingError that names the secret */
+export function openNamed(key: VaultKey, secret: StoredSecret): string {
+  try {
+    return key.open(secret);
+  } catch (cause) {
+    if (!(cause instanceof SealingError)) throw cause;
+    throw new SealingError(`the secret ${secret.name} of the vault ${secret.vaultId}: ${cause.message}`, { cause });
   }
 }
 
@@ -64,7 +105,7 @@ export async function newDataKey(sealing: Sealing, vaultId: string): Promise<Buf
   return (await sealing.sealer(PURPOSE)).seal(vaultId, COLUMN, randomBytes(KEY_BYTES).toString('base64'));
 }
 
-/** @throws GatewayError 503 where `work` has no key to encrypt with */
+/** @throws GatewayError 503 where `work` cannot encrypt or decrypt */
 export async function presented<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -14,6 +14,7 @@ import { Secret } from '../../src/base/secret.ts';
 import { migrations } from '../../src/migrations.ts';
 import type { CommandParts } from '../../src/operator/command.ts';
 import { examineDatabase } from '../../src/operator/doctor/database.ts';
+import { examineEgressProxy } from '../../src/operator/doctor/egress-proxy.ts';
 import type { Finding } from '../../src/operator/doctor/finding.ts';
 import {
   examineAddress,
@@ -270,6 +271,14 @@ test('an installation without faults exits with 0, also before its first start, 
   const { findings } = JSON.parse(mine.lines.join('\n')) as { findings: Finding[] };
   names(findings, 'note', /the first start creates it/);
   names(findings, 'note', /only the simulated provider/);
+});
+
+test('the egress proxy starts as the user of the settings, or says that it has no user of its own', async (t) => {
+  const yaml = { egress_proxy: { user: 26_991, domains: ['*.a.test'], ports: [443] } };
+  const finding = await examineEgressProxy(settings(yaml, { GATEHOUSE_DATA_DIR: folder(t) }), parts());
+  const isRoot = process.getuid?.() === 0;
+  names(finding, isRoot ? 'ok' : 'note', isRoot ? /starts as the user 26991/ : /starts as the user of the gateway/);
+  assert.match(finding.message, /may reach \*\.a\.test on the ports 443$/);
 });
 
 test('what a lost process holds of a limit is noted, once it was silent for long enough', async (t) => {

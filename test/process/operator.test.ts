@@ -103,6 +103,8 @@ test('the keys of vaults are rotated while the gateway runs, and an altered secr
   const rotated = await done(runCommand(home, ['vault', 'rotate-keys']));
   assert.equal(rotated, '1 vaults have a new key; 1 secrets re-encrypted\n');
   assert.notDeepEqual(await send('GET', ''), before);
+  const renewed = await done(runCommand(home, ['vault', 'rotate-ca']));
+  assert.match(renewed, /^0 vaults have a new certificate authority/);
   const client = await connect(embeddedTarget(home));
   await client.query(`update vault_secrets set hosts = '{evil.test}'`);
   await client.end();

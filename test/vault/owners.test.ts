@@ -49,7 +49,7 @@ async function effective(own: HeldOwner, borrowed?: HeldOwner): Promise<Record<s
   );
   const ids = [...new Set(secrets.map(({ vaultId }) => vaultId))];
   const keys = new Map<string, Awaited<ReturnType<typeof openVaultKey>>>();
-  for (const vault of await store.vaultsWithIds(database, ids)) {
+  for (const vault of await store.holdVaults(database, ids)) {
     keys.set(vault.id, await openVaultKey(sealing, database, vault));
   }
   return Object.fromEntries(secrets.map((secret) => [secret.name, keys.get(secret.vaultId)!.open(secret)]));

@@ -45,6 +45,17 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     networks: ['Private addresses and networks that may be fetched from.', '[]'],
     ports: ['Ports that may be fetched from.', '[80, 443]'],
   }),
+  ...section('egress_proxy', 'Where code in sandboxes may go ([egress proxy](../guides/egress-proxy.md)).', {
+    domains: [
+      'Domains that sandboxes may reach at most: exact ones, globs such as `*.example.com`, IP addresses, or `*` for every name.',
+      "['*']",
+    ],
+    ports: ['Ports that they may reach.', '[443, 80]'],
+    user: [
+      'Number of the user and group that the proxy runs as if the gateway runs as root. Nothing else may use it. A restart applies it.',
+      '26990',
+    ],
+  }),
   ...section('limits', 'Bounds on everything that can grow or wait.', {
     inference_body_bytes: limit('Largest body of an inference request.', 'inferenceBodyBytes'),
     control_body_bytes: limit('Largest body of any other request.', 'controlBodyBytes'),

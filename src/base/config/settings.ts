@@ -2,6 +2,7 @@
 import type { Nano, Price } from '../money.ts';
 import type { Secret } from '../secret.ts';
 import type { BlobSettings } from './blobs.ts';
+import type { EgressProxySettings } from './egress-proxy.ts';
 import type { FederationPolicy } from './federation.ts';
 import type { IoLoggingSettings } from './io-logging.ts';
 import type { OutgoingSettings } from './outgoing.ts';
@@ -52,6 +53,7 @@ export interface Config {
   /** Addresses and networks whose `X-Forwarded-*` headers are trusted. */
   trustedProxies: readonly string[];
   egress: EgressSettings;
+  egressProxy: EgressProxySettings;
   limits: Limits;
   retention: RetentionSettings;
   ioLogging: IoLoggingSettings;

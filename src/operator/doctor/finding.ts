@@ -12,6 +12,7 @@ export interface Finding {
     | 'budgets'
     | 'files'
     | 'provider'
+    | 'egress proxy'
     | 'module'
     | 'network';
   message: string;

@@ -133,9 +133,15 @@ export async function connect(socketPath: string, authority: string, headers = '
   return head;
 }
 
+/** What a sandbox has: the socket, and the certificates that it trusts. */
+interface Sandboxed {
+  socketPath: string;
+  authority: { certificate: string };
+}
+
 /** TLS inside of a tunnel, as a client that trusts the sandbox's bundle. */
 export async function secure(
-  { socketPath, authority }: Pick<Setup, 'socketPath' | 'authority'>,
+  { socketPath, authority }: Sandboxed,
   host: string,
   options: tls.ConnectionOptions = {},
 ): Promise<tls.TLSSocket> {
@@ -149,7 +155,7 @@ export async function secure(
 }
 
 /** One request of HTTP/1.1 as raw bytes, in a tunnel to a host. */
-export async function rawIn(setup: Setup, host: string, bytes: string | Buffer): Promise<string> {
+export async function rawIn(setup: Sandboxed, host: string, bytes: string | Buffer): Promise<string> {
   const socket = await secure(setup, host);
   const answer = read(socket, isWhole);
   socket.write(bytes);

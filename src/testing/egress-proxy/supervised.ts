@@ -58,13 +58,9 @@ export interface Ran {
   errors: string;
 }
 
-export async function superviseProxy(
-  t: Place,
-  hosts: Readonly<Record<string, number>>,
-  secrets: SandboxSettings['secrets'],
-) {
+/** A proxy as the gateway starts it, without sandboxes, for which the names lead to ports on loopback. */
+export function startSupervised(t: Place, hosts: Readonly<Record<string, number>>) {
   const folder = openFolder(t);
-  const refusals: RefusalReport[] = [];
   const logged: string[] = [];
   const proxy = new EgressProxy({
     folder: path.join(folder, 'sockets'),
@@ -74,6 +70,16 @@ export async function superviseProxy(
     entry: entryFor(folder, hosts),
   });
   t.after(() => proxy.end());
+  return { proxy, folder, logged };
+}
+
+export async function superviseProxy(
+  t: Place,
+  hosts: Readonly<Record<string, number>>,
+  secrets: SandboxSettings['secrets'],
+) {
+  const { proxy, folder, logged } = startSupervised(t, hosts);
+  const refusals: RefusalReport[] = [];
   const authority = await createAuthority(systemClock);
   const settings: SandboxSettings = { secrets, domains: ['*'], ports: [443, 80], authority };
   const sockets = await proxy.open('box', {
