@@ -8,6 +8,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
+import { bundleAgent } from './agent.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 /** The folder of a package, of what esbuild names as an input. */
@@ -64,10 +65,11 @@ async function bundle(folder: string): Promise<void> {
     metafile: true,
     logLevel: 'warning',
   });
-  writeFileSync(path.join(folder, 'LICENSES.txt'), licences(metafile));
+  const agent = await bundleAgent(path.join(folder, 'agent'));
+  writeFileSync(path.join(folder, 'LICENSES.txt'), licences({ ...metafile.inputs, ...agent.inputs }));
 }
 
-function licences({ inputs }: Metafile): string {
+function licences(inputs: Metafile['inputs']): string {
   const packages = new Set(Object.keys(inputs).flatMap((input) => PACKAGE.exec(input) ?? []));
   return [...packages]
     .sort()
