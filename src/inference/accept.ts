@@ -9,12 +9,13 @@ import type { RequestFacts, ServedFormat } from '../formats/conversation/format.
 import { refuseDisabledTools } from './admission/workspace-rules.ts';
 import { requestedPlugins } from './plugins/index.ts';
 import { type AcceptedRequest, type AnyFormat, isConversationFormat, type RequestAbout } from './request.ts';
+import { checkServerTools } from './tools/index.ts';
 
 /**
  * @param document valid by the format's schema
  * @param startedAt wall time in ms; rate limits and budgets count the request at this moment
- * @throws GatewayError 400 with the field's path for a broken rule of the format or a plugin, 403 for a tool that the
- * workspace has disabled
+ * @throws GatewayError 400 with the field's path for a broken rule of the format, of a server tool or of a plugin, 403
+ * for a tool that the workspace has disabled
  */
 export function accept<Format extends AnyFormat>(
   format: Format,
@@ -26,6 +27,7 @@ export function accept<Format extends AnyFormat>(
   // Comes before the checks that refuse unsupported members, so that the error names the workspace's rule.
   refuseDisabledTools(caller, document);
   const facts = checkedFacts(format, document);
+  if (isConversationFormat(format)) checkServerTools(format, document);
   const plugins = pluginsOf(format, document);
   return { id: generationId(startedAt), format, document, facts, caller, startedAt, about, plugins };
 }

@@ -6,7 +6,7 @@ import { GatewayError } from '../base/errors.ts';
 import type { Closing } from '../formats/conversation/format.ts';
 import type { WholeBody } from '../formats/direct/index.ts';
 import type { OpenGeneration } from '../spend/index.ts';
-import { type Metered, sumOfTurns } from './accounting/meter.ts';
+import type { Metered } from './accounting/meter.ts';
 import { type Ending, rowOf } from './accounting/record.ts';
 import { settleTokens, tokensOf } from './admission/rate-limits.ts';
 import { RequestReservation } from './admission/reservation.ts';
@@ -21,6 +21,8 @@ import type { Interruptible } from './requests-in-flight.ts';
 import type { Route } from './routing/index.ts';
 import type { Attempt, Task } from './task.ts';
 import type { Dispatched } from './turns/dispatch.ts';
+import { EarlierTurns } from './turns/earlier-turns.ts';
+import type { LoopRunning } from './turns/turn-loop.ts';
 import { type AttemptLog, type TurnOwner, UpstreamTurn } from './turns/upstream-turn.ts';
 
 /** How a request ended, for its row. */
@@ -37,8 +39,8 @@ export class Call implements TurnOwner, Interruptible {
   /** Resolves with the reason why the client did not receive the end, which is a bug of the gateway. */
   readonly #finished = Promise.withResolvers<unknown>();
   #turn: UpstreamTurn;
-  /** The costs of the turns that are complete, except the last of the answer. */
-  #earlier: Metered[] = [];
+  /** The turns that are complete, except the last of the answer. */
+  readonly #earlier: EarlierTurns;
   /** The last turn whose cost is in `#earlier`; the current one until the next is dispatched. */
   #last: Dispatched | undefined;
   /** The attempt of the last complete turn, while the next one has shown nothing. */
@@ -57,6 +59,7 @@ export class Call implements TurnOwner, Interruptible {
     this.#route = route;
     this.#parts = parts;
     this.#reservation = new RequestReservation(context, task, parts);
+    this.#earlier = new EarlierTurns(this.#reservation);
     this.#stream = new AnswerStream(context, parts);
     this.#turn = this.#newTurn(route, undefined);
   }
@@ -144,15 +147,15 @@ export class Call implements TurnOwner, Interruptible {
   /** Runs what the model asked of the gateway, then the next turn. The turn's own cost is settled in the reservation. */
   async #runTools(dispatched: Dispatched, metered: Metered): Promise<void> {
     const { attempt } = dispatched;
-    this.#earlier.push(metered);
+    this.#earlier.add(metered);
     this.#last = dispatched;
     this.#startedAt ??= dispatched.startedAt;
     try {
       this.#turnEnded(dispatched, metered);
-      const continues = await this.#task.next!(attempt);
+      const continues = await this.#task.next!(attempt, this.#running(attempt));
       if (this.#over) return;
       if (!continues) {
-        this.#earlier.pop();
+        this.#earlier.takeBack();
         this.#last = undefined;
         this.#complete(dispatched, metered);
         return;
@@ -173,14 +176,30 @@ export class Call implements TurnOwner, Interruptible {
   #turnEnded(dispatched: Dispatched, { costNano, byokNano, usage }: Metered): void {
     dispatched.ended(false);
     this.#reservation.turnEnded({ creditNano: costNano, byokNano }, tokensOf(usage));
-    const sum = sumOfTurns(this.#earlier, null)!;
+    this.#reportCost();
+  }
+
+  /** For the case that the process dies: the cost of the turns and tools so far. */
+  #reportCost(): void {
+    const sum = this.#earlier.with(null)!;
     this.#generation!.reported(sum.usage, { creditNano: sum.costNano, byokNano: sum.byokNano });
+  }
+
+  #running(attempt: Attempt): LoopRunning {
+    return this.#earlier.running(this.#context, this.#parts, {
+      advanced: () => {
+        if (!this.#over && this.#context.request.facts.stream && attempt.visible) this.turnAdvanced(attempt);
+      },
+      changed: () => {
+        if (!this.#over) this.#reportCost();
+      },
+    });
   }
 
   #complete(dispatched: Dispatched, last: Metered): void {
     const { attempt } = dispatched;
     const context = this.#context;
-    const metered = sumOfTurns(this.#earlier, last)!;
+    const metered = this.#earlier.with(last)!;
     context.addHits(attempt.hits);
     const closing = this.#closing(metered);
     const whole = this.#stream.opened ? undefined : attempt.whole;
@@ -243,7 +262,7 @@ export class Call implements TurnOwner, Interruptible {
 
   /** A failure after visible output: one error event ends the stream, and nothing is replayed. */
   #breakOff(attempt: Attempt, error: GatewayError, last: Metered | null): void {
-    const metered = sumOfTurns(this.#earlier, last);
+    const metered = this.#earlier.with(last);
     this.#context.addHits(attempt.hits);
     this.#settle({ status: 200, error, cancelled: false, metered }, attempt, () => {
       const failure = attempt.writer!.failure(error, metered === null ? {} : this.#closing(metered));
@@ -254,7 +273,7 @@ export class Call implements TurnOwner, Interruptible {
   /** No endpoint answered. Sends an error response, or an error event if the response head is already sent. */
   #giveUp(error: GatewayError, last: Metered | null): void {
     const status = this.#stream.opened ? 200 : error.status;
-    const metered = sumOfTurns(this.#earlier, last);
+    const metered = this.#earlier.with(last);
     this.#settle({ status, error, cancelled: false, metered }, undefined, () => {
       if (this.#stream.opened) this.#sendErrorEvent(error);
       else answerError(this.#context, error, this.#metadata());
@@ -282,7 +301,7 @@ export class Call implements TurnOwner, Interruptible {
     this.#turn.abandon();
     const status = this.#stream.opened ? 200 : null;
     this.#context.addHits(current.attempt.hits);
-    const metered = sumOfTurns(this.#earlier, last);
+    const metered = this.#earlier.with(last);
     this.#settle({ status, error: null, cancelled: true, metered }, current.attempt, () => {});
   }
 
@@ -306,6 +325,7 @@ export class Call implements TurnOwner, Interruptible {
   /** Stops everything except sending the end of the answer. */
   #close(): void {
     this.#over = true;
+    this.#earlier.stop();
     this.#turn.close();
     this.#stream.quiet();
   }
@@ -355,7 +375,7 @@ export class Call implements TurnOwner, Interruptible {
       value: routingMetadata(this.#context, this.#route, {
         candidate: current?.candidate,
         serves,
-        attempt: failed.length + this.#earlier.length + (isCounted ? 0 : 1),
+        attempt: failed.length + this.#earlier.count + (isCounted ? 0 : 1),
         failed,
         generationMs: current ? this.#parts.clock.monotonic() - (this.#startedAt ?? current.startedAt) : null,
       }),

@@ -42,11 +42,11 @@ import type { Attempt, AttemptAbout, CostBound, Estimate, Preparing, Task, Token
 import { type Encoding, encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
 import { ConversationAttempt } from './turns/attempt.ts';
-import type { GatewayToolKind } from './turns/gateway-tools.ts';
+import type { WantedTools } from './turns/gateway-tools.ts';
 import type { Passage } from './turns/passage.ts';
 import { promptCachingFor } from './turns/prompt-caching.ts';
 import { Translation } from './turns/translate.ts';
-import { gatewayToolsFor, TurnLoop } from './turns/turn-loop.ts';
+import { gatewayToolsFor, type LoopRunning, TurnLoop } from './turns/turn-loop.ts';
 
 /** Models whose only output is one of these cannot serve a conversation. */
 const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
@@ -61,7 +61,7 @@ export class ConversationTask implements Task {
   readonly #translation: Translation;
   readonly promptBytes: number;
   /** The tools that the gateway runs for this request. */
-  readonly #toolKind: GatewayToolKind | undefined;
+  readonly #tools: WantedTools | undefined;
   /** For a request whose answer may take several turns. */
   #loop: TurnLoop | undefined;
   readonly #media: RequestMedia;
@@ -78,7 +78,7 @@ export class ConversationTask implements Task {
     const memory = remembers ? parts.thinking?.of(request.caller.keyId) : undefined;
     this.#translation = new Translation(request.format, request.document, memory);
     this.#media = new RequestMedia(context, () => this.#translation.conversation, parts);
-    this.#toolKind = gatewayToolsFor(request.document.structure);
+    this.#tools = gatewayToolsFor(request);
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
     this.renew = format.renew;
@@ -130,8 +130,8 @@ export class ConversationTask implements Task {
 
   get #turnBytes(): number {
     const { promptBytes } = this;
-    if (this.#toolKind === undefined) return promptBytes;
-    return promptBytes + (this.#loop?.addedBytes ?? this.#toolKind.definitionBytes);
+    if (this.#tools === undefined) return promptBytes;
+    return promptBytes + (this.#loop?.addedBytes ?? this.#tools.definitionBytes);
   }
 
   /** What the request asks of the next turn: its output limit is for all turns together. */
@@ -141,8 +141,8 @@ export class ConversationTask implements Task {
     return left === undefined ? facts : { ...facts, maxOutputTokens: left };
   }
 
-  next(attempt: Attempt): Promise<boolean> {
-    return this.#loop!.next(attempt as ConversationAttempt<JoinedAnswer>);
+  next(attempt: Attempt, running: LoopRunning): Promise<boolean> {
+    return this.#loop!.next(attempt as ConversationAttempt<JoinedAnswer>, running);
   }
 
   estimate(endpoint: Endpoint): Estimate {
@@ -151,7 +151,7 @@ export class ConversationTask implements Task {
 
   prepare(endpoint: Endpoint, about: Preparing): Promise<void> | undefined {
     const media = this.#media.prepare(endpoint, about);
-    const loading = this.#toolKind?.load(this.#request.document.structure);
+    const loading = this.#tools?.load?.();
     return loading === undefined ? media : Promise.all([loading, media]).then(() => undefined);
   }
 
@@ -214,10 +214,10 @@ export class ConversationTask implements Task {
 
   /** @throws Uncarried when the request cannot have tools that the gateway runs */
   #beginLoop(): void {
-    if (this.#toolKind === undefined || this.#loop !== undefined) return;
+    if (this.#tools === undefined || this.#loop !== undefined) return;
     const { format, facts } = this.#request;
-    const tools = this.#toolKind.begin(this.#translation.conversation, format);
-    this.#loop = new TurnLoop(tools, facts.stream, facts.maxOutputTokens);
+    const tools = this.#tools.begin(this.#translation.conversation, format, this.#parts.limits);
+    this.#loop = new TurnLoop(tools, facts.stream, facts.maxOutputTokens, this.#tools.definitionBytes);
   }
 
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {

@@ -19,6 +19,7 @@ import type { Metered } from './accounting/meter.ts';
 import type { AnswerEnd } from './answer/client-answer.ts';
 import type { Transcript } from './answer/transcript.ts';
 import type { ToolCallCounts } from './turns/tool-calls.ts';
+import type { LoopRunning } from './turns/turn-loop.ts';
 
 export interface Task {
   readonly apiType: ApiType;
@@ -63,7 +64,7 @@ export interface Task {
    * Runs what a completed turn asks of the gateway. Resolves with true if the answer continues with another turn, for
    * which the task's bounds, estimates and attempts then are. Absent: every answer is one turn.
    */
-  next?(attempt: Attempt): Promise<boolean>;
+  next?(attempt: Attempt, running: LoopRunning): Promise<boolean>;
   /** @throws Uncarried when the endpoint cannot carry the request */
   attempt(endpoint: Endpoint, about: AttemptAbout): Attempt;
   /** The path of the field that needs what an endpoint cannot carry (`Uncarried.feature`), where it is known. */

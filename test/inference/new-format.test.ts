@@ -64,6 +64,13 @@ const letters: ServedFormat = {
   texts: textsWith({ users: 'letters', names: 'letters rules said', words: 'guest' }),
   loggedContent: (document) => loggedMessages(document, 'letters', 'rules'),
   images: () => new Set(),
+  toolTrace: {
+    marks: [],
+    replaces: false,
+    start: () => undefined,
+    end: () => ({ type: 'opaque', origin: 'chat', value: {} }),
+    read: () => ({ steps: new Map(), taken: new Set() }),
+  },
   searchTrace: { show: () => [], read: () => ({ steps: new Map(), taken: new Set() }) },
   encodeReply: (turn, stamp) => ({ id: stamp.id, said: textOf(turn) }),
   encoder: () => assert.fail('nothing is streamed'),

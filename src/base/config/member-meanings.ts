@@ -82,6 +82,13 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     media_fetch: limit('Time for fetching all files of one request.', 'mediaFetchMs'),
     response_cache_bytes: limit('Size of the response cache over all processes. 0 turns it off.', 'responseCacheBytes'),
     response_cache_answer_bytes: limit('Largest response that is cached.', 'responseCacheAnswerBytes'),
+    server_tool_turns: limit(
+      'Turns of a model in one request after which its [server tools](../guides/server-tools.md) are disabled.',
+      'serverToolTurns',
+    ),
+    server_tool_calls: limit('Calls of server tools that one request may make.', 'serverToolCalls'),
+    server_tool_call: limit('Time for one call of a server tool.', 'serverToolCallMs'),
+    server_tool_result_bytes: limit('Largest result of one call of a server tool.', 'serverToolResultBytes'),
     candidates: limit('Endpoints that are tried for one request.', 'candidates'),
     connections: limit('Open client connections per process.', 'connections'),
     batch_requests: limit(

@@ -182,6 +182,14 @@ export interface Limits {
   responseCacheBytes: number;
   /** Largest of them. */
   responseCacheAnswerBytes: number;
+  /** Upstream turns of one request in which the gateway runs server tools. */
+  serverToolTurns: number;
+  /** Calls of server tools that one request may make. */
+  serverToolCalls: number;
+  /** How long one call may take. */
+  serverToolCallMs: number;
+  /** Largest result of one call. */
+  serverToolResultBytes: number;
   /** Endpoints that are tried for one request. */
   candidates: number;
   /** Open client connections of one process. */

@@ -3,6 +3,7 @@
  * ignored. Every error names the field.
  */
 import { invalidField } from '../../base/errors.ts';
+import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
 import { checkDeferral, type DeclaredTool } from '../adapters/deferred-tools/index.ts';
 import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
@@ -17,7 +18,7 @@ import { type FeatureRules, refuseUnbuilt } from '../server-tools/index.ts';
 import { checkMessage } from './check-message.ts';
 
 /** No upstream of this format runs tools of vendors' types itself. */
-const FEATURES: FeatureRules = { shorthands: true, unbuilt: ['stop_server_tools_when', 'transforms', 'preset'] };
+const FEATURES: FeatureRules = { shorthands: true, unbuilt: ['transforms', 'preset'] };
 
 export function check(value: unknown): void {
   const body = fieldsOrUndefined(value);
@@ -87,9 +88,12 @@ function checkToolChoice(choice: unknown): void {
   }
   const value = fieldsOf(choice);
   const type = textOf(value['type']);
-  if (type === 'allowed_tools') return;
+  if (type === 'allowed_tools' || toWireName(type).startsWith(`${WIRE_NAME}:`)) return;
   if (type !== 'function' && type !== 'custom') {
-    throw invalidField('tool_choice.type', "must be 'function', 'custom' or 'allowed_tools'");
+    throw invalidField(
+      'tool_choice.type',
+      "must be 'function', 'custom', 'allowed_tools' or the type of a server tool",
+    );
   }
   if (nonEmptyText(fieldsOrUndefined(value[type])?.['name']) === undefined)
     throw invalidField(`tool_choice.${type}.name`, 'is missing');

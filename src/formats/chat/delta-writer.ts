@@ -116,7 +116,7 @@ export class DeltaWriter {
         // Deltas can only carry entries of reasoning_details.
         const entry = encodeBlock(part, state.details);
         if (entry === undefined) break;
-        if (part.origin !== 'chat') state.details += 1;
+        if (entry !== part.value) state.details += 1;
         pieces.push({ choice, delta: { reasoning_details: [entry] } });
         break;
       }

@@ -146,7 +146,9 @@ export function blockOf(detail: Detail): OpaquePart | undefined {
 export function encodeBlock(part: OpaquePart, index: number): Fields | undefined {
   if (isSpokenOnly(part.origin))
     return { type: 'reasoning.encrypted', data: sealBlock(part), format: 'unknown', index };
-  return part.origin === 'chat' && isDetailEntry(part.value) ? (part.value as Fields) : undefined;
+  if (part.origin !== 'chat' || !isDetailEntry(part.value)) return undefined;
+  const entry = part.value as Fields;
+  return entry['type'] === 'reasoning.server_tool_call' && !('index' in entry) ? { ...entry, index } : entry;
 }
 
 /** Whether an opaque part's value is an entry of `reasoning_details` (a past server tool call). */

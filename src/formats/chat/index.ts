@@ -25,6 +25,7 @@ import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
 import { searchTrace } from './search-trace.ts';
+import { toolTrace } from './tool-trace.ts';
 
 export type { ChatDialect, ReasoningRule } from './dialect.ts';
 
@@ -44,6 +45,7 @@ export const chat: ServedFormat & SpokenFormat = {
   fileWords,
   history,
   searchTrace,
+  toolTrace,
   losesReasoning: true,
   encodeReply,
   encoder: (stamp) => new ChatEncoder(stamp),

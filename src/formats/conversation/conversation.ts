@@ -363,12 +363,14 @@ export interface PartDelta {
   /** Base64 of audio. */
   data?: string;
   transcript?: string;
+  /** Replaces the value of an opaque part. */
+  value?: unknown;
 }
 
 /**
  * One step of a streamed answer. Per choice, part indexes count up from 0 in the order of `partStart`; parts of one
  * choice may interleave (parallel calls). `partStart` holds what is known of the part so far; an opaque part is
- * complete. Every started part is stopped before `finish`; `end` is the upstream's end marker and the last event.
+ * complete, unless a later delta replaces its value. Every started part is stopped before `finish`; `end` is the upstream's end marker and the last event.
  */
 export type TurnEvent =
   | {

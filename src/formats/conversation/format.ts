@@ -18,6 +18,7 @@ import type { Dialect } from './registry.ts';
 import type { Renewal } from './renewal.ts';
 import type { RequestFacts } from './request-facts.ts';
 import type { VisitTexts } from './texts.ts';
+import type { ToolTrace } from './tool-steps.ts';
 
 export type { ProviderPreferences } from './preferences.ts';
 export type { Dialect } from './registry.ts';
@@ -50,6 +51,8 @@ export interface Cost {
     upstream_inference_cost: number | null;
     upstream_inference_prompt_cost: number;
     upstream_inference_completions_cost: number;
+    /** Cost of the server tools that the gateway ran; absent if it ran none. */
+    server_tool_cost?: number;
   };
 }
 
@@ -210,6 +213,8 @@ export interface ServedFormat extends AnswerReader {
   readonly history: HistoryWords;
   /** How searches for deferred tools are shown in answers and read from histories. */
   readonly searchTrace: SearchTrace;
+  /** How calls of server tools are shown in answers and read from histories. */
+  readonly toolTrace: ToolTrace;
   /**
    * Request members that have no counterpart in other formats and change the content of the answer. A request with one
    * is routed to endpoints of this format only.

@@ -73,6 +73,7 @@ function append(part: Part, delta: PartDelta): void {
     const more = delta[key];
     if (more !== undefined) target[key] = ((target[key] as string | undefined) ?? '') + more;
   }
+  if (delta.value !== undefined && part.type === 'opaque') part.value = delta.value;
   if (delta.citation && part.type === 'text') part.citations = [...(part.citations ?? []), delta.citation];
   if (delta.data !== undefined && part.type === 'audio') {
     const before = part.source?.kind === 'bytes' ? part.source : { mediaType: '', data: '' };

@@ -93,9 +93,9 @@ test('unsupported features are rejected by name, and accepted when absent or emp
   assert.equal(refused(body({ plugins: [{ id: 'web' }] })), 'plugins[0]');
   assert.equal(refused(body({ plugins: [{ id: 'web', enabled: false }] })), undefined);
   assert.equal(refused(body({ tools: [{ type: 'svc:web_search' }] })), 'tools[0].type');
-  assert.equal(refused(body({ tools: [{ type: 'openrouter:datetime' }] })), 'tools[0].type');
+  assert.equal(refused(body({ tools: [{ type: 'openrouter:fusion' }] })), 'tools[0].type');
   assert.equal(refused(body({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] })), undefined);
-  assert.equal(refused(body({ stop_server_tools_when: [{ type: 'step_count_is' }] })), 'stop_server_tools_when');
+  assert.equal(refused(body({ stop_server_tools_when: [{ type: 'never' }] })), 'stop_server_tools_when[0].type');
   for (const value of [7, '', true, {}]) {
     assert.equal(refused(body({ stop_server_tools_when: value })), 'stop_server_tools_when');
   }

@@ -51,7 +51,7 @@ const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
 /** Results of server tools: each tool has its own type with this suffix. */
 const RESULT_TYPE = /^[a-z0-9_]+_tool_result$/;
 
-const FEATURES: FeatureRules = { unbuilt: ['stop_server_tools_when'] };
+const FEATURES: FeatureRules = { unbuilt: [] };
 
 const ROLES = ['user', 'assistant', 'system'];
 

@@ -19,6 +19,7 @@ import { wantedTier } from './tier.ts';
 export const OWN_MEMBERS: readonly string[] = [
   'deferred_tools',
   'fallbacks',
+  'max_tool_calls',
   'models',
   'plugins',
   'provider',

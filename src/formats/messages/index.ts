@@ -24,6 +24,7 @@ import { relay } from './relay.ts';
 import { schema } from './schema.ts';
 import { searchTrace } from './search-trace.ts';
 import { tokenCount } from './token-count.ts';
+import { toolTrace } from './tool-trace.ts';
 
 export type { MessagesDialect } from './dialect.ts';
 /** Parts of the encoding that the converse format shares, because it passes Claude's parameters through. */
@@ -58,6 +59,7 @@ export const messages: ServedFormat & SpokenFormat = {
   fileWords,
   history,
   searchTrace,
+  toolTrace,
   ownFeatures: ['mcp_servers', 'container'],
   threadMember: 'thread',
   lacksImages: true,

@@ -23,6 +23,7 @@ import { relay } from './relay.ts';
 import { echo, renew } from './response.ts';
 import { schema } from './schema.ts';
 import { searchTrace } from './search-trace.ts';
+import { toolTrace } from './tool-trace.ts';
 
 export type { ResponsesDialect } from './dialect.ts';
 
@@ -45,6 +46,7 @@ export const responses: ServedFormat & SpokenFormat = {
   fileWords,
   history,
   searchTrace,
+  toolTrace,
   encodeReply,
   encoder: (stamp) => new ResponsesEncoder(stamp),
   encodeFailure,

@@ -198,3 +198,41 @@ export class WholeItem implements Item {
     return this.#value;
   }
 }
+
+/** An item in progress, whose value is replaced when it is complete. */
+export class GrowingItem implements Item, OutputPart {
+  readonly outputIndex: number;
+  done: Fields | undefined;
+  stopped = false;
+  #value: Fields;
+
+  constructor(value: Fields, slot: OutputSlot) {
+    this.#value = value;
+    this.outputIndex = slot.outputIndex;
+  }
+
+  get idle(): boolean {
+    return this.stopped;
+  }
+
+  added(): Fields {
+    return this.#value;
+  }
+
+  opened(): void {}
+
+  add({ value }: PartDelta): void {
+    if (value !== undefined) this.#value = value as Fields;
+  }
+
+  stop(): void {
+    this.stopped = true;
+  }
+
+  closing(): void {}
+
+  render(status: 'completed' | 'incomplete'): Fields {
+    const broken = status === 'incomplete' && this.#value['status'] === 'in_progress';
+    return broken ? { ...this.#value, status } : this.#value;
+  }
+}

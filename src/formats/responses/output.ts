@@ -5,7 +5,7 @@
 import type { FinishReason, OpaquePart, Part, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { sealBlock } from '../conversation/sealed-block.ts';
-import { CallItem, ImageItem, type Item, type OutputPart, WholeItem } from './output-item.ts';
+import { CallItem, GrowingItem, ImageItem, type Item, type OutputPart, WholeItem } from './output-item.ts';
 import { MessageItem } from './output-message.ts';
 import { ReasoningItem } from './output-reasoning.ts';
 
@@ -56,7 +56,7 @@ export class Output {
         this.#close(this.#open(new ImageItem(part, this.#slot('ig'))));
         break;
       case 'opaque':
-        this.#startOpaque(part);
+        this.#startOpaque(index, part);
         break;
       default:
       // This format's replies have no audio or video.
@@ -73,6 +73,7 @@ export class Output {
     const part = this.#parts.get(index);
     if (part === undefined || part.stopped) return;
     part.stop();
+    if (part instanceof GrowingItem) this.#close(part);
     if (!(part instanceof CallItem)) return;
     this.#close(part);
     const { signature } = part;
@@ -125,14 +126,16 @@ export class Output {
   }
 
   /**
-   * Items of this format pass unchanged. Opaque blocks of other formats are sealed into a reasoning item, so that the
+   * Items of this format pass unchanged; one in progress is open until its part ends. Opaque blocks of other formats are sealed into a reasoning item, so that the
    * client sends them back.
    */
-  #startOpaque(part: OpaquePart): void {
+  #startOpaque(index: number, part: OpaquePart): void {
     if (part.origin === 'responses') {
       const last = this.#items.at(-1);
       if (last instanceof MessageItem && last.done === undefined && last.takesContent(part)) return;
-      this.#whole(part.value as Fields);
+      const value = part.value as Fields;
+      if (value['status'] === 'in_progress') this.#parts.set(index, this.#open(new GrowingItem(value, this.#slot(''))));
+      else this.#whole(value);
       return;
     }
     this.#whole({

@@ -69,6 +69,7 @@ function renamedCost(cost: Cost | undefined): Fields {
       upstream_inference_cost: details.upstream_inference_cost,
       upstream_inference_input_cost: details.upstream_inference_prompt_cost,
       upstream_inference_output_cost: details.upstream_inference_completions_cost,
+      ...(details.server_tool_cost !== undefined && { server_tool_cost: details.server_tool_cost }),
     },
   };
 }

@@ -2,14 +2,16 @@
 import Type from 'typebox';
 import { type GatewayError, invalidField } from '../../base/errors.ts';
 import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
+import type { FormatId } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
 import { optional } from '../conversation/loose-schema.ts';
 import { SERVER_TOOLS, type ServerTool } from './server-tool.ts';
+import { StopConditionSchema, stopConditions } from './stop-conditions.ts';
 
 /** The request members of the gateway's features that are alike in all formats. */
 export const featureMembers = {
   plugins: optional(Type.Array(Type.Object({ id: Type.String(), enabled: optional(Type.Boolean()) }))),
-  stop_server_tools_when: optional(Type.Array(Type.Object({ type: Type.String() }), { minItems: 1 })),
+  stop_server_tools_when: optional(Type.Array(StopConditionSchema, { minItems: 1 })),
 };
 
 /** Where formats differ. */
@@ -21,7 +23,8 @@ export interface FeatureRules {
 }
 
 /**
- * Throws GatewayError 400 with the path of the first feature that is not built. Empty members pass.
+ * Throws GatewayError 400 with the path of the first feature that is not built, and for a faulty stop condition. Empty
+ * members pass.
  */
 export function refuseUnbuilt(request: Fields, rules: FeatureRules): void {
   for (const field of rules.unbuilt) if (asksFor(request[field])) throw unbuilt(field);
@@ -29,6 +32,7 @@ export function refuseUnbuilt(request: Fields, rules: FeatureRules): void {
     refuseTool(fieldsOf(tool)['type'], `tools[${index}].type`, rules);
   });
   refuseTool(fieldsOf(request['tool_choice'])['type'], 'tool_choice.type', rules);
+  stopConditions(request);
 }
 
 function refuseTool(type: unknown, path: string, rules: FeatureRules): void {
@@ -46,6 +50,17 @@ const WITH_SHORTHANDS = SERVER_TOOLS.filter((tool) => tool.shorthands !== undefi
 function serverToolOf(type: string, { shorthands = false }: Pick<FeatureRules, 'shorthands'>): ServerTool | undefined {
   const tool = BY_NAME.get(toWireName(type));
   return tool === undefined && shorthands ? WITH_SHORTHANDS.find((short) => short.shorthands!.test(type)) : tool;
+}
+
+/**
+ * The wire name of the server tool that a tool's type stands for; undefined for clients' and vendors' tools, and for
+ * tools that are not built.
+ * @param format id of the request's format
+ */
+export function serverToolName(type: unknown, format: FormatId): string | undefined {
+  if (typeof type !== 'string') return undefined;
+  const tool = serverToolOf(type, { shorthands: format === 'chat' });
+  return tool?.built === true ? tool.name : undefined;
 }
 
 /** Whether the value requests anything: it is neither absent nor empty. */

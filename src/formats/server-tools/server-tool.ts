@@ -29,7 +29,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   { name: 'svc:advisor', built: false, canDisable: true },
   { name: 'svc:apply_patch', built: false, canDisable: true },
   { name: 'svc:bash', built: false, canDisable: true },
-  { name: 'svc:datetime', built: false, canDisable: true },
+  { name: 'svc:datetime', built: true, canDisable: true },
   { name: 'svc:files', built: false, canDisable: false },
   { name: 'svc:fusion', built: false, canDisable: true, plugin: 'fusion' },
   { name: 'svc:image_generation', built: false, canDisable: true, vendorTypes: /^image_generation$/ },

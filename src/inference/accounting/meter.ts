@@ -131,6 +131,7 @@ export function sumOfTurns(earlier: readonly Metered[], last: Metered | null): M
 function added(first: Metered, second: Metered): Metered {
   const [one, other] = [first.cost, second.cost];
   const upstream = nullableSum(one.cost_details.upstream_inference_cost, other.cost_details.upstream_inference_cost);
+  const tools = one.cost_details.server_tool_cost ?? other.cost_details.server_tool_cost;
   return {
     usage: addUsage(first.usage, second.usage),
     estimated: first.estimated || second.estimated,
@@ -146,6 +147,7 @@ function added(first: Metered, second: Metered): Metered {
           one.cost_details.upstream_inference_prompt_cost + other.cost_details.upstream_inference_prompt_cost,
         upstream_inference_completions_cost:
           one.cost_details.upstream_inference_completions_cost + other.cost_details.upstream_inference_completions_cost,
+        ...(tools !== undefined && { server_tool_cost: tools }),
       },
     },
   };

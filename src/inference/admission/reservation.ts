@@ -67,6 +67,25 @@ export class RequestReservation {
     this.#earlierTokens += tokens;
   }
 
+  /**
+   * Reserves the cost of a tool on top of all that the request holds for its turns so far. Rejects with GatewayError 402
+   * when a budget does not cover it.
+   */
+  async holdTool(nano: Nano): Promise<void> {
+    if (nano === 0n) return;
+    // Held at once, so that tools which run side by side are counted together.
+    this.#earlier = { ...this.#earlier, creditNano: this.#earlier.creditNano + nano };
+    const refusal = await this.#ask(NOTHING);
+    if (refusal === undefined) return;
+    this.toolEnded(nano, 0n);
+    throw refusalError(refusal);
+  }
+
+  /** Of what `holdTool` has reserved, the cost stays reserved. */
+  toolEnded(held: Nano, spent: Nano): void {
+    this.#earlier = { ...this.#earlier, creditNano: this.#earlier.creditNano - held + spent };
+  }
+
   /** Releases a reservation that no generation was begun with. */
   release(): void {
     this.#reservation?.release();

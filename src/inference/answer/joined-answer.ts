@@ -3,7 +3,14 @@
  * later turn continue the one that the client has seen so far, and hold back what they write until it is visible, since
  * until then another endpoint may take over.
  */
-import type { Finish, Part, ToolCallPart, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
+import type {
+  Finish,
+  OpaquePart,
+  Part,
+  ToolCallPart,
+  Turn,
+  TurnEvent,
+} from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { eventsOf } from '../../formats/conversation/replay.ts';
 import type { JoinedTurn } from '../turns/joined-turn.ts';
@@ -14,6 +21,21 @@ import type { Transcript } from './transcript.ts';
 
 /** Changes events on their last step to the client, such as hiding reasoning. Keeps state over all turns. */
 export type PresentEvents = (events: TurnEvent[]) => TurnEvent[];
+
+/** What the client sees of a call before the gateway runs it. */
+export interface StartedPart {
+  part: OpaquePart;
+  /** Its value is replaced once the call has ended. */
+  open: boolean;
+}
+
+/** What the client sees of a call after the gateway has run it. */
+export interface ShownCall {
+  /** Index of the open part that `value` completes. */
+  started: number | undefined;
+  value?: unknown;
+  parts: readonly Part[];
+}
 
 export class JoinedAnswer implements AnswerWriter {
   readonly #answer: ClientAnswer;
@@ -106,10 +128,27 @@ export class JoinedAnswer implements AnswerWriter {
     this.finish();
   }
 
-  /** Adds what the gateway's tools show to the client. */
-  show(parts: readonly Part[]): void {
+  /** Shows calls that the gateway is about to run. Returns the indexes of parts that `show` completes. */
+  announce(starts: readonly (StartedPart | undefined)[]): (number | undefined)[] {
     this.#commit();
-    this.#write(this.turn.partEvents(parts));
+    return starts.map((start) => {
+      if (start === undefined) return undefined;
+      if (!start.open) {
+        this.#write(this.turn.partEvents([start.part]));
+        return undefined;
+      }
+      const { events, index } = this.turn.begin(start.part);
+      this.#write(events);
+      return index;
+    });
+  }
+
+  /** Shows calls that the gateway has run. */
+  show(calls: readonly ShownCall[]): void {
+    for (const { started, value, parts } of calls) {
+      if (started !== undefined) this.#write(this.turn.complete(started, value));
+      this.#write(this.turn.partEvents(parts));
+    }
   }
 
   /** Ends an answer whose last turn asked for tools. */

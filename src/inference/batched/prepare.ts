@@ -14,7 +14,7 @@ import { RequestReservation } from '../admission/reservation.ts';
 import type { Sink } from '../answer/sink.ts';
 import { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
-import type { AcceptedRequest } from '../request.ts';
+import { type AcceptedRequest, isConversation } from '../request.ts';
 import { type Candidate, targetOf } from '../routing/index.ts';
 import { routeOf, taskOf } from '../serve.ts';
 import type { AttemptOwner, Task } from '../task.ts';
@@ -42,12 +42,12 @@ export async function encodeForBatch(
   const context = new RequestContext(request, NOWHERE, parts.clock);
   await admit(context, uncounted(parts));
   await parts.refresh?.();
-  const { document, facts } = context.request;
+  const { request: admitted } = context;
+  const { facts } = admitted;
   const continues = facts.thread?.previousId !== undefined || facts.comparedId !== undefined;
   // No provider runs tools or plugins of the gateway.
-  if (continues || context.request.plugins !== undefined || gatewayToolsFor(document.structure) !== undefined) {
-    return undefined;
-  }
+  if (continues || admitted.plugins !== undefined) return undefined;
+  if (isConversation(admitted) && gatewayToolsFor(admitted) !== undefined) return undefined;
   const task = taskOf(context, parts);
   for (const each of routeOf(context, task, parts).candidates) {
     if (!hasBatches(each.endpoint) || keepsNothing(context.request, each.endpoint, parts)) continue;

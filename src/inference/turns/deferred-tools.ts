@@ -1,17 +1,12 @@
 /** Deferred tools on the turn loop: the gateway runs the searches of a model that receives its tools on demand. */
 
 import { DeferredConversation } from '../../formats/adapters/deferred-tools/index.ts';
-import type { Conversation, Part, ToolCallPart } from '../../formats/conversation/conversation.ts';
-import {
-  CALL_TOOL,
-  type CompileRegex,
-  SEARCH_TOOL,
-  type SearchStep,
-} from '../../formats/conversation/deferred-search.ts';
+import type { Conversation, ToolCallPart } from '../../formats/conversation/conversation.ts';
+import { CALL_TOOL, type CompileRegex, SEARCH_TOOL } from '../../formats/conversation/deferred-search.ts';
 import { isFields } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
-import type { GatewayToolKind, GatewayTools, ToolRun, ToolStep } from './gateway-tools.ts';
+import type { GatewayToolKind, GatewayTools, ToolRun } from './gateway-tools.ts';
 
 let compile: CompileRegex | undefined;
 
@@ -36,19 +31,21 @@ function searchesByRegex(settings: unknown): boolean {
 const OWN_TOOLS_BYTES = 4 * 1024;
 
 export const deferredTools: GatewayToolKind = {
-  wanted: ({ deferred_tools: settings }) => settings !== undefined && settings !== null,
-  definitionBytes: OWN_TOOLS_BYTES,
-  load: ({ deferred_tools: settings }) =>
-    compile === undefined && searchesByRegex(settings) ? loadRegex() : undefined,
-  begin: (conversation, format) => new DeferredTools(conversation, format),
+  wanted({ document: { structure } }) {
+    const { deferred_tools: settings } = structure;
+    if (settings === undefined || settings === null) return undefined;
+    return {
+      definitionBytes: OWN_TOOLS_BYTES,
+      load: () => (compile === undefined && searchesByRegex(settings) ? loadRegex() : undefined),
+      begin: (conversation, format) => new DeferredTools(conversation, format),
+    };
+  },
 };
 
 class DeferredTools implements GatewayTools {
   readonly #rewritten: DeferredConversation;
   readonly #trace: ServedFormat['searchTrace'];
-  readonly #steps = new Map<ToolStep, SearchStep>();
   #stepCount = 0;
-  addedBytes = OWN_TOOLS_BYTES;
 
   /**
    * @throws Uncarried for several choices
@@ -71,16 +68,10 @@ class DeferredTools implements GatewayTools {
   run(call: ToolCallPart): ToolRun {
     const run = this.#rewritten.run(call);
     if ('call' in run) return run;
-    const step = { id: call.id, visible: this.#trace.show(run.step, this.#stepCount), result: run.step.result };
+    const { result } = run.step;
+    const step = { id: call.id, visible: this.#trace.show(run.step, this.#stepCount), result };
     this.#stepCount += 1;
-    this.#steps.set(step, run.step);
     return { step };
-  }
-
-  proceed(parts: readonly Part[], steps: readonly ToolStep[]): void {
-    const searches = steps.map((step) => this.#steps.get(step)!);
-    this.addedBytes += Buffer.byteLength(JSON.stringify([parts, searches]));
-    this.#rewritten.proceed([...parts], searches);
   }
 }
 

@@ -1,41 +1,111 @@
 /** The contract of tools that the gateway runs itself, between two turns of one answer. */
-import type { Conversation, Part, ToolCallPart } from '../../formats/conversation/conversation.ts';
-import type { Fields } from '../../formats/conversation/fields.ts';
+import type { Limits } from '../../base/config.ts';
+import type { JsonDocument } from '../../base/json.ts';
+import type { Nano } from '../../base/money.ts';
+import type { Conversation, OpaquePart, Part, ToolCallPart } from '../../formats/conversation/conversation.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
+import type { StartedPart } from '../answer/joined-answer.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { AcceptedRequest } from '../request.ts';
 
-/** One kind of such tools; `turn-loop.ts` lists all. `request` is a checked request body. */
+/** One kind of such tools; `turn-loop.ts` lists all. */
 export interface GatewayToolKind {
-  /** Whether the request asks for them. Called once for every request. */
-  wanted(request: Fields): boolean;
+  /**
+   * The tools that the request asks for; undefined if none. Called once for every request, so it has to be cheap.
+   * @param request accepted, so its tools are valid
+   */
+  wanted(request: ToolRequest): WantedTools | undefined;
+}
+
+/** What a kind of tools reads of a request before it is served. */
+export interface ToolRequest {
+  readonly format: ServedFormat;
+  readonly document: JsonDocument;
+}
+
+export interface WantedTools {
   /** UTF-8 bytes that their definitions add to the request, at most. */
   readonly definitionBytes: number;
   /** Loads what they need; undefined if there is nothing to wait for. */
-  load(request: Fields): Promise<void> | undefined;
+  load?(): Promise<void> | undefined;
   /** @throws Uncarried when the request cannot have them */
-  begin(conversation: Conversation, format: ServedFormat): GatewayTools;
+  begin(conversation: Conversation, format: ServedFormat, limits: Limits): GatewayTools;
 }
 
 export interface GatewayTools {
-  /** The conversation of the next turn. */
+  /** The conversation of the first turn. */
   readonly conversation: Conversation;
-  /** UTF-8 bytes that the definitions and the finished turns have added to the client's request, at most. */
-  readonly addedBytes: number;
+  /** When the loop ends; absent: at the limit of turns that every loop has. */
+  readonly ending?: LoopEnding | undefined;
   /** Whether calls of a tool with this name are for the gateway. */
   claims(name: string): boolean;
-  /** Runs one call. Never rejects: an error is a result for the model. */
-  run(call: ToolCallPart): ToolRun | Promise<ToolRun>;
-  /** Adds a turn of the model, and the results of the calls that were run for it. */
-  proceed(parts: readonly Part[], steps: readonly ToolStep[]): void;
+  /** What the client sees of a call before it runs. Absent: nothing. */
+  start?(call: ToolCallPart, place: ToolPlace): StartedPart | undefined;
+  /** Runs one call. Never rejects, except with what ends the request: an error of the tool is a result for the model. */
+  run(call: ToolCallPart, place: ToolPlace, running: ToolsRunning): ToolRun | Promise<ToolRun>;
+}
+
+/** Where in the answer a call is. */
+export interface ToolPlace {
+  /** Number of the model's turn, from 1. */
+  readonly turn: number;
+  /** The model called functions of the client in the same turn. */
+  readonly mixed: boolean;
+}
+
+/** What the pipeline offers to running tools. */
+export interface ToolsRunning {
+  readonly request: AcceptedRequest;
+  readonly parts: InferenceParts;
+  /** Aborted when the client disconnects or the gateway shuts down. */
+  readonly signal: AbortSignal;
+  readonly spending: ToolSpending;
+}
+
+/** Cost and counts of tools. Each call that costs something is reserved before it is made. */
+export interface ToolSpending {
+  /** Rejects with GatewayError 402 when a budget does not cover the amount. */
+  hold(nano: Nano): Promise<void>;
+  /** The held call was made, or was not. @param spent at most what was held */
+  settle(held: Nano, spent: Nano): void;
+  /** Counts a call for the usage of the answer. @param executed it was run, and not refused by a limit */
+  count(call: { executed: boolean; searches?: number; fetches?: number }): void;
 }
 
 /** A call that was run, or the call that the client has to run instead. */
-export type ToolRun = { step: ToolStep } | { call: ToolCallPart };
+export type ToolRun = { step: ToolStepRun } | { call: ToolCallPart };
 
-export interface ToolStep {
+export interface ToolStepRun {
   /** Id of the call. */
   id: string;
   /** What the client sees of it, in its format. */
-  visible: readonly Part[];
+  visible: readonly OpaquePart[];
+  /** `visible` is the value of the part that `start` showed. */
+  replaces?: boolean;
   /** For the model. */
   result: string;
+  failed?: boolean;
+  /** Further parts of the answer, such as images. */
+  added?: readonly Part[];
+}
+
+/** Decides after each turn in which the gateway ran tools. */
+export interface LoopEnding {
+  /** Whether the next turn is the last, with calls of tools disabled. */
+  reached(turn: FinishedTurn): boolean;
+  /** Whether a tool choice that forces a call holds for the first turn only. */
+  readonly forcesOnce: boolean;
+}
+
+export interface FinishedTurn {
+  /** Turns so far in which the gateway ran tools. */
+  readonly steps: number;
+  /** Functions that the gateway ran for this turn. */
+  readonly called: readonly string[];
+  /** The turn's finish reason in the upstream's words, and unified. */
+  readonly finish: readonly (string | null)[];
+  /** Of all turns so far, input and output. */
+  readonly tokens: number;
+  /** Of all turns and tools so far. */
+  readonly costNano: Nano;
 }

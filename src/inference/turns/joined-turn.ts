@@ -2,7 +2,15 @@
  * Joins the turns of one answer: the client sees one start, parts numbered in one row, the sum of all usage, and one
  * end. Calls of the gateway's tools are withheld until the turn is over. Pure.
  */
-import type { Finish, Part, ToolCallPart, Turn, TurnEvent, Usage } from '../../formats/conversation/conversation.ts';
+import type {
+  Finish,
+  OpaquePart,
+  Part,
+  ToolCallPart,
+  Turn,
+  TurnEvent,
+  Usage,
+} from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { collect } from '../../formats/conversation/replay.ts';
 import { addUsage } from '../../formats/conversation/usage.ts';
@@ -80,6 +88,20 @@ export class JoinedTurn {
         { type: 'partStop', choice: 0, index },
       ];
     });
+  }
+
+  /** A part that the gateway completes later. */
+  begin(part: OpaquePart): { events: TurnEvent[]; index: number } {
+    const index = this.#nextIndex++;
+    return { events: [{ type: 'partStart', choice: 0, index, part }], index };
+  }
+
+  /** Completes a part that `begin` began. @param value replaces its value */
+  complete(index: number, value: unknown): TurnEvent[] {
+    return [
+      { type: 'partDelta', choice: 0, index, delta: { value } },
+      { type: 'partStop', choice: 0, index },
+    ];
   }
 
   /** The end of the answer. @param unified replaces the turn's own finish reason */

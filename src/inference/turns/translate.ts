@@ -135,7 +135,7 @@ export class Translation {
     if (spoken.id !== id || spoken.keepsThreads?.(dialect) !== true) {
       throw new Uncarried('thread', 'the endpoint does not support message threads');
     }
-    if (loops) throw new Uncarried('thread', 'deferred tools need several upstream calls for one answer');
+    if (loops) throw new Uncarried('thread', 'tools that the gateway runs need several upstream calls for one answer');
   }
 
   #refuseOwnFeatures(): void {

@@ -3,58 +3,84 @@
  * the next turn continues with their results. Each turn is dispatched, reserved, journalled and charged for itself.
  */
 import { GatewayError } from '../../base/errors.ts';
+import type { Nano } from '../../base/money.ts';
 import type { Restoring } from '../../formats/adapters/index.ts';
-import type { ToolCallPart } from '../../formats/conversation/conversation.ts';
-import type { Fields } from '../../formats/conversation/fields.ts';
+import type { Conversation, Finish, ToolCallPart } from '../../formats/conversation/conversation.ts';
 import type { TurnDecoder } from '../../formats/conversation/format.ts';
+import { resultPart } from '../../formats/conversation/tool-steps.ts';
 import type { ClientAnswer } from '../answer/client-answer.ts';
-import { JoinedAnswer, type PresentEvents } from '../answer/joined-answer.ts';
+import { JoinedAnswer, type PresentEvents, type ShownCall } from '../answer/joined-answer.ts';
+import { serverTools } from '../tools/index.ts';
 import { deferredTools } from './deferred-tools.ts';
-import type { GatewayToolKind, GatewayTools, ToolRun } from './gateway-tools.ts';
+import type {
+  GatewayToolKind,
+  GatewayTools,
+  ToolRequest,
+  ToolRun,
+  ToolStepRun,
+  ToolsRunning,
+  WantedTools,
+} from './gateway-tools.ts';
 import { FIRST, JoinedTurn, type Joint } from './joined-turn.ts';
+import { together } from './together.ts';
 import type { LoopTurn } from './translate.ts';
 
-/** Every kind of tools that the gateway runs. An answer has the first one that its request asks for. */
-const GATEWAY_TOOLS: readonly GatewayToolKind[] = [deferredTools];
+/** Every kind of tools that the gateway runs. Each gets the conversation as the one before it has made it. */
+const GATEWAY_TOOLS: readonly GatewayToolKind[] = [deferredTools, serverTools];
 
-/** @param request a checked request body */
-export function gatewayToolsFor(request: Fields): GatewayToolKind | undefined {
-  for (const kind of GATEWAY_TOOLS) if (kind.wanted(request)) return kind;
-  return undefined;
+/** The tools that the gateway runs for the request; undefined for most requests. */
+export function gatewayToolsFor(request: ToolRequest): WantedTools | undefined {
+  let all: WantedTools | undefined;
+  for (const kind of GATEWAY_TOOLS) {
+    const wanted = kind.wanted(request);
+    if (wanted !== undefined) all = all === undefined ? wanted : together(all, wanted);
+  }
+  return all;
 }
 
-/** The most upstream turns of one answer. */
+/** The most upstream turns of one answer whose tools have no limit of their own. */
 const MAX_TURNS = 6;
 
 /** The part of an attempt that the loop reads. */
 interface LoopAttempt {
   readonly answer: JoinedAnswer;
+  readonly finish: Finish | undefined;
+}
+
+export interface LoopRunning extends ToolsRunning {
+  /** The answer has output that the client may see before the tools have ended. */
+  advanced(): void;
+  /** Tokens and cost of all turns and tools so far. */
+  spent(): { tokens: number; costNano: Nano };
 }
 
 export class TurnLoop {
   readonly #tools: GatewayTools;
   readonly #stream: boolean;
   readonly #callIds = new Set<string>();
+  #conversation: Conversation;
   #joint: Joint = FIRST;
   /** The answer that the client has seen so far, once a turn is complete. */
   #answer: JoinedAnswer | undefined;
   #turns = 1;
+  /** The current turn is the last: its calls for the gateway are not run. */
+  #last = false;
+  addedBytes: number;
   /** Output tokens left for all remaining turns; undefined without a cap of the client. */
   leftTokens: number | undefined;
 
-  constructor(tools: GatewayTools, stream: boolean, maxOutputTokens: number | undefined) {
+  /** @param definitionBytes that the tools' definitions add to the request, at most */
+  constructor(tools: GatewayTools, stream: boolean, maxOutputTokens: number | undefined, definitionBytes: number) {
     this.#tools = tools;
+    this.#conversation = tools.conversation;
     this.#stream = stream;
+    this.addedBytes = definitionBytes;
     this.leftTokens = maxOutputTokens;
   }
 
   /** What the next turn sends. */
   get turn(): LoopTurn {
-    return { conversation: this.#tools.conversation, callIds: this.#callIds };
-  }
-
-  get addedBytes(): number {
-    return this.#tools.addedBytes;
+    return { conversation: this.#conversation, callIds: this.#callIds };
   }
 
   /** Distinguishes ids that are made up for one turn from those of the others. */
@@ -73,19 +99,24 @@ export class TurnLoop {
    * Runs what a complete turn asks of the gateway. Resolves with true if another turn follows.
    * @throws GatewayError 502 for a model that does not come to an end, 403 when a filter blocks what a tool shows
    */
-  async next({ answer }: LoopAttempt): Promise<boolean> {
+  async next(attempt: LoopAttempt, running: LoopRunning): Promise<boolean> {
+    const { answer } = attempt;
     const { turn } = answer;
     const calls = turn.calls!;
-    const runs = await Promise.all(calls.map((call) => this.#tools.run(call)));
     this.#answer = answer;
+    if (this.#last) {
+      answer.close('stop');
+      return false;
+    }
+    const runs = await this.#run(calls, answer, running);
     const steps = runs.flatMap((run) => ('step' in run ? run.step : []));
-    answer.show(runs.flatMap(visibleParts));
     const continues = steps.length > 0 && turn.clientCalls === 0 && steps.length === runs.length;
     if (!continues) {
       answer.close();
       return false;
     }
-    if (this.#turns >= MAX_TURNS) throw endless();
+    const { ending } = this.#tools;
+    if (ending === undefined && this.#turns >= MAX_TURNS) throw endless();
     if (this.leftTokens !== undefined) {
       // Bytes bound the tokens: a token is at least one byte.
       this.leftTokens -= turn.usage?.output ?? turn.writtenBytes;
@@ -94,17 +125,55 @@ export class TurnLoop {
         return false;
       }
     }
+    this.#last = ending?.reached({ ...finished(attempt, calls), steps: this.#turns, ...running.spent() }) ?? false;
+    this.#proceed(answer, steps);
+    return true;
+  }
+
+  async #run(calls: readonly ToolCallPart[], answer: JoinedAnswer, running: LoopRunning): Promise<ToolRun[]> {
+    const place = { turn: this.#turns, mixed: answer.turn.clientCalls > 0 };
+    const started = answer.announce(calls.map((call) => this.#tools.start?.(call, place)));
+    running.advanced();
+    const runs = await Promise.all(calls.map((call) => this.#tools.run(call, place, running)));
+    answer.show(runs.map((run, index) => shown(run, started[index])));
+    return runs;
+  }
+
+  /** Adds the turn of the model, and the results of its calls. */
+  #proceed({ turn }: JoinedAnswer, steps: readonly ToolStepRun[]): void {
     const { parts } = turn.whole.choices[0]!;
     for (const part of parts) if (part.type === 'toolCall') this.#callIds.add(part.id);
-    this.#tools.proceed(parts, steps);
+    const results = steps.map(({ id, result, failed = false }) => resultPart({ id, result, failed }));
+    this.addedBytes += Buffer.byteLength(JSON.stringify([parts, results]));
+    const { messages } = this.#conversation;
+    this.#conversation = {
+      ...this.#conversation,
+      messages: [...messages, { role: 'assistant', parts }, { role: 'tool', parts: results }],
+      ...this.#toolChoice(),
+    };
     this.#joint = turn.joint;
     this.#turns += 1;
-    return true;
+  }
+
+  #toolChoice(): Pick<Conversation, 'toolChoice'> {
+    if (this.#last) return { toolChoice: { mode: 'none' } };
+    const mode = this.#conversation.toolChoice?.mode ?? 'auto';
+    const forces = mode === 'required' || mode === 'tool';
+    return forces && this.#tools.ending?.forcesOnce === true ? { toolChoice: { mode: 'auto' } } : {};
   }
 }
 
-function visibleParts(run: ToolRun) {
-  return 'step' in run ? run.step.visible : [run.call satisfies ToolCallPart];
+function shown(run: ToolRun, started: number | undefined): ShownCall {
+  if ('call' in run) return { parts: [run.call], started };
+  const { visible, replaces = false, added = [] } = run.step;
+  return replaces ? { value: visible[0]?.value, parts: added, started } : { parts: [...visible, ...added], started };
+}
+
+function finished({ finish }: LoopAttempt, calls: readonly ToolCallPart[]) {
+  return {
+    called: calls.map(({ name }) => name),
+    finish: finish === undefined ? [] : [finish.native, finish.unified],
+  };
 }
 
 /** A decoder wrapper as a function of events. */

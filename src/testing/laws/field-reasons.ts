@@ -71,7 +71,7 @@ export const SILENT: Readonly<Record<'chat' | 'messages' | 'responses', Readonly
     },
     'tool message.name': { formats: ['gemini'], why: 'the name stands there anyway: it is that of the call' },
     debug: { formats: 'all', why: 'read by the gateway itself; no service sees it' },
-    max_tool_calls: { formats: 'all', why: 'bounds tools that the gateway runs, of which a request cannot ask yet' },
+    max_tool_calls: { formats: 'all', why: 'bounds the server tools, which the gateway runs itself' },
     metadata: { formats: 'all', why: 'stays with the generation' },
     models: { formats: 'all', why: 'read by the gateway itself; no service sees it' },
     provider: { formats: 'all', why: 'read by the gateway itself; no service sees it' },

@@ -35,8 +35,8 @@ export class DeferredConversation {
   readonly #trace: SearchTrace;
   /** Tools whose definition the model already has. */
   readonly #sent = new Set<string>();
-  /** The conversation to send; grows with each completed step. */
-  conversation: Conversation;
+  /** The conversation to send. */
+  readonly conversation: Conversation;
 
   /**
    * @param trace of the client's format, in which the history shows the earlier steps
@@ -132,12 +132,6 @@ export class DeferredConversation {
         parameters: parameters ?? { type: 'object', properties: {} },
       };
     });
-  }
-
-  /** Adds the model's last message and the results; the next call includes both. */
-  proceed(parts: Part[], steps: readonly SearchStep[]): void {
-    const { messages } = this.conversation;
-    this.conversation = { ...this.conversation, messages: [...messages, { role: 'assistant', parts }, answers(steps)] };
   }
 
   // Rebuilds the history: the client's messages with the steps between its turns.

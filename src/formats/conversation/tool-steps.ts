@@ -1,0 +1,131 @@
+/**
+ * Calls of server tools as clients see them in an answer and send them back in a history. Each format shows a call in
+ * its own words (`ServedFormat.toolTrace`); the conversation of a later request is rebuilt from what it shows.
+ */
+import type { Message, OpaquePart, Part } from './conversation.ts';
+
+/** A call that the gateway is about to run. */
+export interface ToolStart {
+  /** Id of the call, as the model or the upstream made it. */
+  id: string;
+  /** Wire name of the tool: `svc:datetime`. */
+  tool: string;
+  /** Name of the function that the model called. */
+  name: string;
+  /** JSON text, as the model wrote it. */
+  arguments: string;
+  /** Number of the model's turn within the answer, from 1. */
+  turn: number;
+  /** The model called functions of the client in the same turn. */
+  mixed: boolean;
+}
+
+/** A call with its result. */
+interface ToolStep extends ToolStart {
+  /** What the model reads. */
+  result: string;
+  failed: boolean;
+  /** Members of the tool's item in the responses format. */
+  item: Readonly<Record<string, unknown>>;
+  /** Type and content of the tool's result in the messages format. Absent: `svc_<name>_tool_result` with the item's members. */
+  block?: { readonly type: string; readonly content: unknown };
+}
+
+/** A step that was read from a history. */
+export type PastToolStep = Omit<ToolStep, 'item' | 'block' | 'tool'>;
+
+export interface ToolTrace {
+  /** ASCII texts that every body whose history holds steps contains at least one of. */
+  readonly marks: readonly string[];
+  /** Shown when the call begins; undefined where the format shows a call with its result only. */
+  start(step: ToolStart): OpaquePart | undefined;
+  /** Shown when the call has ended. */
+  end(step: ToolStep): OpaquePart;
+  /** Whether `end` replaces the value of the part that `start` showed; otherwise both parts stay. */
+  readonly replaces: boolean;
+  read(parts: readonly Part[]): PastToolSteps;
+}
+
+/** The steps in an assistant message, by the index of the part that ends each; `taken` holds all their parts. */
+export interface PastToolSteps {
+  steps: ReadonlyMap<number, PastToolStep>;
+  taken: ReadonlySet<number>;
+}
+
+/** The reader of a format that shows each step as one part. @param stepOf undefined for any other part */
+export function readSteps(stepOf: (value: unknown) => PastToolStep | undefined): ToolTrace['read'] {
+  return (parts) => {
+    const steps = new Map<number, PastToolStep>();
+    parts.forEach((part, at) => {
+      const step = part.type === 'opaque' ? stepOf(part.value) : undefined;
+      if (step !== undefined) steps.set(at, step);
+    });
+    return { steps, taken: new Set(steps.keys()) };
+  };
+}
+
+interface StepPlace {
+  id: string;
+  turn: number;
+  mixed: boolean;
+  failed: boolean;
+}
+
+/** The id of a step: the call's id, with what the formats have no members for. `2+!.call_1`: turn 2, mixed, failed. */
+export function stepId({ id, turn, mixed, failed }: StepPlace): string {
+  return `${turn}${mixed ? '+' : ''}${failed ? '!' : ''}.${id}`;
+}
+
+/** Reads an id of `stepId`; clients may have lost it. @param callId where the format repeats the call's id */
+export function readStepId(written: string, callId: string): StepPlace {
+  const [, turn, mixed, failed, id] = /^(\d{1,4})(\+?)(!?)\.(.*)$/s.exec(written) ?? [];
+  if (turn === undefined) return { id: callId === '' ? written : callId, turn: 0, mixed: false, failed: false };
+  return { id: id!, turn: Number(turn), mixed: mixed === '+', failed: failed === '!' };
+}
+
+/** The conversation with the steps of its history as calls and results, which every upstream understands. */
+export function withPastSteps(messages: readonly Message[], { read }: Pick<ToolTrace, 'read'>): Message[] {
+  return messages.flatMap((message) => (message.role === 'assistant' ? rebuilt(message, read) : [message]));
+}
+
+function rebuilt(message: Message, read: ToolTrace['read']): Message[] {
+  const { steps, taken } = read(message.parts);
+  if (steps.size === 0) return [message];
+  const messages: Message[] = [];
+  let parts: Part[] = [];
+  let ended: PastToolStep[] = [];
+  const close = () => {
+    if (parts.length > 0) messages.push({ ...message, parts });
+    if (ended.length > 0) messages.push(resultsOf(ended));
+    parts = [];
+    ended = [];
+  };
+  message.parts.forEach((part, at) => {
+    const step = steps.get(at);
+    const last = ended.at(-1);
+    if (step !== undefined) {
+      if (last !== undefined && last.turn !== step.turn) close();
+      const { id, name, arguments: text } = step;
+      parts.push({ type: 'toolCall', id, name, arguments: text });
+      ended.push(step);
+    } else if (!taken.has(at)) {
+      if (last !== undefined && !last.mixed) close();
+      parts.push(part);
+    }
+  });
+  close();
+  return messages;
+}
+
+function resultsOf(steps: readonly PastToolStep[]): Message {
+  return { role: 'tool', parts: steps.map((step) => resultPart(step)) };
+}
+
+export function resultPart({ id, result, failed }: { id: string; result: string; failed: boolean }): Part {
+  return {
+    type: 'toolResult',
+    callId: id,
+    parts: [{ type: 'text', text: result }],
+    ...(failed && { isError: true }),
+  };
+}

@@ -1,0 +1,55 @@
+/** Calls of server tools, as items of their own types. The members that carry the call itself are additional. */
+import { stringifyJson } from '../../base/json.ts';
+import { toWireName, WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
+import { type Fields, fieldsOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { type PastToolStep, readStepId, readSteps, stepId, type ToolTrace } from '../conversation/tool-steps.ts';
+
+const ID_PREFIX = 'st_';
+const PREFIX = `${WIRE_NAME}:`;
+/** Searches for deferred tools have this type, and are read by `search-trace.ts`, unless the item has a `result`. */
+const SEARCH = `${WIRE_NAME}:tool_search`;
+
+export const toolTrace: ToolTrace = {
+  marks: [`"${PREFIX}`, `"${WIRE_ALIAS}:`],
+  replaces: true,
+  start: (step) => item({ type: step.tool, id: idOf({ ...step, failed: false }), status: 'in_progress' }),
+  end: (step) =>
+    item({
+      type: step.tool,
+      id: idOf(step),
+      status: step.failed ? 'incomplete' : 'completed',
+      ...step.item,
+      call_id: step.id,
+      name: step.name,
+      arguments: step.arguments,
+      result: step.result,
+    }),
+  read: readSteps(stepOf),
+};
+
+function item(value: Fields) {
+  return { type: 'opaque', origin: 'responses', value } as const;
+}
+
+function idOf(step: Parameters<typeof stepId>[0]): string {
+  return `${ID_PREFIX}${stepId(step)}`;
+}
+
+const CARRIED = ['type', 'id', 'status', 'call_id', 'name', 'arguments', 'result'];
+
+/** Clients that keep the members of their own schema only lose the call: its members then stand for its result. */
+function stepOf(value: unknown): PastToolStep | undefined {
+  const fields = fieldsOf(value);
+  const type = toWireName(textOf(fields['type']));
+  if (!type.startsWith(PREFIX)) return undefined;
+  const result = textOrUndefined(fields['result']);
+  if (type === SEARCH && result === undefined) return undefined;
+  const id = textOf(fields['id']);
+  const place = readStepId(id.startsWith(ID_PREFIX) ? id.slice(ID_PREFIX.length) : id, textOf(fields['call_id']));
+  return {
+    ...place,
+    name: textOrUndefined(fields['name']) ?? type.slice(PREFIX.length),
+    arguments: textOrUndefined(fields['arguments']) ?? '{}',
+    result: result ?? stringifyJson(restOf(fields, CARRIED) ?? {}),
+  };
+}

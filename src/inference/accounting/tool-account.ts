@@ -1,0 +1,79 @@
+/** The cost and the counts of the tools that the gateway ran for one request, which its row and its usage include. */
+import { type Nano, usdFromNano } from '../../base/money.ts';
+import type { Usage } from '../../formats/conversation/conversation.ts';
+import type { RequestReservation } from '../admission/reservation.ts';
+import type { ToolSpending } from '../turns/gateway-tools.ts';
+import type { Metered } from './meter.ts';
+
+export class ToolAccount implements ToolSpending {
+  readonly #reservation: RequestReservation;
+  readonly #changed: () => void;
+  /** Includes calls that are being made: a request that ends meanwhile is charged for them. */
+  #costNano: Nano = 0n;
+  #requested = 0;
+  #executed = 0;
+  #searches = 0;
+  #fetches = 0;
+
+  /** @param changed called whenever the cost changes */
+  constructor(reservation: RequestReservation, changed: () => void) {
+    this.#reservation = reservation;
+    this.#changed = changed;
+  }
+
+  async hold(nano: Nano): Promise<void> {
+    if (nano === 0n) return;
+    await this.#reservation.holdTool(nano);
+    this.#costNano += nano;
+    this.#changed();
+  }
+
+  settle(held: Nano, spent: Nano): void {
+    if (held === spent) return;
+    this.#reservation.toolEnded(held, spent);
+    this.#costNano += spent - held;
+    this.#changed();
+  }
+
+  count({ executed, searches = 0, fetches = 0 }: Parameters<ToolSpending['count']>[0]): void {
+    this.#requested += 1;
+    if (executed) this.#executed += 1;
+    this.#searches += searches;
+    this.#fetches += fetches;
+  }
+
+  /**
+   * As a turn without tokens; undefined before the first call. Tools are paid with credits, whatever credential the turns
+   * use.
+   */
+  get metered(): Metered | undefined {
+    if (this.#requested === 0 && this.#costNano === 0n) return undefined;
+    const usage: Usage = {
+      ...NO_TOKENS,
+      toolCallsRequested: this.#requested,
+      toolCallsExecuted: this.#executed,
+      ...(this.#searches > 0 && { webSearches: this.#searches }),
+      ...(this.#fetches > 0 && { webFetches: this.#fetches }),
+    };
+    const cost = usdFromNano(this.#costNano);
+    return {
+      usage,
+      estimated: false,
+      costNano: this.#costNano,
+      byokNano: 0n,
+      cacheDiscountNano: null,
+      cost: {
+        cost: this.#costNano === 0n ? null : cost,
+        is_byok: false,
+        cost_details: {
+          upstream_inference_cost: null,
+          upstream_inference_prompt_cost: 0,
+          upstream_inference_completions_cost: 0,
+          server_tool_cost: cost,
+        },
+      },
+    };
+  }
+}
+
+const NO_TOKENS: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };

@@ -1,0 +1,41 @@
+/** The server tools that a request declares. */
+import type { JsonDocument } from '../../base/json.ts';
+import { type Fields, fieldsOf, isFields, listOf, restOf } from '../../formats/conversation/fields.ts';
+import type { ServedFormat } from '../../formats/conversation/format.ts';
+import { serverToolName } from '../../formats/server-tools/index.ts';
+import { toolOf } from './registry.ts';
+import type { ServerTool } from './tool.ts';
+
+interface Declared {
+  tool: ServerTool;
+  settings: Fields;
+  /** Of the settings: `tools[0].parameters`. */
+  path: string;
+}
+
+/** In the order of the request; empty for most requests. */
+export function declaredTools({ id }: Pick<ServedFormat, 'id'>, document: JsonDocument): readonly Declared[] {
+  const { tools } = document.structure;
+  if (!Array.isArray(tools) || !tools.some((tool) => serverToolName(fieldsOf(tool)['type'], id) !== undefined)) {
+    return NONE;
+  }
+  return listOf(document.member('tools')).flatMap((value, index) => {
+    const declaration = fieldsOf(value);
+    const tool = toolOf(serverToolName(declaration['type'], id) ?? '');
+    return tool === undefined ? [] : [{ tool, ...settingsOf(declaration, `tools[${index}]`) }];
+  });
+}
+
+const NONE: readonly Declared[] = [];
+
+/** Settings are in `parameters`; those of a vendor's type that is short for a server tool are next to its type. */
+function settingsOf(declaration: Fields, path: string): Pick<Declared, 'settings' | 'path'> {
+  const { parameters } = declaration;
+  if (isFields(parameters)) return { settings: parameters, path: `${path}.parameters` };
+  return { settings: restOf(declaration, ['type', 'parameters', 'cache_control']) ?? {}, path };
+}
+
+/** @throws GatewayError 400 for settings that a declared tool does not accept */
+export function checkServerTools(format: Pick<ServedFormat, 'id'>, document: JsonDocument): void {
+  for (const { tool, settings, path } of declaredTools(format, document)) tool.check(settings, path);
+}

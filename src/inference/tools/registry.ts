@@ -1,0 +1,12 @@
+/** Every server tool that is built. */
+import { datetime } from './datetime.ts';
+import type { ServerTool } from './tool.ts';
+
+const TOOLS: readonly ServerTool[] = [datetime];
+
+const BY_NAME = new Map<string, ServerTool>(TOOLS.map((tool) => [tool.name, tool]));
+
+/** @param name a wire name */
+export function toolOf(name: string): ServerTool | undefined {
+  return BY_NAME.get(name);
+}

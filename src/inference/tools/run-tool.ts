@@ -1,0 +1,93 @@
+/** Runs one call of a server tool within the limits of the installation. Whatever goes wrong is a result for the model. */
+import { GatewayError } from '../../base/errors.ts';
+import { parseJson } from '../../base/json.ts';
+import { argumentsProblem } from '../../formats/adapters/deferred-tools/index.ts';
+import { type Fields, isFields } from '../../formats/conversation/fields.ts';
+import type { ToolsRunning } from '../turns/gateway-tools.ts';
+import { type RequestedTool, ToolError, type ToolOutcome } from './tool.ts';
+
+interface CallRunning {
+  running: ToolsRunning;
+  /** Calls of the request so far, this one included. */
+  calls: number;
+}
+
+/** @param text the arguments as the model wrote them */
+export async function runTool(
+  tool: RequestedTool,
+  text: string,
+  { running, calls }: CallRunning,
+): Promise<ToolOutcome> {
+  const { parts, spending, request } = running;
+  const { serverToolCalls, serverToolResultBytes } = parts.limits;
+  if (calls > serverToolCalls) {
+    spending.count({ executed: false });
+    return failure(`not run: this request has already made ${serverToolCalls} calls of tools`);
+  }
+  const input = inputOf(text, tool.parameters);
+  if (typeof input === 'string') {
+    spending.count({ executed: false });
+    return failure(input);
+  }
+  let outcome: ToolOutcome;
+  try {
+    outcome = await withinTime(tool, input, running);
+  } catch (thrown) {
+    running.signal.throwIfAborted();
+    if (thrown instanceof ToolError) outcome = { ...failure(thrown.message), ...shownBy(thrown) };
+    else if (thrown instanceof GatewayError && thrown.status !== 500) outcome = failure(thrown.message);
+    else {
+      parts.log.error('a tool failed', { generation: request.id, tool: tool.functionName, cause: thrown });
+      outcome = failure('the tool failed');
+    }
+  }
+  const { searches, fetches } = outcome;
+  spending.count({ executed: true, ...(searches && { searches }), ...(fetches && { fetches }) });
+  const size = Buffer.byteLength(outcome.result);
+  if (size > serverToolResultBytes) {
+    return failure(`the result has ${size} bytes, more than the limit of ${serverToolResultBytes}`);
+  }
+  return outcome;
+}
+
+function failure(message: string): ToolOutcome {
+  return { result: JSON.stringify({ error: message }), failed: true, item: { error: message } };
+}
+
+function shownBy({ item, block, message }: ToolError): Pick<ToolOutcome, 'item' | 'block'> {
+  return { item: { ...item, error: message }, ...(block && { block }) };
+}
+
+/** The arguments, or what is wrong with them. */
+function inputOf(text: string, schema: Fields): Fields | string {
+  let value: unknown;
+  try {
+    value = text.trim() === '' ? {} : parseJson(text);
+  } catch {
+    return 'the arguments are not JSON';
+  }
+  if (!isFields(value)) return 'the arguments are not a JSON object';
+  const problem = argumentsProblem(value, schema);
+  return problem === undefined ? value : `the arguments are invalid: ${problem}`;
+}
+
+async function withinTime(tool: RequestedTool, input: Fields, running: ToolsRunning): Promise<ToolOutcome> {
+  const { clock, limits } = running.parts;
+  const time = new AbortController();
+  const late = Promise.withResolvers<never>();
+  const timer = clock.timer(limits.serverToolCallMs, () => {
+    const error = new ToolError(`the call took longer than ${limits.serverToolCallMs / 1000} seconds`);
+    late.reject(error);
+    time.abort(error);
+  });
+  const signal = AbortSignal.any([running.signal, time.signal]);
+  const left = Promise.withResolvers<never>();
+  const leave = () => left.reject(running.signal.reason);
+  running.signal.addEventListener('abort', leave, { once: true });
+  try {
+    return await Promise.race([tool.run(input, { ...running, signal }), late.promise, left.promise]);
+  } finally {
+    timer.cancel();
+    running.signal.removeEventListener('abort', leave);
+  }
+}

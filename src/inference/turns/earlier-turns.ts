@@ -1,0 +1,68 @@
+/** The turns of an answer before the current one, and the tools that the gateway runs between them: what they cost. */
+import { type Metered, sumOfTurns } from '../accounting/meter.ts';
+import { ToolAccount } from '../accounting/tool-account.ts';
+import { tokensOf } from '../admission/rate-limits.ts';
+import type { RequestReservation } from '../admission/reservation.ts';
+import type { RequestContext } from '../context.ts';
+import type { InferenceParts } from '../parts.ts';
+import type { LoopRunning } from './turn-loop.ts';
+
+export class EarlierTurns {
+  readonly #reservation: RequestReservation;
+  readonly #turns: Metered[] = [];
+  #tools: ToolAccount | undefined;
+  #stop: AbortController | undefined;
+
+  constructor(reservation: RequestReservation) {
+    this.#reservation = reservation;
+  }
+
+  get count(): number {
+    return this.#turns.length;
+  }
+
+  add(turn: Metered): void {
+    this.#turns.push(turn);
+  }
+
+  /** The last of them ends the answer. */
+  takeBack(): void {
+    this.#turns.pop();
+  }
+
+  /** The sum of all turns and tools so far. @param current cost of the current turn */
+  with(current: Metered | null): Metered | null {
+    const tools = this.#tools?.metered;
+    return sumOfTurns(tools === undefined ? this.#turns : [tools, ...this.#turns], current);
+  }
+
+  /**
+   * What the tools of a turn may use.
+   * @param advanced the answer has output that the client may see before the tools have ended
+   * @param changed the sum has changed
+   */
+  running(
+    { request }: RequestContext,
+    parts: InferenceParts,
+    { advanced, changed }: { advanced(): void; changed(): void },
+  ): LoopRunning {
+    this.#tools ??= new ToolAccount(this.#reservation, changed);
+    this.#stop ??= new AbortController();
+    return {
+      request,
+      parts,
+      signal: this.#stop.signal,
+      spending: this.#tools,
+      advanced,
+      spent: () => {
+        const { usage, costNano, byokNano } = this.with(null)!;
+        return { tokens: tokensOf(usage), costNano: costNano + byokNano };
+      },
+    };
+  }
+
+  /** Aborts the tools that are running. */
+  stop(): void {
+    this.#stop?.abort();
+  }
+}

@@ -1,0 +1,28 @@
+/** Two kinds of tools of one request as one. */
+import type { GatewayTools, WantedTools } from './gateway-tools.ts';
+
+/** @param first gets the client's conversation; the second gets what the first has made of it */
+export function together(first: WantedTools, second: WantedTools): WantedTools {
+  return {
+    definitionBytes: first.definitionBytes + second.definitionBytes,
+    load() {
+      const loading = [first.load?.(), second.load?.()].filter((each) => each !== undefined);
+      return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);
+    },
+    begin(conversation, format, limits) {
+      const one = first.begin(conversation, format, limits);
+      return joined(one, second.begin(one.conversation, format, limits));
+    },
+  };
+}
+
+function joined(one: GatewayTools, other: GatewayTools): GatewayTools {
+  const of = (name: string) => (one.claims(name) ? one : other);
+  return {
+    conversation: other.conversation,
+    ending: one.ending ?? other.ending,
+    claims: (name) => one.claims(name) || other.claims(name),
+    start: (call, place) => of(call.name).start?.(call, place),
+    run: (call, place, running) => of(call.name).run(call, place, running),
+  };
+}
