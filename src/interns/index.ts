@@ -9,5 +9,6 @@
 
 export { internMigrations } from './migrations/index.ts';
 export { type InternParts, internOperations } from './operations.ts';
+export { vaultsOfIntern } from './vaults.ts';
 export { internWork } from './work/work.ts';
 export { endInterns } from './workspace-end.ts';

@@ -45,6 +45,11 @@ export async function internWithId(db: Queryable, id: string): Promise<Intern | 
   return intern;
 }
 
+/** Keeps it from being deleted until the transaction ends. False: there is none. */
+export async function holdIntern(tx: Queryable, id: string): Promise<boolean> {
+  return (await tx.query('select 1 from interns where id = $1 for key share', [id])).length > 0;
+}
+
 /** Locked until the transaction ends. */
 export async function lockIntern(tx: Queryable, id: string): Promise<Intern | undefined> {
   const [intern] = await tx.query<Intern>(`${SELECT} where id = $1 for update`, [id]);

@@ -25,7 +25,7 @@ import {
   Sessions,
   Threads,
 } from '../inference/index.ts';
-import { endInterns, internWork } from '../interns/index.ts';
+import { endInterns, internWork, vaultsOfIntern } from '../interns/index.ts';
 import type { Observability } from '../observability/index.ts';
 import type { OperationParts } from '../operations.ts';
 import type { PageParts } from '../pages/index.ts';
@@ -94,6 +94,7 @@ export function operationParts(
       ...{ database, changes, clock, sealing },
       confirmProgramme: (caller) => parts.programme.confirm(caller),
       settings: () => live.settings.vault,
+      vaultsOfIntern,
     },
     interns: {
       ...{ ...internParts, wake: work.wake },

@@ -10,6 +10,7 @@ export { vaultOperations } from './operations.ts';
 export { type SandboxEgress, type SandboxPolicy, SecretReleases, type WithheldSecret } from './release.ts';
 export { rotateVaultKeys } from './rotate.ts';
 export type { VaultParts } from './secret-operations.ts';
+export type { HeldOwner } from './secrets.ts';
 export { insertVault, isLendable, type Vault, type VaultOwner, vaultIdOf } from './store.ts';
 export { sealedVaultKeys } from './vault-key.ts';
 export { endInternVault, endVaults, newVault } from './vaults.ts';

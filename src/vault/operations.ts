@@ -1,14 +1,15 @@
-/** `/vault`: the secrets of a workspace. */
+/** `/vault`: the secrets of a workspace, and of its interns. */
 import { type Caller, hasWorkspace } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Operation } from '../http/operation.ts';
+import { internSecretOperations } from './intern-operations.ts';
 import * as schema from './schema.ts';
-import { type Scope, secretOperations, type VaultParts } from './secret-operations.ts';
+import { type Scope, secretOperations, type VaultParts, WORKSPACE_ACCESS } from './secret-operations.ts';
 import type { HeldOwner } from './secrets.ts';
 
 /** Reads `parts` only while handling a request. */
 export function vaultOperations(parts: VaultParts): Operation<Caller>[] {
-  return secretOperations(parts, WORKSPACE).map((operation) => ({
+  return [...secretOperations(parts, WORKSPACE), ...internSecretOperations(parts)].map((operation) => ({
     ...operation,
     async handle(exchange) {
       await parts.confirmProgramme(exchange.caller);
@@ -21,6 +22,7 @@ const WORKSPACE: Scope = {
   ids: { list: 'listVaultSecrets', store: 'storeVaultSecret', remove: 'deleteVaultSecret' },
   path: '/vault',
   of: 'of the workspace',
+  access: WORKSPACE_ACCESS,
   secretParams: schema.SecretParams,
   ownerOf: async ({ caller }) => workspaceOwner(caller),
 };

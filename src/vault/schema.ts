@@ -6,6 +6,7 @@ export const DEFAULT_PAGE = 100;
 const MOST_HOSTS = 100;
 /** With the trailing dot. */
 const LONGEST_HOST = 254;
+const MOST_COPIED = 100;
 const LONGEST_VALUE = 65_536;
 
 export const SecretParams = Type.Object({
@@ -17,6 +18,10 @@ export const SecretParams = Type.Object({
       'Lower-case letters, digits and single underscores; begins with a letter, does not end with an underscore',
   }),
 });
+
+const internId = Type.String({ minLength: 1 });
+export const InternParams = Type.Object({ internId });
+export const InternSecretParams = Type.Object({ internId, ...SecretParams.properties });
 
 export const ListSecretsQuery = Type.Object(
   {
@@ -63,6 +68,20 @@ export const SecretListEnvelope = Type.Object(
   { $id: 'VaultSecretListResponse' },
 );
 
+export const CopySecretsBody = Type.Object(
+  {
+    names: Type.Array(SecretParams.properties.name, {
+      minItems: 1,
+      maxItems: MOST_COPIED,
+      description: 'Of secrets of the workspace, each once',
+    }),
+  },
+  { ...closed, $id: 'VaultSecretCopyRequest' },
+);
+
+export const CopiedSecrets = Type.Object({ data: Type.Array(SecretSchema) }, { $id: 'VaultSecretCopyResponse' });
+
+export type CopySecrets = Static<typeof CopySecretsBody>;
 export type ListSecrets = Static<typeof ListSecretsQuery>;
 export type StoreSecret = Static<typeof StoreSecretBody>;
 export type SecretReply = Static<typeof SecretSchema>;

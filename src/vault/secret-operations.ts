@@ -3,9 +3,10 @@ import type { Caller } from '../access/index.ts';
 import { authorOf } from '../audit/index.ts';
 import type { VaultSettings } from '../base/config.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
-import { INFERENCE } from '../http/access-rule.ts';
+import { type AccessRule, INFERENCE } from '../http/access-rule.ts';
 import { ok, type Page } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
+import type { Queryable } from '../storage/database.ts';
 import { boundHosts } from './hosts.ts';
 import * as schema from './schema.ts';
 import { deleteSecret, type HeldOwner, type SecretParts, secretReply, storeSecret } from './secrets.ts';
@@ -16,6 +17,12 @@ export interface VaultParts extends SecretParts {
   confirmProgramme(caller: Caller): Promise<void>;
   /** The current configuration. */
   settings(): VaultSettings;
+  /** Rejects with GatewayError 404 if the workspace has no intern with this id. */
+  vaultsOfIntern(
+    db: Queryable,
+    workspaceId: string,
+    internId: string,
+  ): Promise<{ held: HeldOwner; ownVaultId: string | null; borrowedVaultId: string | null }>;
 }
 
 /** Whose secrets the operations are about. */
@@ -25,6 +32,7 @@ export interface Scope {
   path: `/${string}`;
   /** For the descriptions. */
   of: string;
+  access: AccessRule;
   /** Of `path`, absent if there are none. */
   params?: Operation['params'];
   /** Those, and the name of a secret. */
@@ -33,22 +41,23 @@ export interface Scope {
   ownerOf(exchange: Exchange<Caller>): Promise<HeldOwner>;
 }
 
-const BODY_BYTES = 425_000;
+export const BODY_BYTES = 425_000;
+export const TAG = 'Vault';
 
 /** A management key has no workspace of its own, and there is no default one here. */
-const common = {
-  tag: 'Vault',
-  access: { ...INFERENCE, programme: 'interns', regions: ['global'] },
-} as const;
+const ACCESS = { ...INFERENCE, programme: 'interns', regions: ['global'] } as const;
+/** The key of an intern is confined to that intern. */
+export const WORKSPACE_ACCESS: AccessRule = { ...ACCESS, scope: 'interns' };
+export const INTERN_ACCESS: AccessRule = { ...ACCESS, scope: 'intern' };
 
 /** Reads `parts` only while handling a request. */
 export function secretOperations(parts: VaultParts, scope: Scope): Operation<Caller>[] {
   return [list(parts, scope), put(parts, scope), remove(parts, scope)];
 }
 
-function list(parts: VaultParts, { ids, path, of, params, ownerOf }: Scope): Operation<Caller> {
+function list(parts: VaultParts, { ids, path, of, access, params, ownerOf }: Scope): Operation<Caller> {
   return {
-    ...common,
+    ...{ tag: TAG, access },
     ...(params !== undefined && { params }),
     id: ids.list,
     method: 'GET',
@@ -63,9 +72,9 @@ function list(parts: VaultParts, { ids, path, of, params, ownerOf }: Scope): Ope
   };
 }
 
-function put(parts: VaultParts, { ids, path, of, secretParams, ownerOf }: Scope): Operation<Caller> {
+function put(parts: VaultParts, { ids, path, of, access, secretParams, ownerOf }: Scope): Operation<Caller> {
   return {
-    ...common,
+    ...{ tag: TAG, access },
     id: ids.store,
     method: 'PUT',
     path: `${path}/secrets/{name}`,
@@ -85,9 +94,9 @@ function put(parts: VaultParts, { ids, path, of, secretParams, ownerOf }: Scope)
   };
 }
 
-function remove(parts: VaultParts, { ids, path, of, secretParams, ownerOf }: Scope): Operation<Caller> {
+function remove(parts: VaultParts, { ids, path, of, access, secretParams, ownerOf }: Scope): Operation<Caller> {
   return {
-    ...common,
+    ...{ tag: TAG, access },
     id: ids.remove,
     method: 'DELETE',
     path: `${path}/secrets/{name}`,
@@ -104,7 +113,7 @@ function remove(parts: VaultParts, { ids, path, of, secretParams, ownerOf }: Sco
 }
 
 /** Answers with the page that the query asks for. */
-async function replyPage(
+export async function replyPage(
   exchange: Exchange<Caller>,
   read: (page: Page) => Promise<store.ShownSecret[]>,
 ): Promise<void> {
@@ -114,7 +123,7 @@ async function replyPage(
 }
 
 /** @throws GatewayError 503 */
-function checkWritable({ settings }: Pick<VaultParts, 'settings'>): void {
+export function checkWritable({ settings }: Pick<VaultParts, 'settings'>): void {
   if (settings().writes) return;
   throw new GatewayError('server', 'Vault writes are not enabled on this gateway.', { status: 503 });
 }

@@ -1,9 +1,10 @@
-/** `@openrouter/sdk`, unmodified: the vault of a workspace. */
+/** `@openrouter/sdk`, unmodified: the vaults of a workspace and of an intern. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
 import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { thrownBy } from '../../src/testing/gateway/sdk.ts';
+import { internsOf } from '../interns/interns.ts';
 
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
@@ -35,7 +36,20 @@ test('a secret is stored, listed and deleted, and errors arrive as errors of the
   assert.deepEqual((await vault.listVaultSecrets()).data, []);
 });
 
-test('what belongs to interns answers 404', async () => {
+test('secrets of an intern are stored, copied, listed and deleted', async () => {
+  const { id: internId } = await internsOf(gateway).made({ name: 'helper' });
+  await vault.storeVaultSecret({ name: 'github_token', vaultSecretWriteRequest: write });
+  const { data } = await vault.copyVaultSecretsToIntern({
+    internId,
+    vaultSecretCopyRequest: { names: ['github_token'] },
+  });
+  assert.deepEqual(
+    data.map(({ name, hosts }) => [name, hosts]),
+    [['github_token', ['api.github.com', 'github.com']]],
+  );
+  const own = await vault.storeInternVaultSecret({ internId, name: 'own', vaultSecretWriteRequest: write });
+  assert.deepEqual(await vault.listInternVaultSecrets({ internId }), { data: [...data, own.data], hasMore: false });
+  assert.equal(await vault.deleteInternVaultSecret({ internId, name: 'own' }), undefined);
   const missing = await thrownBy(() => vault.listInternVaultSecrets({ internId: 'intern' }));
-  assert.equal(missing.statusCode, 404);
+  assert.deepEqual([missing.statusCode, missing.error.code], [404, 404]);
 });
