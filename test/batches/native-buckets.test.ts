@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadConfig } from '../../src/base/config.ts';
 import { KINDS } from '../../src/providers/index.ts';
+import { until } from '../../src/testing/clock/clock.ts';
 import { type BatchVendor, linesIn, type VendorRequest } from '../../src/testing/upstream/batch-vendor.ts';
 import { controlOf } from '../workspaces/control.ts';
 import { batchesOf, type Json } from './batches-client.ts';
@@ -19,18 +20,17 @@ import {
 
 const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
 const claudeBatch = (requests: readonly Json[]) => ({ endpoint: '/v1/messages', model: 'test/native', requests });
+const beta = { 'anthropic-beta': 'context-1m-2025-08-07' };
+const alone = { body: { messages: [{ content: 'alone' }], contents: [{ parts: 'alone' }] } };
 const strict = { provider: { allow_fallbacks: false } };
 const chatTexts = (batch: Json) =>
   batch.results.map(({ response, error }: Json) => response?.body.choices[0].message.content ?? error.error_type);
 const isSingle = ({ path }: VendorRequest) => /\/converse$|:generateContent$/.test(path);
 
 /** The vendor also answers single requests, with another text. */
-function answersAlone(vendor: BatchVendor, alone: (call: Json) => { status: number; body: Json }) {
+function answersAlone(vendor: BatchVendor, answer: (call: Json) => { status: number; body: Json }) {
   const { fault } = vendor;
-  vendor.fault = (request) => {
-    if (!isSingle(request)) return fault(request);
-    return alone({ body: { messages: [{ content: 'alone' }], contents: [{ parts: 'alone' }] } });
-  };
+  vendor.fault = (request) => (isSingle(request) ? answer(alone) : fault(request));
 }
 
 /** The calls as they were uploaded. */
@@ -130,11 +130,26 @@ test('Bedrock: fewer requests than a job takes run one by one', async (t) => {
 test('Vertex AI: Claude is called in its own format, and its lines have ids', async (t) => {
   const { vendor, gateway } = await startNative(t, 'vertex', { model: { upstream_id: 'claude-x@20260101' } });
   vendor.answer = messageAnswer;
-  const { submitted, ended } = batchesOf(gateway);
+  const { submitted, ended, send } = batchesOf(gateway);
   const own = await ended((await submitted(claudeBatch([item('a')]))).id);
   assert.equal(own.results[0].response.body.content[0].text, 're: a');
   assert.equal(vendor.batches[0]!.details.model, 'publishers/anthropic/models/claude-x@20260101');
   assert.equal(uploadedLines(vendor)[0].request.anthropic_version, 'vertex-2023-10-16');
+  vendor.fault = ({ path }) =>
+    path.endsWith(':rawPredict') ? { status: 200, body: messageAnswer(alone).body } : undefined;
+  const params = { model: 'test/native', ...item('b').body };
+  const response = await gateway.post('/messages/batches', { requests: [{ custom_id: 'b', params }] }, beta);
+  const { id } = (await response.json()) as Json;
+  const { request_counts: counts } = await until(
+    async () => {
+      const { body } = await send('GET', `/messages/batches/${id}`);
+      return body.processing_status === 'ended' && body;
+    },
+    'the batch with beta features ends',
+    20_000,
+  );
+  assert.equal(counts.succeeded, 1);
+  assert.equal(vendor.batches.length, 1, 'lines have no place for beta features');
 });
 
 test('Vertex AI: labels of a client stay, and a failure without a code runs again', async (t) => {

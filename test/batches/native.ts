@@ -5,7 +5,7 @@ import { BatchVendor, type Json } from '../../src/testing/upstream/batch-vendor.
 import { AWS_KEYS, BEDROCK_ROLE } from '../../src/testing/upstream/bedrock-batches.ts';
 import { serviceAccount } from '../../src/testing/upstream/service-account.ts';
 
-type Kind = ConstructorParameters<typeof BatchVendor>[0];
+export type Kind = ConstructorParameters<typeof BatchVendor>[0];
 
 /** A vendor and a gateway that uses it as `test/native`, with the fallback `test/native` of another provider if wanted. */
 export async function startNative(
@@ -35,7 +35,7 @@ export async function startNative(
 }
 
 /** What the configuration of some kinds needs. */
-function settings({ url }: BatchVendor): Partial<Record<Kind, ProviderOptions>> {
+export function settings({ url }: BatchVendor): Partial<Record<Kind, ProviderOptions>> {
   return {
     xai: { model: { upstream_id: 'grok-4.3' } },
     bedrock: {

@@ -1,97 +1,11 @@
-/** Kill -9 at every step of a batch in the batch interface of a provider: another process continues, and nothing happens twice. */
-import assert from 'node:assert/strict';
+/** A gateway that is killed at every step of a native batch. */
 import { test } from 'node:test';
-import { until } from '../../src/testing/clock/clock.ts';
-import { emptyDatabase } from '../../src/testing/database/database.ts';
-import { connect } from '../../src/testing/database/rows.ts';
-import { PRICING } from '../../src/testing/gateway/gateway.ts';
-import { gatewayHome, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
-import { BatchVendor, type Fault, type VendorRequest } from '../../src/testing/upstream/batch-vendor.ts';
-import { batchesOf } from '../batches/batches-client.ts';
-import { chatAnswer, halfCost, item, nativeBatch } from '../batches/native.ts';
+import { killAtEveryStep } from './native-batch-kill.ts';
 
-const ITEMS = 40;
-const isUpload = ({ method, path }: VendorRequest) => method === 'POST' && path === '/files';
-const isCreation = ({ method, path }: VendorRequest) => method === 'POST' && path === '/batches';
-
-/** What the process is doing at the provider when it is killed. */
-const STEPS: readonly [name: string, at: (request: VendorRequest) => boolean, fault: Fault][] = [
-  ['while it uploads', isUpload, 'stall'],
-  ['when the upload is complete', isUpload, 'hang'],
-  ['when the batch is created', isCreation, 'hang'],
-  ['while it polls', ({ method, path }) => method === 'GET' && /^\/batches\/./.test(path), 'stall'],
-  ['while it reads results', ({ path }) => /^\/files\/out-.*\/content$/.test(path), 'half'],
-  ['while it removes the data', ({ method }) => method === 'DELETE', 'hang'],
-];
-
-test('a process killed at any step of a native batch submits, loses and pays nothing twice', async (t) => {
-  const vendor = await new BatchVendor('openai').listen();
-  t.after(() => vendor.close());
-  vendor.answer = chatAnswer;
-  let step = 0;
-  let reached = -1;
-  vendor.fault = (request) => {
-    const [, at, fault] = STEPS[step] ?? [];
-    if (at?.(request) !== true) return undefined;
-    reached = step;
-    return fault;
-  };
-  const target = await emptyDatabase(t);
-  const env = { DATABASE_URL: urlOf(target) };
-  const yaml = yamlOf(vendor.url);
-  const start = async () => startGatewayProcess(t, { home: await gatewayHome(t, false), env, yaml });
-  let current = await start();
-  const texts = Array.from({ length: ITEMS }, (_, n) => `item-${n}`);
-  const { id } = await batchesOf(current).submitted(nativeBatch(texts.map((text) => item(text))));
-  for (const [name] of STEPS) {
-    await until(() => reached === step, name, 60_000);
-    current.signal('SIGKILL');
-    await current.exit;
-    t.diagnostic(`killed ${name}`);
-    step += 1;
-    current = await start();
-  }
-  const batch = await until(
-    async () => {
-      const { body } = await batchesOf(current).send('GET', `/batches/${id}`);
-      return body.status === 'completed' && body;
-    },
-    'the batch ends',
-    90_000,
-  );
-  assert.deepEqual(batch.request_counts, { total: ITEMS, completed: ITEMS, failed: 0 });
-  assert.deepEqual(
-    batch.results.map(
-      ({ response }: { response: { body: ReturnType<typeof chatAnswer>['body'] } }) =>
-        response.body.choices[0]!.message.content,
-    ),
-    texts.map((text) => `re: ${text}`),
-  );
-  assert.equal(vendor.batches.length, 1);
-  assert.equal(vendor.files.size, 0);
-  const db = await connect(target);
-  t.after(() => db.end());
-  const sql = `select (select count(*)::int from generations) as rows, (select sum(cost_nano)::float8 from generations) as nano,
-    (select count(*)::int from native_batches) as parts, (select count(*)::int from spend_holds) as holds`;
-  const row = await until(async () => {
-    const { rows } = await db.query(sql);
-    return rows[0].parts === 0 && rows[0];
-  }, 'nothing is left of the native batch');
-  assert.deepEqual(row, { rows: ITEMS, nano: Math.round(halfCost(texts) * 1e9), parts: 0, holds: 0 });
-});
-
-function yamlOf(url: string): string {
-  return JSON.stringify({
-    providers: [
-      {
-        ...{ id: 'native', kind: 'openai', base_url: url, api_key: 'key-of-the-test' },
-        models: [{ id: 'test/native', pricing: PRICING, context_length: 100_000, max_completion_tokens: 1000 }],
-      },
-    ],
-  });
-}
-
-function urlOf(target: Awaited<ReturnType<typeof emptyDatabase>>): string {
-  if ('connectionString' in target) return target.connectionString;
-  return `postgresql://postgres@/${target.database ?? 'postgres'}?host=${encodeURIComponent(target.socketFolder)}`;
-}
+test('a process killed at any step of a native batch submits, loses and pays nothing twice', (t) =>
+  killAtEveryStep(t, 'openai', {
+    isUpload: ({ method, path }) => method === 'POST' && path === '/files',
+    isCreation: ({ method, path }) => method === 'POST' && path === '/batches',
+    isPoll: ({ method, path }) => method === 'GET' && /^\/batches\/./.test(path),
+    isResults: ({ path }) => /^\/files\/out-.*\/content$/.test(path),
+  }));

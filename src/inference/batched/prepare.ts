@@ -59,7 +59,7 @@ export async function encodeForBatch(
       continue;
     }
     const call = await callOf(candidate, context, task, parts);
-    if (call === undefined || !service.carries(call)) continue;
+    if (call === undefined || !service.carries(call, context.request.about.headers)) continue;
     return { candidate, call, reserve: () => reserve(candidate, context, task, parts) };
   }
   return undefined;

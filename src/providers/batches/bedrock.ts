@@ -40,9 +40,9 @@ export function bedrockBatches({ bucket, role, address, least }: BedrockJobs): B
     limits: { items: 50_000, bytes: 1_000_000_000, least },
     storesMarker: true,
     pricePercent: 50,
-    lacks: ({ provider, credential }) => {
-      if (!isOfOperator({ target: { provider, credential } })) return 'a bucket of the account of the credential';
-      return credential === null || isKeyDocument(credential) ? undefined : 'AWS keys, which S3 needs';
+    lacks: (target) => {
+      if (!isOfOperator(target)) return 'a bucket of the account of the credential';
+      return target.credential === null || isKeyDocument(target.credential) ? undefined : 'AWS keys, which S3 needs';
     },
     // Jobs of the type Converse refuse tools.
     carries: ({ format, path, body }) =>

@@ -2,6 +2,7 @@
  * The bucket of an account from which a batch interface reads its calls, and into which it writes results. The gateway
  * reaches it as it reaches the provider: by the same transport and with the same credential.
  */
+import type { UpstreamTarget } from '../byok-target.ts';
 import { type BatchAccount, BatchRefusal, type Submission, type UpstreamResult } from './contract.ts';
 import { nameOf } from './exchange.ts';
 import { linesOf } from './lines.ts';
@@ -107,6 +108,6 @@ export function placeOf(address: string): BucketPlace {
 }
 
 /** The bucket is in the account of the configured credential; a customer's credential cannot use it. */
-export function isOfOperator({ target: { provider, credential } }: Pick<BatchAccount, 'target'>): boolean {
+export function isOfOperator({ provider, credential }: UpstreamTarget): boolean {
   return credential === null ? provider.credentials.length === 0 : provider.credentials.includes(credential);
 }

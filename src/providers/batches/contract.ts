@@ -72,8 +72,8 @@ export interface BatchService {
   pricePercent: number;
   /** What the configuration lacks for this provider to have batches; undefined if nothing. */
   lacks?(target: UpstreamTarget): string | undefined;
-  /** Whether a call can be part of a batch. */
-  carries(call: BatchedCall): boolean;
+  /** Whether a call can be part of a batch. @param clientHeaders as in `BatchAccount` */
+  carries(call: BatchedCall, clientHeaders: BatchAccount['clientHeaders']): boolean;
   /** What stands before, between and after the calls in an upload. */
   frame(about: Pick<BatchAbout, 'marker' | 'model'>): { head: string; between: string; tail: string };
   /** One call of an upload. @param id letters and digits */

@@ -36,11 +36,11 @@ export function vertexBatches(bucket: BatchBucket): BatchService {
     limits: { items: 100_000, bytes: 1_000_000_000 },
     storesMarker: true,
     pricePercent: 50,
-    lacks: (target) => (isOfOperator({ target }) ? undefined : 'a bucket of the account of the credential'),
-    // A tuned model is deployed at an endpoint, which jobs cannot name.
-    carries: ({ format, path, model }) =>
+    lacks: (target) => (isOfOperator(target) ? undefined : 'a bucket of the account of the credential'),
+    // A tuned model is deployed at an endpoint, which jobs cannot name. Nor can lines name beta features.
+    carries: ({ format, path, model }, clientHeaders) =>
       (format === 'gemini' && GEMINI.test(path) && !model.startsWith('endpoints/')) ||
-      (format === 'messages' && path === '/messages'),
+      (format === 'messages' && path === '/messages' && clientHeaders['anthropic-beta'] === undefined),
     frame: () => ({ head: '', between: '', tail: '' }),
     line: (id, each) =>
       Buffer.concat([each.format === 'messages' ? claudeLine(id, each) : geminiLine(id, each), NEWLINE]),

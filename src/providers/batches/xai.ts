@@ -15,6 +15,8 @@ import { oneLine, spliced } from './lines.ts';
 const MODELS = /^grok-4\.(3|20)(-|$)(?!.*multi-agent)/;
 const NEXT = { parameter: 'pagination_token', member: 'pagination_token' };
 const PAGE = 100;
+/** Its list has no order. */
+const MOST_PAGES = 200;
 const MOST_PAGE_BYTES = 64 * 1024 * 1024;
 const DONE = [400, 404, 409];
 
@@ -43,7 +45,8 @@ export const xaiBatches: BatchService = {
   },
   async find({ marker }, uploadId, account) {
     const found: string[] = [];
-    for await (const list of pages((query) => get(account, `/batches?limit=${PAGE}${query}`), NEXT)) {
+    const page = (query: string) => get(account, `/batches?limit=${PAGE}${query}`);
+    for await (const list of pages(page, NEXT, MOST_PAGES)) {
       for (const batch of listIn(list, 'batches')) {
         const isOurs = batch['name'] === nameOf(marker) || (uploadId !== null && batch['input_file_id'] === uploadId);
         if (isOurs) found.unshift(String(batch['batch_id']));

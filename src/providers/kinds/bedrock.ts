@@ -56,7 +56,7 @@ export const bedrock: ProviderKind = {
       meaning: 'Profile in the AWS configuration files.',
     },
     batch_bucket: {
-      pattern: /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[\w.=-]{1,100}){0,8}\/?$/,
+      pattern: /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[\w=-][\w.=-]{0,99}){0,8}\/?$/,
       expectation: 's3:// and the name of a bucket, with or without a folder',
       meaning: 'Bucket for batches, in the region and account of the provider. Together with the role it enables them.',
     },

@@ -80,7 +80,7 @@ export const vertex: ProviderKind = {
       meaning: 'Token server to use instead of Google.',
     },
     batch_bucket: {
-      pattern: /^gs:\/\/[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](\/[\w.=-]{1,100}){0,8}\/?$/,
+      pattern: /^gs:\/\/[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](\/[\w=-][\w.=-]{0,99}){0,8}\/?$/,
       expectation: 'gs:// and the name of a bucket, with or without a folder',
       meaning: 'Bucket of Cloud Storage for batches, which it enables.',
     },
