@@ -6,6 +6,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY build ./build
 COPY src ./src
+COPY console ./console
 RUN npm run build
 RUN npm prune --omit=dev --no-audit --no-fund
 

@@ -1,6 +1,6 @@
 /**
  * Builds the gateway as one bundle: `node build/bundle.ts FOLDER`. `main.js` starts it. The folder also has the modules that are
- * loaded on demand, the entries of worker threads, and the licences of the bundled packages.
+ * loaded on demand, the entries of worker threads, the files of the console, and the licences of the bundled packages.
  *
  * Loading some 1,600 modules one by one takes more than a second of every start, and makes their exports slower to access.
  * Packages that are imported on demand stay outside: few installations need them, some are native, some are not installed.
@@ -9,6 +9,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
 import { bundleAgent } from './agent.ts';
+import { buildConsole } from './console.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 /** The folder of a package, of what esbuild names as an input. */
@@ -66,7 +67,9 @@ async function bundle(folder: string): Promise<void> {
     logLevel: 'warning',
   });
   const agent = await bundleAgent(path.join(folder, 'agent'));
-  writeFileSync(path.join(folder, 'LICENSES.txt'), licences({ ...metafile.inputs, ...agent.inputs }));
+  const ofConsole = await buildConsole(path.join(folder, 'console'));
+  const inputs = { ...metafile.inputs, ...agent.inputs, ...ofConsole.inputs };
+  writeFileSync(path.join(folder, 'LICENSES.txt'), licences(inputs));
 }
 
 function licences(inputs: Metafile['inputs']): string {

@@ -11,6 +11,7 @@ import { pathToFileURL } from 'node:url';
 const ROOT = path.join(import.meta.dirname, '..');
 const BUNDLER = path.join(import.meta.dirname, 'bundle.ts');
 const SOURCES = path.join(ROOT, 'src');
+const CONSOLE = path.join(ROOT, 'console');
 const BUNDLES = path.join(ROOT, 'node_modules', '.cache', 'gatehouse');
 /** A gateway that runs still loads from the bundle it was started from, whatever was changed since. */
 const KEPT_BUNDLES = 20;
@@ -22,12 +23,16 @@ await import(pathToFileURL(process.argv[1]).href);
 
 /** Another one as soon as a file was written, added or removed. */
 function versionOfSources() {
-  const names = readdirSync(SOURCES, { recursive: true });
-  const files = names.filter((name) => /(?<!\.test)\.(?:ts|json)$/.test(name)).map((name) => path.join(SOURCES, name));
+  const files = [SOURCES, CONSOLE].flatMap((folder) =>
+    readdirSync(folder, { recursive: true })
+      .filter((name) => /(?<!\.test|\.gen)\.(?:tsx?|json|css|html|svg)$/.test(name))
+      .map((name) => path.join(folder, name)),
+  );
   const hash = createHash('sha256');
   for (const file of [
     ...files.sort(),
     BUNDLER,
+    path.join(import.meta.dirname, 'console.ts'),
     path.join(ROOT, 'package.json'),
     path.join(ROOT, 'package-lock.json'),
   ]) {

@@ -3,9 +3,10 @@
  * (`server/operation-parts.ts`). With several workers each runs one of these on the same database and port, after the
  * primary (`server/primary.ts`) has started and migrated the database.
  */
-import type { Caller, FirstKey } from './access/index.ts';
+import { type Caller, type FirstKey, hashToken } from './access/index.ts';
 import type { Config, Limits } from './base/config.ts';
 import type { Use } from './base/release-memory.ts';
+import { ConsoleSessions } from './console/index.ts';
 import { expireFilesJob, removeCopiesJob } from './files/index.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
@@ -24,8 +25,11 @@ import { type Serving, servingOf } from './server/start-summary.ts';
 const LAST_WORDS_MS = 1_000;
 
 export interface App {
-  /** Creates the first keys on the first start; `show` gets them before they are committed. */
-  bootstrap(show?: (keys: readonly FirstKey[]) => void): Promise<void>;
+  /**
+   * Creates the first keys on the first start; `show` gets them before they are committed. Returns the code of a one-time
+   * link to the console if it generated the management key.
+   */
+  bootstrap(show?: (keys: readonly FirstKey[]) => void): Promise<string | undefined>;
   /** Starts to serve. */
   listen(): Promise<Serving>;
   /** Providers, models and account settings of a new configuration, from the next request on. */
@@ -57,7 +61,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   return {
     async bootstrap(show) {
       const { management, inference } = config.firstKeys;
-      await parts.access.bootstrap({ management: management?.reveal(), inference: inference?.reveal() }, show);
+      const chosen = { management: management?.reveal(), inference: inference?.reveal() };
+      return consoleCode(parts, await parts.access.bootstrap(chosen, show));
     },
     use: {
       get quiet() {
@@ -101,6 +106,15 @@ export async function createApp(options: AppOptions): Promise<App> {
       log.flush();
     },
   };
+}
+
+/** Whoever chose the keys knows them. */
+async function consoleCode({ consoleSessions }: Parts, keys: readonly FirstKey[] | null): Promise<string | undefined> {
+  const hashOf = (kind: FirstKey['kind']) =>
+    keys?.filter((key) => key.kind === kind).map(({ token }) => hashToken(token))[0];
+  const keyHash = hashOf('management');
+  if (keyHash === undefined || !keys?.find(({ kind }) => kind === 'management')?.generated) return undefined;
+  return consoleSessions.createLink({ keyHash, inferenceKeyHash: hashOf('inference') ?? null });
 }
 
 /** Logs which stored credentials this machine cannot decrypt. */
@@ -150,7 +164,10 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
   parts.jobs.register(removeCopiesJob(copyRemovalParts(options, live, parts)));
   const server: HttpServer = createHttpServer<Caller>({
     operations: operations(wired, options.formats),
-    authenticate: (headers) => access.authenticate(headers),
+    authenticate: (headers, operation) =>
+      ConsoleSessions.isPresented(headers)
+        ? parts.consoleSessions.callerOf({ headers, operation })
+        : access.authenticate(headers),
     permit: access.permit,
     userId: (caller) => caller.organizationId,
     unsupported: UNSUPPORTED,

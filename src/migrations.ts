@@ -6,6 +6,7 @@ import { blobMigrations } from './blobs/index.ts';
 import { byokMigrations } from './byok/index.ts';
 import { cacheMigrations } from './cache/index.ts';
 import { statisticsMigrations } from './catalog/index.ts';
+import { consoleMigrations } from './console/index.ts';
 import { fileMigrations } from './files/index.ts';
 import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
@@ -40,4 +41,5 @@ export const migrations: readonly Migration[] = [
   ...batchMigrations,
   ...vaultMigrations,
   ...internMigrations,
+  ...consoleMigrations,
 ];

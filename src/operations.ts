@@ -6,6 +6,7 @@ import { type AuditParts, auditOperations } from './audit/index.ts';
 import { type BatchParts, batchOperations } from './batches/index.ts';
 import { type ByokParts, byokOperations } from './byok/index.ts';
 import { catalogOperations, type ListedRouter } from './catalog/index.ts';
+import { type ConsoleParts, consoleOperations } from './console/index.ts';
 import { type FileParts, fileOperations } from './files/index.ts';
 import type { ServedFormat } from './formats/conversation/format.ts';
 import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
@@ -48,6 +49,7 @@ export interface OperationParts {
   audit: AuditParts;
   analytics: AnalyticsParts;
   pages: PageParts;
+  console: ConsoleParts;
   readiness: Readiness;
 }
 
@@ -66,6 +68,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
   return [
     ...healthOperations(parts.readiness),
     ...pageOperations<Caller>(parts.pages),
+    ...consoleOperations(parts.console),
     ...keyOperations(parts.access),
     ...workspaceOperations(parts.workspaces),
     ...guardrailOperations(parts.guardrails),

@@ -11,13 +11,14 @@ import type { AccessRule } from './access-rule.ts';
 import type { TrustedProxies } from './forwarded.ts';
 import type { HttpLimits } from './limits.ts';
 import { Linger } from './linger.ts';
-import type { Exchange, FinishedExchange } from './operation.ts';
+import type { Exchange, FinishedExchange, Operation } from './operation.ts';
 import type { Router } from './router.ts';
 
 /** State shared by all exchanges of a server. */
 export interface Core<C> {
   readonly router: Router<C>;
-  readonly authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
+  /** The operation is known by then. */
+  readonly authenticate: (headers: IncomingHttpHeaders, operation: Operation<C>) => C | Promise<C>;
   readonly permit: (request: Exchange<C>, rule: AccessRule) => void;
   readonly userId: (caller: C) => string | null | undefined;
   readonly observe: ((exchange: FinishedExchange<C>) => void) | undefined;

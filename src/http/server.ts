@@ -26,7 +26,7 @@ export interface HttpServerOptions<C> {
   /**
    * Identifies the caller from the headers. Throws (or rejects with) GatewayError 401, 403 or 503. Sync if possible.
    */
-  authenticate: (headers: IncomingHttpHeaders) => C | Promise<C>;
+  authenticate: (headers: IncomingHttpHeaders, operation: Operation<C>) => C | Promise<C>;
   /**
    * Throws GatewayError 403 or 404 if the operation's access rule excludes the request. The caller is undefined if the
    * operation is open to the request. Default: never throws.

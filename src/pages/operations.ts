@@ -1,4 +1,4 @@
-/** `GET /`, `GET /docs` and `GET /openapi.json`. */
+/** `GET /`, `GET /start`, `GET /docs` and `GET /openapi.json`. */
 import { Type } from 'typebox';
 import { ANYONE } from '../http/access-rule.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
@@ -12,6 +12,8 @@ export interface PageParts {
   version: string;
   /** Read at each request. */
   state(): ServiceState;
+  /** Whether browsers that ask for `/` are sent to the console. */
+  hasConsole(): boolean;
   /** The OpenAPI document as JSON text; called once. */
   document(): string;
 }
@@ -31,9 +33,21 @@ export function pageOperations<C>(parts: PageParts): Operation<C>[] {
   return [
     {
       ...common,
-      id: 'getStartPage',
+      id: 'getRoot',
       path: '/',
-      summary: 'The start page',
+      summary: 'Redirect browsers to the console; the start page for other clients',
+      replies: { ...html, 302: { description: 'To the console', headers: { Location: '`console/`' } } },
+      handle(exchange) {
+        if (!parts.hasConsole() || !exchange.headers.accept?.includes('text/html')) return answerStart(exchange, parts);
+        exchange.response.writeHead(302, { Location: 'console/', 'Content-Length': '0', Vary: 'Accept' });
+        exchange.response.end();
+      },
+    },
+    {
+      ...common,
+      id: 'getStartPage',
+      path: '/start',
+      summary: 'The start page: base URLs and how to use them',
       replies: html,
       handle: (exchange) => answerStart(exchange, parts),
     },

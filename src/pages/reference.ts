@@ -57,7 +57,7 @@ export function referencePage(json: string): string {
   const { info } = document;
   return page(
     `${info.title} API`,
-    markup`<div class="layout"><nav aria-label="Operations"><p><a href="/">Start page</a></p>${tags.map(navigation)}</nav><main>
+    markup`<div class="layout"><nav aria-label="Operations"><p><a href="/start">Start page</a></p>${tags.map(navigation)}</nav><main>
 <h1>${info.title} API</h1>
 <p class="soft">Version ${info.version}. Send the key as <code>Authorization: Bearer KEY</code>. Operations below
 <code>${document.servers[0]?.url}</code> are also served below <code>/v1</code>. <a href="/openapi.json">OpenAPI document</a></p>

@@ -1,4 +1,4 @@
-/** The page at `/`: what runs here, and how to use it. */
+/** The start page: what runs here, and how to use it. */
 import { markup, page } from './html.ts';
 
 /** What the start page says of the configuration; nothing that a stranger should not know. */
@@ -39,6 +39,7 @@ anthropic = Anthropic(base_url="${root}/api", api_key=os.environ["INFERENCE_KEY"
 <table>
 <tr><th>OpenAI base URL</th><td><code>${root}/api/v1</code></td></tr>
 <tr><th>Anthropic base URL</th><td><code>${root}/api</code></td></tr>
+<tr><th>Console</th><td><a href="/console/">/console/</a></td></tr>
 <tr><th>API reference</th><td><a href="/docs">/docs</a></td></tr>
 <tr><th>OpenAPI document</th><td><a href="/openapi.json">/openapi.json</a></td></tr>
 <tr><th>State</th><td><a href="/ready">/ready</a>, <a href="/health">/health</a></td></tr>

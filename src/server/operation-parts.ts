@@ -4,6 +4,7 @@ import { sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
 import { BatchRunner, type CallbackOutcome, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
+import { ConsoleFiles } from '../console/index.ts';
 import {
   type CopyRemovalParts,
   createFileContents,
@@ -60,6 +61,7 @@ export function operationParts(
     ...{ database, changes, clock, sealing, log: options.log, egress: parts.egress },
     attempted: (outcome: CallbackOutcome) => observability.callbackAttempted(outcome),
   };
+  const consoleFiles = new ConsoleFiles();
   const batches = {
     ...{ database, changes, clock, blobs, inference, callbacks, namespace: namespace.name },
     itemBytes: config.limits.inferenceBodyBytes,
@@ -112,7 +114,8 @@ export function operationParts(
     limits: config.limits,
     observability: { metrics: observability.metrics, spend, database, clock, catalog },
     analytics: { database, clock, catalog, entered: () => spend.flush() },
-    ...{ audit: { database }, pages: pageParts(live), readiness },
+    ...{ audit: { database }, pages: pageParts(live, consoleFiles), readiness },
+    console: { sessions: parts.consoleSessions, files: consoleFiles, version: manifest.version },
   };
 }
 
@@ -192,10 +195,11 @@ function inferenceParts(
   };
 }
 
-function pageParts(live: LiveConfig): PageParts {
+function pageParts(live: LiveConfig, console: ConsoleFiles): PageParts {
   return {
     version: manifest.version,
     document: () => JSON.stringify(serviceDocument()),
     state: () => ({ onlySimulated: isOnlySimulated(live.catalog) }),
+    hasConsole: () => console.built,
   };
 }

@@ -8,6 +8,7 @@ import { cleanBlobsJob, configuredBackends, createBlobs } from '../blobs/index.t
 import { startByokCache } from '../byok/index.ts';
 import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
 import { createStatistics } from '../catalog/index.ts';
+import { ConsoleSessions } from '../console/index.ts';
 import { createEgress } from '../egress/index.ts';
 import { EgressProxy, socketFolderFor } from '../egress-proxy/index.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
@@ -117,8 +118,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   const sweepKeys = sweepJob({ ...shared, sealing, rows: sealedRows });
   // While the database is down nothing can be sent. The job repeats.
   followNewKeys(changes, sealing, () => void jobs.send(sweepKeys, {}).catch(() => {}));
-  jobs.register(sync);
-  jobs.register(sweepKeys);
+  for (const kind of [sync, sweepKeys]) jobs.register(kind);
   jobs.register(tidyLedgerJob({ ...shared, retentionDays }));
   jobs.register(cleanCacheJob(cache));
   jobs.register(cleanBlobsJob(blobs));
@@ -127,6 +127,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   return {
     ...{ database, changes, sealing, byokCredentials, egress, federation },
     ...{ access, programme, scim, random, endOfTurn: atEndOfTurn },
+    consoleSessions: new ConsoleSessions({ ...shared, access }),
     ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes, releases },
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),

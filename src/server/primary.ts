@@ -23,7 +23,7 @@ import { reachServer } from '../storage/server-check.ts';
 import { Lifetime } from './lifetime.ts';
 import { checkListening } from './start-checks.ts';
 import { StartError } from './start-error.ts';
-import { type Serving as Served, showSummary } from './start-summary.ts';
+import { consoleAddress, type Serving as Served, showSummary } from './start-summary.ts';
 import { type FromCollector, MetricsCollector, type MetricsWorker, type ToCollector } from './worker-metrics.ts';
 
 /** Delay before a worker that died is restarted. */
@@ -140,13 +140,13 @@ class Single implements Serving {
     const app = await create({ config: this.#config, target, clock, log: this.#log });
     this.#app = app;
     let firstKeys: readonly FirstKey[] = [];
-    await app.bootstrap((keys) => {
+    const consoleCode = await app.bootstrap((keys) => {
       firstKeys = keys;
       showFirstKeys(keys, this.#config, this.#log);
     });
     const serving = await app.listen();
     this.#log.info('listening', { address: serving.address });
-    summarize({ ...serving, ...shownKey(firstKeys) }, this.#config, this.#log);
+    summarize({ ...serving, ...shownKey(firstKeys), ...(consoleCode && { consoleCode }) }, this.#config, this.#log);
     releaseMemory(clock, app.use);
   }
 
@@ -210,7 +210,8 @@ class Workers implements Serving {
       }
       listening = true;
       const { serving } = message;
-      if (this.#serving?.inferenceKey === undefined) this.#serving = serving;
+      const hasCreated = serving.inferenceKey !== undefined || serving.consoleCode !== undefined;
+      if (this.#serving === undefined || hasCreated) this.#serving = serving;
       this.#log.info('listening', { address: serving.address, worker: worker.id, pid: worker.process.pid });
       resolve();
     });
@@ -271,12 +272,22 @@ function summarize(serving: Served, config: Config, log: Log): void {
     log.warn('unknown environment variable', { name, ...(suggested !== null && { did_you_mean: suggested }) });
   }
   showSummary(serving, { config, version: manifest.version, log, out: process.stdout });
+  if (!process.stdout.isTTY) writeConsoleLink(serving, config, log);
 }
 
 /** The inference key that this start created, if it may be shown: only on a terminal, like `showFirstKeys`. */
 export function shownKey(keys: readonly FirstKey[]): { inferenceKey?: string } {
   const key = keys.find(({ kind, generated }) => kind === 'inference' && generated);
   return key === undefined || !process.stdout.isTTY ? {} : { inferenceKey: key.token };
+}
+
+/** Without a terminal, the one-time link goes into a file that only the owner can read. */
+function writeConsoleLink(serving: Served, config: Config, log: Log): void {
+  if (serving.consoleCode === undefined) return;
+  const file = path.join(config.dataDir, 'console-link.txt');
+  rmSync(file, { force: true });
+  writeSecretFile(file, consoleAddress(serving));
+  log.info('one-time link to the console written', { file });
 }
 
 /** Once, on a terminal; otherwise into a file that only the owner can read. */

@@ -20,6 +20,8 @@ export interface Serving {
   sample: string | null;
   /** The first inference key, if this start created it. */
   inferenceKey?: string;
+  /** The code of the one-time link to the console, if this start created it. */
+  consoleCode?: string;
 }
 
 export function servingOf(address: string, { providers, models }: Catalog): Serving {
@@ -50,6 +52,8 @@ function sampleOf(models: readonly Model[]): string | null {
   return cheapest?.id ?? null;
 }
 
+const SIGNS_IN_ONCE = '\n                       (this link signs you in, once, within an hour)';
+
 interface SummaryOptions {
   config: Config;
   version: string;
@@ -66,6 +70,7 @@ export function showSummary(serving: Serving, { config, version, log, out }: Sum
     log.info('ready', {
       openai_base_url: urls.openai,
       anthropic_base_url: urls.anthropic,
+      console: `${root}/console/`,
       providers,
       models,
       try: curl,
@@ -77,7 +82,7 @@ export function showSummary(serving: Serving, { config, version, log, out }: Sum
 ${line}
   Gatehouse ${version} is running. Ctrl-C stops it.
 
-  Start page           ${root}/
+  Console              ${consoleAddress(serving)}${serving.consoleCode === undefined ? '' : SIGNS_IN_ONCE}
   OpenAI base URL      ${urls.openai}
   Anthropic base URL   ${urls.anthropic}
 
@@ -89,6 +94,11 @@ Try it:
 ${curl}
 
 `);
+}
+
+/** With the code of the one-time link, if there is one. The fragment stays in the browser, so no log has the code. */
+export function consoleAddress({ address, consoleCode }: Serving): string {
+  return `${reachable(address)}/console/${consoleCode === undefined ? '' : `#/sign-in?code=${consoleCode}`}`;
 }
 
 function answering({ onlySimulated, providers, models }: Serving): string {

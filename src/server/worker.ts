@@ -22,11 +22,12 @@ export async function serveAsWorker(): Promise<void> {
   const start = async (target: Target) => {
     app = await createApp({ config, target, clock, log, peerMetrics: () => peers.collect() });
     let firstKeys: readonly FirstKey[] = [];
-    await app.bootstrap((keys) => {
+    const consoleCode = await app.bootstrap((keys) => {
       firstKeys = keys;
       showFirstKeys(keys, config, log);
     });
-    send({ type: 'listening', serving: { ...(await app.listen()), ...shownKey(firstKeys) } });
+    const created = { ...shownKey(firstKeys), ...(consoleCode && { consoleCode }) };
+    send({ type: 'listening', serving: { ...(await app.listen()), ...created } });
     releaseMemory(clock, app.use);
   };
   const close = async () => {

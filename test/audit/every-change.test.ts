@@ -27,6 +27,9 @@ const EXCEPTIONS: Record<string, string> = {
   exchangeAuthCodeForAPIKey: 'makes a key as createKey does, shown in test/sign-in/oauth.test.ts',
   createOauthToken:
     'a token changes nothing; the key that signs it has an entry, shown in test/sign-in/federation/exchange.test.ts',
+  createConsoleSession: 'shown in test/console/sessions.test.ts',
+  deleteConsoleSession: 'ends the session of a browser',
+  setConsoleInferenceKey: 'concerns the session of a browser',
   uploadFile: 'takes a form; its entry is shown in test/files/files.test.ts',
   deleteFile: 'shown in test/files/files.test.ts',
   createBatch: 'shown in test/batches/batches.test.ts',

@@ -25,18 +25,18 @@ interface Document {
 }
 
 test('the start page shows both base URLs, links and snippets', async () => {
-  const { answer, text } = await read('/', BROWSER);
+  const { answer, text } = await read('/start', BROWSER);
   assert.equal(answer.status, 200);
   assert.match(answer.headers.get('content-type') ?? '', /^text\/html/);
   for (const part of [`${gateway.url}/api/v1</code>`, `${gateway.url}/api</code>`, 'href="/docs"', 'new OpenAI(']) {
     assert.ok(text.includes(part), part);
   }
-  assert.equal((await fetch(`${gateway.url}/`, { method: 'HEAD', headers: BROWSER })).status, 200);
-  assert.equal((await fetch(`${gateway.url}/`, { method: 'POST' })).status, 405);
+  assert.equal((await fetch(`${gateway.url}/start`, { method: 'HEAD', headers: BROWSER })).status, 200);
+  assert.equal((await fetch(`${gateway.url}/start`, { method: 'POST' })).status, 405);
 });
 
 test('pages have no script and load nothing from anywhere', async () => {
-  for (const path of ['/', '/docs']) {
+  for (const path of ['/', '/start', '/docs']) {
     const { answer, text } = await read(path, BROWSER);
     const policy = answer.headers.get('content-security-policy') ?? '';
     assert.match(policy, /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'none'; frame-ancestors 'none'/);

@@ -31,7 +31,7 @@ test('on a terminal the first start shows base URLs, each key once, and a curl t
   const shown = await terminal.until(/Try it:\s+curl [\s\S]*}'\s/);
   const [, inference = ''] = /^inference key: (\S+)$/m.exec(shown) ?? [];
   assert.match(shown, /^management key: \S+$/m);
-  const root = /Start page +(http:\/\/127\.0\.0\.1:\d+)\/$/m.exec(shown)?.[1];
+  const root = /Console +(http:\/\/127\.0\.0\.1:\d+)\/console\/#\/sign-in\?code=[\w-]{43}$/m.exec(shown)?.[1];
   assert.ok(root, shown);
   assert.match(shown, new RegExp(`OpenAI base URL +${root}/api/v1$`, 'm'));
   assert.match(shown, new RegExp(`Anthropic base URL +${root}/api$`, 'm'));

@@ -18,7 +18,17 @@ const USERS_PATH = (process.env['PATH'] ?? '')
   .join(path.delimiter);
 
 /** What the packing reads, so that the checkout itself is left alone. */
-const PACKED = ['bin', 'build', 'src', 'package.json', 'openapi.json', 'README.md', 'LICENSE', 'CHANGELOG.md'];
+const PACKED = [
+  'bin',
+  'build',
+  'src',
+  'console',
+  'package.json',
+  'openapi.json',
+  'README.md',
+  'LICENSE',
+  'CHANGELOG.md',
+];
 
 interface Packed {
   file: string;
@@ -29,12 +39,19 @@ let packed: Packed | undefined;
 
 test('the package holds the built service and nothing else', (t) => {
   const { file, names } = pack(t);
-  for (const name of ['bin/gatehouse.js', 'dist/main.js', 'dist/LICENSES.txt', 'openapi.json', 'package.json']) {
+  for (const name of [
+    'bin/gatehouse.js',
+    'dist/main.js',
+    'dist/console/index.html',
+    'dist/LICENSES.txt',
+    'openapi.json',
+    'package.json',
+  ]) {
     assert.ok(names.includes(name), name);
   }
   const strange = names.filter(
     (name) =>
-      !/^(?:bin\/gatehouse\.js$|dist\/[^/]+\.js$|dist\/LICENSES\.txt$|[A-Z]+(?:\.md)?$|openapi\.json$|package\.json$)/.test(
+      !/^(?:bin\/gatehouse\.js$|dist\/[^/]+\.js$|dist\/console\/[\w-]+\.(?:html|js|css)(?:\.br|\.gz)?$|dist\/LICENSES\.txt$|[A-Z]+(?:\.md)?$|openapi\.json$|package\.json$)/.test(
         name,
       ),
   );
@@ -46,7 +63,8 @@ test('the package holds the built service and nothing else', (t) => {
       /^\S+ \d+\.\d+\.\d+ \((?:MIT|ISC|0BSD|BSD-3-Clause|Apache-2\.0)\)\n\n.*copyright.*permission/is,
     );
   }
-  for (const name of ['pg-protocol', 'typebox', 'undici']) assert.match(licences, new RegExp(`^${name} `, 'm'));
+  for (const name of ['pg-protocol', 'preact', 'typebox', 'undici'])
+    assert.match(licences, new RegExp(`^${name} `, 'm'));
   assert.deepEqual(
     names.filter((name) => /\.test\.|\.scale\.|testing|arbitrary/.test(name)),
     [],

@@ -42,6 +42,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'sandboxes',
     'observability',
     'pages',
+    'console',
   ],
   ['inference'],
   ['batches', 'interns'],
@@ -274,6 +275,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     batches: [160, 169],
     vault: [170, 179],
     interns: [190, 199],
+    console: [210, 219],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

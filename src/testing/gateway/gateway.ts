@@ -69,6 +69,8 @@ export interface Gateway {
   upstream: Upstream;
   target: Target;
   dataDir: string;
+  /** Of the one-time link to the console; undefined if the keys were chosen, as they are by default. */
+  consoleCode: string | undefined;
   /** A POST with the inference key. */
   post(route: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
   /** A GET with the inference key, or another. */
@@ -94,7 +96,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
     await upstream.close();
     throw error;
   });
-  await app.bootstrap();
+  const consoleCode = await app.bootstrap();
   const { address: url } = await app.listen();
   const checkStatuses = watchStatuses();
   let closed = false;
@@ -117,6 +119,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
     upstream,
     target,
     dataDir,
+    consoleCode,
     post: (route, body, headers = {}) =>
       fetch(api + route, {
         method: 'POST',

@@ -1,0 +1,45 @@
+/** Who is signed in. */
+import { useQuery } from '@tanstack/preact-query';
+import type { ApiConsoleSession } from './api.gen.ts';
+import { type ApiError, root } from './api.ts';
+import { queryClient } from './query.ts';
+
+export type SessionState = ApiConsoleSession['data'];
+export type Session = NonNullable<SessionState['session']>;
+
+const KEY = ['session'];
+/** Often enough to notice that the key was disabled. */
+const CHECK_MS = 60_000;
+
+export function useSession() {
+  return useQuery<SessionState, ApiError>({
+    queryKey: KEY,
+    queryFn: async ({ signal }) => (await root('GET /console/session', { signal })).data,
+    refetchInterval: CHECK_MS,
+    staleTime: CHECK_MS,
+  });
+}
+
+function keep(data: SessionState): void {
+  queryClient.setQueryData(KEY, data);
+}
+
+export async function signIn(body: { key: string } | { code: string }): Promise<void> {
+  keep((await root('POST /console/session', { body })).data);
+}
+
+export async function signOut(): Promise<void> {
+  const { data } = await root('DELETE /console/session');
+  queryClient.clear();
+  keep(data);
+}
+
+/** The key that the console runs models with; null for none. */
+export async function chooseInferenceKey(key: string | null): Promise<void> {
+  keep((await root('PUT /console/session/inference-key', { body: { key } })).data);
+}
+
+/** After a 401: shows the sign-in page if the session has ended. */
+export function checkSession(): void {
+  void queryClient.invalidateQueries({ queryKey: KEY });
+}

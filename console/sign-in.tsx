@@ -1,0 +1,70 @@
+/** Signing in: with a management key, or with the one-time link of the first start. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ApiError } from './api.ts';
+import { useChange } from './query.ts';
+import { currentPlace, go, link, usePlace } from './route.ts';
+import { type SessionState, signIn } from './session.ts';
+import { Waiting } from './ui/basics.tsx';
+import { Form, Text } from './ui/forms.tsx';
+import { Mark } from './ui/mark.tsx';
+
+export function SignIn({ state }: { state: SessionState }) {
+  const { params, path } = usePlace();
+  const code = path === '/sign-in' ? params.get('code') : null;
+  const [key, setKey] = useState('');
+  const enter = () => {
+    if (currentPlace().path === '/sign-in') go(link('/'), true);
+  };
+  const change = useChange(signIn, [], enter);
+  const used = useRef(false);
+  useEffect(() => {
+    document.title = 'Sign in · Gatehouse';
+    if (code === null) {
+      if (state.session !== null) enter();
+    } else if (!used.current) {
+      used.current = true;
+      // The code leaves the address bar and the history before it is used.
+      go(link('/sign-in'), true);
+      change.mutate({ code });
+    }
+  }, [code]);
+  return (
+    <main class="alone">
+      <section class="sign-in">
+        <div class="brand">
+          <Mark size={36} />
+          <h1>Gatehouse</h1>
+        </div>
+        {change.isPending && used.current && key === '' ? (
+          <Waiting lines={3} />
+        ) : (
+          <Form
+            submit="Sign in"
+            busy={change.isPending}
+            error={change.error as ApiError | null}
+            onSubmit={() => change.mutate({ key: key.trim() })}
+          >
+            <Text
+              label="Management key"
+              type="password"
+              value={key}
+              onInput={setKey}
+              required
+              maxLength={512}
+              placeholder="sk-…-mgmt-v1-…"
+              hint="It is sent to this gateway once and not kept in the browser."
+            />
+          </Form>
+        )}
+        <p class="soft small">
+          The first start shows a management key on its terminal, or writes it to <code>first-keys.txt</code> in the
+          data folder. <code>npx gatehouse keys create --management</code> makes another one.
+        </p>
+        <p class="small">
+          <a href="../docs">API reference</a> · <a href="../start">Base URLs and first steps</a>
+        </p>
+      </section>
+      <p class="soft small version">Gatehouse {state.version}</p>
+    </main>
+  );
+}

@@ -1,0 +1,267 @@
+/** Fields, dialogs and confirmations, on the browser's own elements. */
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { ApiError } from '../api.ts';
+import { Button, Problem } from './basics.tsx';
+
+interface FieldProps {
+  label: string;
+  hint?: ComponentChildren;
+  /** Given the id that the control must have. */
+  children(id: string, describedBy: string | undefined): ComponentChildren;
+}
+
+export function Field({ label, hint, children }: FieldProps) {
+  const id = useId();
+  const hintId = hint === undefined ? undefined : `${id}-hint`;
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children(id, hintId)}
+      {hint !== undefined && (
+        <p class="hint" id={hintId}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface TextProps {
+  label: string;
+  value: string;
+  onInput(value: string): void;
+  hint?: ComponentChildren;
+  type?: 'text' | 'password' | 'number' | 'search' | 'email' | 'datetime-local';
+  placeholder?: string;
+  required?: boolean;
+  autoFocus?: boolean;
+  min?: number;
+  step?: number | 'any';
+  maxLength?: number;
+  code?: boolean;
+  list?: readonly string[];
+}
+
+export function Text({ label, value, onInput, hint, code, list, ...rest }: TextProps) {
+  const listId = useId();
+  return (
+    <Field label={label} hint={hint}>
+      {(id, describedBy) => (
+        <>
+          <input
+            {...rest}
+            id={id}
+            class={code ? 'mono' : undefined}
+            value={value}
+            list={list && listId}
+            aria-describedby={describedBy}
+            autoComplete="off"
+            spellcheck={false}
+            onInput={(event) => onInput(event.currentTarget.value)}
+          />
+          {list && (
+            <datalist id={listId}>
+              {list.map((each) => (
+                <option key={each} value={each} />
+              ))}
+            </datalist>
+          )}
+        </>
+      )}
+    </Field>
+  );
+}
+
+interface AreaProps {
+  label: string;
+  value: string;
+  onInput(value: string): void;
+  hint?: ComponentChildren;
+  rows?: number;
+  placeholder?: string;
+  code?: boolean;
+  onKeyDown?(event: JSX.TargetedKeyboardEvent<HTMLTextAreaElement>): void;
+}
+
+export function Area({ label, value, onInput, hint, rows = 3, code, ...rest }: AreaProps) {
+  return (
+    <Field label={label} hint={hint}>
+      {(id, describedBy) => (
+        <textarea
+          {...rest}
+          id={id}
+          class={code ? 'mono' : undefined}
+          rows={rows}
+          value={value}
+          aria-describedby={describedBy}
+          spellcheck={!code}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
+export type Option = readonly [value: string, label: string];
+
+interface ChoiceProps {
+  label: string;
+  value: string;
+  options: readonly Option[];
+  onChange(value: string): void;
+  hint?: ComponentChildren;
+}
+
+export function Choice({ label, value, options, onChange, hint }: ChoiceProps) {
+  return (
+    <Field label={label} hint={hint}>
+      {(id, describedBy) => (
+        <select
+          id={id}
+          value={value}
+          aria-describedby={describedBy}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        >
+          {options.map(([each, text]) => (
+            <option key={each} value={each}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+interface CheckProps {
+  label: ComponentChildren;
+  checked: boolean;
+  onChange(checked: boolean): void;
+}
+
+export function Check({ label, checked, onChange }: CheckProps) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={checked} onChange={(event) => onChange(event.currentTarget.checked)} />
+      <span>{label}</span>
+    </label>
+  );
+}
+
+interface SegmentsProps {
+  label: string;
+  value: string;
+  options: readonly Option[];
+  onChange(value: string): void;
+}
+
+/** One of a few, all visible. */
+export function Segments({ label, value, options, onChange }: SegmentsProps) {
+  const name = useId();
+  return (
+    <fieldset class="segments">
+      <legend class="unseen">{label}</legend>
+      {options.map(([each, text]) => (
+        <label key={each}>
+          <input type="radio" name={name} checked={value === each} onChange={() => onChange(each)} />
+          <span>{text}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+interface DialogProps {
+  title: string;
+  onClose(): void;
+  wide?: boolean;
+  children: ComponentChildren;
+}
+
+/** Open while it is rendered. Escape closes it, and the focus returns to where it was. */
+export function Dialog({ title, onClose, wide, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const titleId = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={dialog} class={wide ? 'wide' : undefined} aria-labelledby={titleId} onClose={onClose}>
+      <header>
+        <h2 id={titleId}>{title}</h2>
+        <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+interface FormProps {
+  submit: string;
+  busy?: boolean;
+  error?: ApiError | null;
+  onSubmit(): void;
+  onCancel?: () => void;
+  danger?: boolean;
+  disabled?: boolean;
+  children: ComponentChildren;
+}
+
+export function Form({ submit, busy, error, onSubmit, onCancel, danger, disabled, children }: FormProps) {
+  return (
+    <form
+      class="form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+    >
+      {children}
+      <Problem error={error} />
+      <footer class="form-foot">
+        {onCancel && <Button onClick={onCancel}>Cancel</Button>}
+        <Button type="submit" kind={danger ? 'danger' : 'main'} busy={busy ?? false} disabled={disabled ?? false}>
+          {submit}
+        </Button>
+      </footer>
+    </form>
+  );
+}
+
+interface ConfirmProps {
+  title: string;
+  /** What will be lost. */
+  children: ComponentChildren;
+  action: string;
+  /** To be typed before it can be done; for what cannot be undone. */
+  word?: string;
+  busy?: boolean;
+  error?: ApiError | null;
+  onConfirm(): void;
+  onClose(): void;
+}
+
+export function Confirm({ title, children, action, word, busy, error, onConfirm, onClose }: ConfirmProps) {
+  const [typed, setTyped] = useState('');
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <Form
+        danger
+        submit={action}
+        busy={busy ?? false}
+        error={error ?? null}
+        disabled={word !== undefined && typed !== word}
+        onSubmit={onConfirm}
+        onCancel={onClose}
+      >
+        <div class="loss">{children}</div>
+        {word !== undefined && <Text label={`Type ${word} to confirm`} value={typed} onInput={setTyped} />}
+      </Form>
+    </Dialog>
+  );
+}

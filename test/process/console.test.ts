@@ -1,0 +1,184 @@
+/**
+ * The console as people see it: a real browser and a real gateway, from the link of the first start on. One browser and one
+ * gateway for the file; each test has a window of its own.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, describe, test } from 'node:test';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { NO_BROWSER, openBrowser } from '../../src/testing/process/browser.ts';
+import { type GatewayProcess, gatewayHome, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
+
+const NO_KEYS = { GATEHOUSE_MANAGEMENT_KEY: '', GATEHOUSE_INFERENCE_KEY: '' };
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+const FIRST_PAGE_BYTES = 120 * 1024;
+const WIDE = { width: 1280, height: 860 };
+const NARROW = { width: 390, height: 844 };
+
+/** Every page of the navigation. */
+const PAGES = ['#/'];
+
+describe('the console', { skip: NO_BROWSER }, () => {
+  let browser: Browser;
+  let gateway: GatewayProcess;
+  let context: BrowserContext;
+  const closers: (() => unknown)[] = [];
+  const cleanup = { after: (close: unknown) => void closers.push(close as () => unknown) };
+  /** What the browser complained about: errors of scripts, refused content. */
+  const complaints: string[] = [];
+  /** Requests to any other host. */
+  const outside: string[] = [];
+
+  before(async () => {
+    const home = await gatewayHome(cleanup, false);
+    [browser, gateway] = await Promise.all([openBrowser(), startGatewayProcess(cleanup, { home, env: NO_KEYS })]);
+    context = await browser.newContext({ viewport: WIDE });
+    context.on('page', (page) => watch(page));
+  });
+  after(async () => {
+    await browser?.close();
+    for (const close of closers.reverse()) await close();
+  });
+
+  function watch(page: Page): void {
+    page.on('pageerror', (error) => complaints.push(String(error.stack)));
+    page.on('console', (message) => {
+      // A refused request is one that a test asked for.
+      if (message.type() === 'error' && !message.text().includes('Failed to load resource'))
+        complaints.push(message.text());
+    });
+    page.on('request', (request) => {
+      if (!/^(?:data|blob):/.test(request.url()) && !request.url().startsWith(`${gateway.url}/`))
+        outside.push(request.url());
+    });
+  }
+
+  async function open(place: string): Promise<Page> {
+    const page = await context.newPage();
+    await page.goto(`${gateway.url}/console/${place}`);
+    return page;
+  }
+
+  async function findings(page: Page): Promise<string[]> {
+    await page.evaluate(AXE);
+    return page.evaluate(async (rules) => {
+      const { axe } = globalThis as unknown as { axe: { run(place: unknown, options: object): Promise<AxeResult> } };
+      const { violations } = await axe.run('body', { runOnly: rules });
+      return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`);
+    }, RULES);
+  }
+
+  test('the link of the first start signs in, once, and its code leaves the address', async () => {
+    const { file } = await gateway.logged('one-time link to the console written');
+    const link = readFileSync(String(file), 'utf8').trim();
+    const page = await context.newPage();
+    await page.goto(link);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    assert.ok(!page.url().includes('code='));
+    assert.ok(!gateway.output.includes(link.split('code=')[1] ?? ''));
+    const other = await browser.newContext();
+    const late = await other.newPage();
+    await late.goto(link);
+    assert.match((await late.getByRole('alert').textContent()) ?? '', /already used or has expired/);
+    await other.close();
+    await page.close();
+  });
+
+  test('the first page is small, and asks no other host', async () => {
+    const fresh = await browser.newContext({ storageState: await context.storageState() });
+    const page = await fresh.newPage();
+    let bytes = 0;
+    const sizes: Promise<unknown>[] = [];
+    page.on('response', (response) => {
+      sizes.push(
+        response
+          .request()
+          .sizes()
+          .then((size) => {
+            bytes += size.responseBodySize;
+          }),
+      );
+    });
+    await page.goto(gateway.url);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.waitForLoadState('networkidle');
+    await Promise.all(sizes);
+    assert.ok(page.url().startsWith(`${gateway.url}/console/`), page.url());
+    assert.ok(bytes > 10_000 && bytes < FIRST_PAGE_BYTES, `${bytes} bytes`);
+    await fresh.close();
+  });
+
+  test('every page is accessible, light and dark, wide and narrow', async () => {
+    const page = await open('#/');
+    for (const place of PAGES) {
+      for (const [scheme, viewport] of [
+        ['light', WIDE],
+        ['dark', NARROW],
+      ] as const) {
+        await page.emulateMedia({ colorScheme: scheme });
+        await page.setViewportSize(viewport);
+        await page.goto(`${gateway.url}/console/${place}`);
+        await page.locator('h1').waitFor();
+        await page.waitForLoadState('networkidle');
+        assert.deepEqual(await findings(page), [], `${place} ${scheme}`);
+        const wider = await page.evaluate(
+          'document.documentElement.scrollWidth > document.documentElement.clientWidth',
+        );
+        assert.equal(wider, false, `${place} is wider than the window of ${viewport.width}`);
+        assert.match(await page.title(), /· Gatehouse$/);
+      }
+    }
+    await page.close();
+  });
+
+  test('the sign-in page says what is wrong with a key, and is accessible', async () => {
+    const stranger = await browser.newContext({ viewport: NARROW });
+    const page = await stranger.newPage();
+    await page.goto(`${gateway.url}/console/`);
+    await page.getByLabel('Management key').fill('sk-unknown');
+    await page.keyboard.press('Enter');
+    assert.match((await page.getByRole('alert').textContent()) ?? '', /not known/);
+    assert.deepEqual(await findings(page), []);
+    await stranger.close();
+  });
+
+  test('files are compressed, kept for a year by their names, and cannot be framed or extended', async () => {
+    const page = await fetch(`${gateway.url}/console/`, { headers: { 'accept-encoding': 'br' } });
+    const text = await page.text();
+    const policy = page.headers.get('content-security-policy') ?? '';
+    assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self'; /);
+    assert.ok(!policy.includes('unsafe') && policy.includes("frame-ancestors 'none'"));
+    assert.equal(page.headers.get('cache-control'), 'no-cache');
+    assert.ok(!/<script(?![^>]* src=)/.test(text));
+    const names = [...text.matchAll(/(?:src|href)="([\w-]+\.(?:js|css))"/g)].map(([, name]) => name);
+    assert.ok(names.length >= 2);
+    for (const name of names) {
+      for (const coding of ['br', 'gzip']) {
+        const answer = await fetch(`${gateway.url}/console/${name}`, { headers: { 'accept-encoding': coding } });
+        assert.equal(answer.headers.get('content-encoding'), coding);
+        assert.match(answer.headers.get('cache-control') ?? '', /immutable/);
+        await answer.arrayBuffer();
+      }
+      assert.equal(
+        (await fetch(`${gateway.url}/console/${name}`, { headers: { 'accept-encoding': 'identity' } })).headers.get(
+          'content-encoding',
+        ),
+        null,
+      );
+    }
+    for (const outside of ['../main.js', '..%2fmain.js', 'main.js', 'index.html.br']) {
+      assert.equal((await fetch(`${gateway.url}/console/${outside}`)).status, 404, outside);
+    }
+  });
+
+  test('nothing in the browser was refused or failed, and no other host was asked', () => {
+    assert.deepEqual(complaints, []);
+    assert.deepEqual(outside, []);
+  });
+});
+
+interface AxeResult {
+  violations: { id: string; nodes: { html: string }[] }[];
+}
