@@ -75,6 +75,11 @@ export class Answer {
     return this.events.map((event) => (event as Chunk).choices?.[0]?.delta?.content ?? '').join('');
   }
 
+  pause(): void {
+    this.#paused = true;
+    this.#response?.pause();
+  }
+
   resume(): void {
     this.#paused = false;
     this.#response?.resume();

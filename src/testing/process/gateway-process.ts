@@ -25,6 +25,8 @@ export interface GatewayProcessOptions {
   /** The yaml file; the one that is there already otherwise. */
   yaml?: Record<string, unknown> | string;
   env?: Record<string, string>;
+  /** Options of Node.js, for the default command. */
+  nodeOptions?: readonly string[];
   /** Default: the sources, run by the Node.js of the test. */
   command?: readonly string[];
 }
@@ -121,7 +123,12 @@ export class GatewayProcess {
 
   constructor(
     home: GatewayHome,
-    { yaml, env = {}, command = [process.execPath, MAIN, 'serve'] }: GatewayProcessOptions,
+    {
+      yaml,
+      env = {},
+      nodeOptions = [],
+      command = [process.execPath, ...nodeOptions, MAIN, 'serve'],
+    }: GatewayProcessOptions,
   ) {
     this.home = home;
     this.#workers = Number(env['GATEHOUSE_WORKERS'] ?? 1);
