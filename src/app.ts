@@ -77,7 +77,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       readiness.ready = true;
       ownPort = port;
       if (config.outgoing.discovery) void discovery.start();
-      parts.jobs.start();
+      parts.jobs.start(options.jobs);
       batches.start();
       const host = config.host.includes(':') ? `[${config.host}]` : config.host;
       return servingOf(`${config.tls ? 'https' : 'http'}://${host}:${port}`, live.catalog);

@@ -9,4 +9,12 @@
  * Not here: work for each request (that is `inference/`), what one process does for itself (a timer of `base/clock.ts`).
  */
 export { installJobs } from './install.ts';
-export { createJobs, type Job, type JobKind, type Jobs, type JobsOptions, type SendOptions } from './jobs.ts';
+export {
+  createJobs,
+  type Job,
+  type JobKind,
+  type Jobs,
+  type JobsOptions,
+  type SendOptions,
+  type StartOfJobs,
+} from './jobs.ts';

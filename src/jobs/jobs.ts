@@ -1,5 +1,6 @@
 /** The job runner of one process. */
-import type { PgBoss, Job as StoredJob } from 'pg-boss';
+import { isDeepStrictEqual } from 'node:util';
+import type { PgBoss, QueueResult, Job as StoredJob } from 'pg-boss';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
@@ -46,11 +47,16 @@ export interface SendOptions {
   afterSeconds?: number;
 }
 
+export type StartOfJobs = 'now' | 'sent';
+
 export interface Jobs {
   /** Before `start`. */
   register<Data extends object>(kind: JobKind<Data>): void;
-  /** Begins to run jobs. Resolves at once; retries by itself while the database is away. */
-  start(): void;
+  /**
+   * Begins to run jobs. Resolves at once; retries by itself while the database is away.
+   * @param when `sent`: as soon as a process sends one, for tests whose gateway lives a moment
+   */
+  start(when?: StartOfJobs): void;
   /** Resolves when the job is stored. Data must be JSON and small: ids, not contents. */
   send<Data extends object>(kind: JobKind<Data>, data: Data, options?: SendOptions): Promise<void>;
   /** True while the tables of the job runner are missing or cannot be used, although the database can be reached. */
@@ -104,6 +110,8 @@ class BossJobs implements Jobs {
   readonly #timers: Timer[] = [];
   readonly #running = new Set<Promise<void>>();
   #workers = new Map<string, string>();
+  /** Until the first job is sent. */
+  #waits = false;
   #boss: Promise<PgBoss> | undefined;
   #started: PgBoss | undefined;
   #startFails = false;
@@ -120,12 +128,19 @@ class BossJobs implements Jobs {
     this.#kinds.set(kind.name, kind as JobKind<object>);
   }
 
-  start(): void {
+  start(when: StartOfJobs = 'now'): void {
+    this.#waits = when === 'sent';
+    if (!this.#waits) this.#begin();
+  }
+
+  #begin(): void {
+    this.#waits = false;
     void this.#open().catch(() => {});
     for (const kind of this.#kinds.values()) if (kind.everyMs !== undefined) this.#repeat(kind, kind.everyMs);
   }
 
   async send<Data extends object>(kind: JobKind<Data>, data: Data, options: SendOptions = {}): Promise<void> {
+    if (this.#waits) this.#begin();
     const boss = await this.#open();
     const { tx, afterSeconds } = options;
     if (tx !== undefined && kind.everyMs !== undefined)
@@ -190,7 +205,8 @@ class BossJobs implements Jobs {
     await boss.start();
     this.#started = boss;
     try {
-      for (const kind of this.#kinds.values()) await this.#work(boss, kind);
+      const queues = new Map((await boss.getQueues()).map((queue) => [queue.name, queue]));
+      for (const kind of this.#kinds.values()) await this.#work(boss, kind, queues.get(kind.name));
       for (const kind of this.#kinds.values()) if (kind.atStart) await this.#sendOwn(boss, kind, {});
     } catch (error) {
       await boss.stop({ graceful: false }).catch(() => {});
@@ -200,19 +216,17 @@ class BossJobs implements Jobs {
     return boss;
   }
 
-  async #work(boss: PgBoss, kind: JobKind): Promise<void> {
+  async #work(boss: PgBoss, kind: JobKind, existing: QueueResult | undefined): Promise<void> {
     const retries = kind.retries ?? RETRIES;
-    const queue = {
-      policy: policyOf(kind),
+    const settings = {
       heartbeatSeconds: HEARTBEAT_SECONDS,
       expireInSeconds: kind.expireSeconds ?? EXPIRE_SECONDS,
       deleteAfterSeconds: KEPT_SECONDS,
       retryLimit: retries,
       ...(retries > 0 && { retryDelay: RETRY_SECONDS, retryBackoff: true, retryDelayMax: RETRY_MOST_SECONDS }),
     };
-    await boss.createQueue(kind.name, queue);
-    const { policy: _, ...changeable } = queue;
-    await boss.updateQueue(kind.name, changeable);
+    if (existing === undefined) await boss.createQueue(kind.name, { policy: policyOf(kind), ...settings });
+    else if (!isDeepStrictEqual({ ...existing, ...settings }, existing)) await boss.updateQueue(kind.name, settings);
     const options = {
       pollingIntervalSeconds: kind.pollSeconds ?? POLL_SECONDS,
       localConcurrency: kind.concurrency ?? 1,
@@ -238,6 +252,7 @@ class BossJobs implements Jobs {
 
   /** @param name null: any may have been sent */
   #wake(name: string | null): void {
+    if (this.#waits && name !== null) this.#begin();
     for (const [kind, worker] of this.#workers) if (name === null || kind === name) this.#started?.notifyWorker(worker);
   }
 

@@ -14,7 +14,7 @@ import { EgressProxy, socketFolderFor } from '../egress-proxy/index.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
 import { Identities, RequestsInFlight, regionOf, TokenCounter, userHashSecret } from '../inference/index.ts';
-import { createJobs } from '../jobs/index.ts';
+import { createJobs, type StartOfJobs } from '../jobs/index.ts';
 import type { Exposed } from '../observability/index.ts';
 import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
 import { Limiter } from '../rate-limits/index.ts';
@@ -47,6 +47,8 @@ export interface AppOptions {
   log: Log;
   /** Random source to choose between equally good endpoints; default Math.random. */
   random?: () => number;
+  /** When background jobs begin; default `now`. */
+  jobs?: StartOfJobs;
   /** Collects the metrics of the other workers; absent with a single process. */
   peerMetrics?: () => Promise<Exposed[][]>;
 }

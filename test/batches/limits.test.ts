@@ -83,7 +83,7 @@ test('items that the upstream refuses for load run later, and none is lost', asy
 });
 
 test('a batch whose window ends expires: results so far are kept, and after the retention it is gone', async (t) => {
-  const gateway = await startGateway(t);
+  const gateway = await startGateway(t, { jobs: 'now' });
   const { submitted, ended, send, refused } = batchesOf(gateway);
   const requests = [scripted('fast', { text: 'x' }), ...many(30, { text: 'slow', delay_ms: { headers: 1_000 } })];
   const { id } = await submitted(chatBatch(requests));

@@ -96,7 +96,7 @@ test('82 | two workspaces use the same custom_ids at the same time, and each get
 });
 
 test('84 | a message batch that expires keeps and bills what is done, and names the requests that did not run', async (t) => {
-  const own = await startGateway(t);
+  const own = await startGateway(t, { jobs: 'now' });
   const client = clientOf(INFERENCE_KEY, own);
   const requests = Array.from({ length: 31 }, (_, n) => ({
     custom_id: `${n}`,

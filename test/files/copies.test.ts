@@ -381,7 +381,7 @@ check('BYOK credentials have copies of their own, and nothing is kept under zero
 });
 
 check('with its file, a copy goes at every vendor', async (t) => {
-  const of = await startGateway(t, options);
+  const of = await startGateway(t, { ...options, jobs: 'now' });
   const { id } = await uploaded('pdf', 300_000, INFERENCE_KEY, of);
   stored.clear();
   for (const vendor of ['openai', 'anthropic', 'google'])

@@ -20,7 +20,7 @@ test('a starting gateway adds rows that an earlier version left out of the daily
   await enterRows(database, [sampleGeneration(sampleAccepted('left-out', { createdAt: NOON }))]);
   await database.query('update generations set summed = false');
   await database.query('delete from generation_days');
-  await startGateway(t, { target });
+  await startGateway(t, { target, jobs: 'now' });
   await until(async () => (await readDays(target)).requests === 1n, 'the row is in the daily totals');
 });
 
@@ -30,7 +30,7 @@ test('while background jobs cannot run, a request is served and entered, in a mo
   t.after(() => database.close());
   await database.query('create schema gatehouse_jobs');
   await database.query('create table gatehouse_jobs.version (of_something_else integer)');
-  const gateway = await startGateway(t, { target, providers: { planned: {} } });
+  const gateway = await startGateway(t, { target, providers: { planned: {} }, jobs: 'now' });
   gateway.upstream.script('planned', [
     wholeOf({
       id: 'up-1',
@@ -52,7 +52,7 @@ test('/ready is degraded after the tables of the job runner were lost', async (t
   const target = await emptyDatabase(t, migrations, true);
   const database = await openDatabase({ target, clock: systemClock, log: silentLog });
   t.after(() => database.close());
-  const gateway = await startGateway(t, { target });
+  const gateway = await startGateway(t, { target, jobs: 'now' });
   const hasRun = async () =>
     (await database.query("select 1 from gatehouse_jobs.job where state = 'completed'")).length;
   await until(async () => (await hasRun()) > 0, 'the job runner has started');

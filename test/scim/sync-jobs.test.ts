@@ -196,7 +196,7 @@ test('a job of a closing process is restarted by another; one that fails too oft
   const job = await begin(first);
   const { started_at } = await becomes(first, job, 'running');
   await first.close();
-  const second = await startGateway(t, { ...options, target: first.target });
+  const second = await startGateway(t, { ...options, target: first.target, jobs: 'now' });
   assert.equal((await state(second, job)).status, 'running');
   upstream.open('go');
   const ended = await becomes(second, job, 'succeeded', 'failed');

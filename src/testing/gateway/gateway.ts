@@ -10,6 +10,7 @@ import { type App, createApp } from '../../app.ts';
 import { type Config, loadConfig } from '../../base/config.ts';
 import { type Log, silentLog } from '../../base/log.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
+import type { StartOfJobs } from '../../jobs/index.ts';
 import { migrations } from '../../migrations.ts';
 import { KINDS, type LocalServer } from '../../providers/index.ts';
 import type { Target } from '../../storage/connection.ts';
@@ -48,6 +49,8 @@ export interface GatewayOptions {
   dataDir?: string;
   /** The formats that conversations can be held in; all unless given. */
   formats?: readonly ServedFormat[];
+  /** Default `sent`: most tests need no job, and starting to run them takes longer than the rest of the start. */
+  jobs?: StartOfJobs;
   /** Where model servers are looked for; none unless given, so that a test sees nothing of the machine that runs it. */
   localServers?: readonly LocalServer[];
 }
@@ -89,6 +92,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
     target,
     clock,
     localServers: options.localServers ?? [],
+    jobs: options.jobs ?? 'sent',
     ...(options.formats && { formats: options.formats }),
     log: options.log ?? silentLog,
     random: options.random ?? (() => 0.5),
