@@ -16,8 +16,10 @@ const ROOT = path.join(import.meta.dirname, '..');
 const CACHE = path.join(ROOT, 'node_modules', '.cache', 'gatehouse-tests');
 /** What each file took last time, in milliseconds. */
 const DURATIONS = path.join(CACHE, 'durations.json');
-/** One more than cores, because some tests wait for processes and for PostgreSQL. */
-const CONCURRENCY = Math.min(8, availableParallelism() + 1);
+/** The same of files that take 4 s and longer, for a clone that has run no test; from time to time a copy of the other. */
+const LONG_FILES = path.join(import.meta.dirname, 'durations.json');
+/** More than cores, because tests wait for processes and for PostgreSQL. */
+const CONCURRENCY = Math.min(8, availableParallelism() + 2);
 /** More would save little loading, and a file that ends its process takes its group along; gateways also add up. */
 const MAX_FILES: Readonly<Record<Layer, number>> = { unit: 48, rules: 48, api: 12, wire: 12, process: 1 };
 const MAX_GROUP_MS = 25_000;
@@ -32,7 +34,7 @@ if (process.argv.slice(2).join() === 'unit') process.env['GATEHOUSE_TEST_QUICK']
 process.env['NODE_COMPILE_CACHE'] ??= CACHE;
 const entries = mkdtempSync(path.join(tmpdir(), 'gatehouse-test-entries-'));
 process.on('exit', () => rmSync(entries, { recursive: true, force: true }));
-const lastTook = readDurations();
+const lastTook = { ...readDurations(LONG_FILES), ...readDurations(DURATIONS) };
 const took = new Map<string, number>();
 
 const tests = run({ files: groups().map(entryOf), concurrency: CONCURRENCY });
@@ -80,9 +82,9 @@ function count({ file, nesting, details }: EventData.TestPass | EventData.TestFa
   took.set(name, (took.get(name) ?? 0) + details.duration_ms);
 }
 
-function readDurations(): Record<string, number> {
+function readDurations(file: string): Record<string, number> {
   try {
-    return JSON.parse(readFileSync(DURATIONS, 'utf8'));
+    return JSON.parse(readFileSync(file, 'utf8'));
   } catch {
     return {};
   }

@@ -4,7 +4,17 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -53,10 +63,26 @@ function copy(rest: string, from: string, to: string): void {
   for (const word of words.slice(0, -1)) {
     const source = path.join(from, path.posix.relative(from === ROOT ? '.' : '/build', word));
     const folder = words.at(-1)?.endsWith('/') === true;
-    cpSync(source, folder ? path.join(target, path.basename(source)) : target, {
-      recursive: true,
-      verbatimSymlinks: true,
-    });
+    copyTree(source, folder ? path.join(target, path.basename(source)) : target, { linked: from !== ROOT });
+  }
+}
+
+/** @param linked as links to the same files: a tenth of the time, for files that nothing changes in place */
+function copyTree(source: string, target: string, { linked }: { linked: boolean }): void {
+  if (linked) {
+    mkdirSync(path.dirname(target), { recursive: true });
+    const { status, stderr } = spawnSync('cp', ['-a', '-l', source, target], { encoding: 'utf8' });
+    assert.equal(status, 0, stderr);
+  } else cpSync(source, target, { recursive: true, verbatimSymlinks: true });
+}
+
+/** The packages, without what tests have put into `.cache`. npm rewrites its list of them, but unlinks other files. */
+function copyPackages(folder: string): void {
+  const from = path.join(ROOT, 'node_modules');
+  for (const name of readdirSync(from)) {
+    if (name === '.cache') continue;
+    const linked = name !== path.basename(INSTALLED);
+    copyTree(path.join(from, name), path.join(folder, 'node_modules', name), { linked });
   }
 }
 
@@ -86,10 +112,7 @@ function runBuild(folder: string): boolean {
     if (instruction === 'COPY') copy(rest, ROOT, folder);
     if (instruction !== 'RUN') continue;
     if (rest.startsWith('npm ci ') && !EXHAUSTIVE && isInstalled()) {
-      cpSync(path.join(ROOT, 'node_modules'), path.join(folder, 'node_modules'), {
-        recursive: true,
-        verbatimSymlinks: true,
-      });
+      copyPackages(folder);
       continue;
     }
     const env = { PATH: withoutModules(process.env['PATH'] ?? ''), HOME: process.env['HOME'] ?? folder };

@@ -1,9 +1,12 @@
-/** A gateway that is killed at every step of a native batch, at providers with an interface of their own. */
+/** A gateway that is killed at every step of a native batch. */
 import { test } from 'node:test';
-import { killAtEveryStep } from './native-batch-kill.ts';
+import { killAtSteps, OPENAI_STEPS } from './native-batch-kill.ts';
+
+test('a process killed at any step of a batch of OpenAI submits, loses and pays nothing twice', (t) =>
+  killAtSteps(t, 'openai', OPENAI_STEPS));
 
 test('a process killed at any step of a batch of Bedrock submits, loses and pays nothing twice', (t) =>
-  killAtEveryStep(t, 'bedrock', {
+  killAtSteps(t, 'bedrock', {
     isUpload: ({ method }) => method === 'PUT',
     isCreation: ({ method, path }) => method === 'POST' && path === '/model-invocation-job',
     isPoll: ({ method, path }) => method === 'GET' && path.startsWith('/model-invocation-job/'),
@@ -11,7 +14,7 @@ test('a process killed at any step of a batch of Bedrock submits, loses and pays
   }));
 
 test('a process killed at any step of a batch of Vertex AI submits, loses and pays nothing twice', (t) =>
-  killAtEveryStep(t, 'vertex', {
+  killAtSteps(t, 'vertex', {
     isUpload: ({ path }) => path.startsWith('/upload/'),
     isCreation: ({ method, path }) => method === 'POST' && path.endsWith('/batchPredictionJobs'),
     isPoll: ({ method, path }) => method === 'GET' && /\/batchPredictionJobs\/\w/.test(path),
@@ -19,7 +22,7 @@ test('a process killed at any step of a batch of Vertex AI submits, loses and pa
   }));
 
 test('a process killed at any step of a batch of xAI submits, loses and pays nothing twice', (t) =>
-  killAtEveryStep(
+  killAtSteps(
     t,
     'xai',
     {
@@ -28,5 +31,5 @@ test('a process killed at any step of a batch of xAI submits, loses and pays not
       isPoll: ({ method, path }) => method === 'GET' && /^\/batches\/[^/?]+$/.test(path),
       isResults: ({ path }) => path.includes('/results?'),
     },
-    80,
+    { percent: 80 },
   ));

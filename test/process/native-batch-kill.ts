@@ -1,8 +1,8 @@
-/** Kill -9 at every step of a batch in the batch interface of a provider. */
+/** Kill -9 at the steps of a batch in the batch interface of a provider. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { until } from '../../src/testing/clock/clock.ts';
-import { emptyDatabase } from '../../src/testing/database/database.ts';
+import { databaseUrl, emptyDatabase } from '../../src/testing/database/database.ts';
 import { connect } from '../../src/testing/database/rows.ts';
 import { PRICING } from '../../src/testing/gateway/gateway.ts';
 import { gatewayHome, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
@@ -33,33 +33,48 @@ function rounds({ isUpload, isCreation, isPoll, isResults }: Steps): readonly [n
   ];
 }
 
-/** Another process continues, and nothing is submitted, lost or paid twice. @param percent of the list price */
-export async function killAtEveryStep(
+export const OPENAI_STEPS: Steps = {
+  isUpload: ({ method, path }) => method === 'POST' && path === '/files',
+  isCreation: ({ method, path }) => method === 'POST' && path === '/batches',
+  isPoll: ({ method, path }) => method === 'GET' && /^\/batches\/./.test(path),
+  isResults: ({ path }) => /^\/files\/out-.*\/content$/.test(path),
+};
+
+interface Options {
+  /** Of the list price. */
+  percent?: number;
+  /** Names of the rounds; all unless given. */
+  only?: readonly string[];
+}
+
+/** Another process continues, and nothing is submitted, lost or paid twice. */
+export async function killAtSteps(
   t: TestContext,
   kind: keyof typeof answers,
   steps: Steps,
-  percent?: number,
+  { percent, only }: Options = {},
 ): Promise<void> {
-  const STEPS = rounds(steps);
+  const kills = rounds(steps).filter(([name]) => only?.includes(name) ?? true);
+  assert.equal(kills.length, only?.length ?? kills.length);
   const vendor = await new BatchVendor(kind).listen();
   t.after(() => vendor.close());
   vendor.answer = answers[kind];
   let step = 0;
   let reached = -1;
   vendor.fault = (request) => {
-    const [, at, fault] = STEPS[step] ?? [];
+    const [, at, fault] = kills[step] ?? [];
     if (at?.(request) !== true) return undefined;
     reached = step;
     return fault;
   };
   const target = await emptyDatabase(t);
-  const env = { DATABASE_URL: urlOf(target) };
+  const env = { DATABASE_URL: databaseUrl(target) };
   const yaml = yamlOf(vendor, kind);
   const start = async () => startGatewayProcess(t, { home: await gatewayHome(t, false), env, yaml });
   let current = await start();
   const texts = Array.from({ length: ITEMS }, (_, n) => `item-${n}`);
   const { id } = await batchesOf(current).submitted(nativeBatch(texts.map((text) => item(text))));
-  for (const [name] of STEPS) {
+  for (const [name] of kills) {
     await until(() => reached === step, name, 60_000);
     current.signal('SIGKILL');
     await current.exit;
@@ -102,9 +117,4 @@ function yamlOf(vendor: BatchVendor, kind: Kind): string {
   const models = [{ id: 'test/native', pricing: PRICING, ...limits, ...model }];
   const provider = { id: 'native', kind, base_url: vendor.url, api_key: 'key-of-the-test', ...members, models };
   return JSON.stringify({ providers: [provider] });
-}
-
-function urlOf(target: Awaited<ReturnType<typeof emptyDatabase>>): string {
-  if ('connectionString' in target) return target.connectionString;
-  return `postgresql://postgres@/${target.database ?? 'postgres'}?host=${encodeURIComponent(target.socketFolder)}`;
 }

@@ -10,7 +10,7 @@ import { KINDS } from '../../src/providers/index.ts';
 import { emptyFolder } from '../../src/testing/database/database.ts';
 import { INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
 import { startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
-import { pythonWith } from '../../src/testing/process/python.ts';
+import { PYTHON_CLIENTS, pythonWith } from '../../src/testing/process/python.ts';
 import { ROOT } from '../rules/source-files.ts';
 
 const README = readFileSync(path.join(ROOT, 'README.md'), 'utf8');
@@ -19,8 +19,6 @@ const BLOCKS = [...README.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, lang
   code: code!,
 }));
 const ADDRESS = 'http://127.0.0.1:8484';
-/** As in `sdk/python.test.ts`, so that both find one environment. */
-const PYTHON = ['openai==3.57.0', 'anthropic==2.14.0', 'langchain-openai==1.7.4', 'litellm==1.110.2'];
 const NO_CURL = spawnSync('curl', ['--version']).error !== undefined && 'needs curl';
 
 function blocks(language: string): string[] {
@@ -103,7 +101,7 @@ console.log(chat.choices[0].message.content, message.content[0].text);`,
 });
 
 test('the Python clients reach the gateway', async (t) => {
-  const python = await pythonWith(PYTHON);
+  const python = await pythonWith(PYTHON_CLIENTS);
   if (python.skip !== false) return t.skip(python.skip);
   const { there } = await gatewayFor(t);
   const [code = ''] = blocks('python');

@@ -49,12 +49,12 @@ interface Sample {
 }
 
 const SAMPLES: Readonly<Record<RecordedFormat, Sample>> = {
-  chat: { served: ['responses'], cuts: 12, ends: 8 },
-  messages: { served: ['responses'], cuts: 12, ends: 8 },
-  responses: { served: CLIENT_FORMATS, cuts: 12, ends: 24 },
-  gemini: { served: CLIENT_FORMATS, cuts: 40, ends: 18 },
-  converse: { served: CLIENT_FORMATS, cuts: 150, ends: 60 },
-  cohere: { served: CLIENT_FORMATS, cuts: 150, ends: 60 },
+  chat: { served: ['responses'], cuts: 6, ends: 4 },
+  messages: { served: ['responses'], cuts: 6, ends: 4 },
+  responses: { served: CLIENT_FORMATS, cuts: 6, ends: 12 },
+  gemini: { served: CLIENT_FORMATS, cuts: 16, ends: 9 },
+  converse: { served: CLIENT_FORMATS, cuts: 50, ends: 24 },
+  cohere: { served: CLIENT_FORMATS, cuts: 50, ends: 24 },
 };
 const FORMATS = Object.keys(SAMPLES) as RecordedFormat[];
 

@@ -39,8 +39,8 @@ import {
 import { assertRefused, costOf, countsOfRow } from '../../src/testing/recordings/recorded-play.ts';
 
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
-const CUTS = 24;
-const TRUNCATIONS = 16;
+const CUTS = 8;
+const TRUNCATIONS = 8;
 
 const all = recordedConversations('chat', 'messages');
 const streams = all.filter((one) => one.stream && one.status === 200);

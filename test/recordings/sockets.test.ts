@@ -28,8 +28,8 @@ import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
 /** Of each stream, by turns in each served format. */
-const CUTS = exhaustive ? 100 : 20;
-const TRUNCATIONS = exhaustive ? 100 : 20;
+const CUTS = exhaustive ? 100 : 6;
+const TRUNCATIONS = exhaustive ? 100 : 8;
 /** Recordings that are played at once. */
 const LANES = 4;
 

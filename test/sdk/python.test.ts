@@ -7,16 +7,15 @@ import path from 'node:path';
 import { after, test } from 'node:test';
 import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { type Json, UPSTREAMS } from '../../src/testing/gateway/sdk.ts';
-import { pythonWith } from '../../src/testing/process/python.ts';
+import { PYTHON_CLIENTS, pythonWith } from '../../src/testing/process/python.ts';
 import { answerOf, type Format } from '../../src/testing/upstream/answers.ts';
 
-const PACKAGES = ['openai==3.57.0', 'anthropic==2.14.0', 'langchain-openai==1.7.4', 'litellm==1.110.2'];
-const CLIENTS: readonly { name: string; program: string; format: 'openai' | 'anthropic' }[] = [
-  { name: 'openai', program: 'openai_client.py', format: 'openai' },
-  { name: 'anthropic', program: 'anthropic_client.py', format: 'anthropic' },
-  { name: 'langchain-openai', program: 'langchain_client.py', format: 'openai' },
-  { name: 'litellm (openai)', program: 'litellm_client.py', format: 'openai' },
-  { name: 'litellm (anthropic)', program: 'litellm_client.py', format: 'anthropic' },
+const CLIENTS: readonly { name: string; library: string; program: string; format: 'openai' | 'anthropic' }[] = [
+  { name: 'openai', library: 'openai', program: 'openai_client.py', format: 'openai' },
+  { name: 'anthropic', library: 'anthropic', program: 'anthropic_client.py', format: 'anthropic' },
+  { name: 'langchain-openai', library: 'langchain-openai', program: 'langchain_client.py', format: 'openai' },
+  { name: 'litellm (openai)', library: 'litellm', program: 'litellm_client.py', format: 'openai' },
+  { name: 'litellm (anthropic)', library: 'litellm', program: 'litellm_client.py', format: 'anthropic' },
 ];
 const TEXT = 'Bonjour, 北京 🌤';
 const USAGE = { input: 12, output: 7 };
@@ -48,10 +47,11 @@ function scriptUpstream(gateway: Gateway, form: Format): void {
   ]);
 }
 
-for (const { name, program, format } of CLIENTS) {
+for (const { name, program, format, library } of CLIENTS) {
+  if (!PYTHON_CLIENTS.some((each) => each.startsWith(`${library}==`))) continue;
   for (const form of UPSTREAMS) {
     test(`Python ${name} | text, streams, tools and errors | ${form} upstream`, async (t) => {
-      const python = await pythonWith(PACKAGES);
+      const python = await pythonWith(PYTHON_CLIENTS);
       if (python.skip !== false) return t.skip(python.skip);
       const gateway = await bench();
       const before = gateway.upstream.requests(form).length;
@@ -76,7 +76,7 @@ for (const { name, program, format } of CLIENTS) {
 }
 
 test('Python openai | batches: input, output and error files', async (t) => {
-  const python = await pythonWith(PACKAGES);
+  const python = await pythonWith(PYTHON_CLIENTS);
   if (python.skip !== false) return t.skip(python.skip);
   const gateway = await bench();
   const file = path.join(import.meta.dirname, 'python', 'openai_batches.py');
@@ -98,7 +98,7 @@ test('Python openai | batches: input, output and error files', async (t) => {
 });
 
 test('Python anthropic | message batches', async (t) => {
-  const python = await pythonWith(PACKAGES);
+  const python = await pythonWith(PYTHON_CLIENTS);
   if (python.skip !== false) return t.skip(python.skip);
   const gateway = await bench();
   const file = path.join(import.meta.dirname, 'python', 'anthropic_batches.py');

@@ -16,6 +16,14 @@ export interface Python {
   run(test: Pick<TestContext, 'after'>, args: readonly string[], env: Record<string, string>): Promise<string>;
 }
 
+const EXHAUSTIVE = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
+/** The client libraries. Those that build on the first two have 400 MB of packages, and are tried if exhaustive. */
+export const PYTHON_CLIENTS: readonly string[] = [
+  'openai==3.57.0',
+  'anthropic==2.14.0',
+  ...(EXHAUSTIVE ? ['langchain-openai==1.7.4', 'litellm==1.110.2'] : []),
+];
+
 const CACHE = path.join(import.meta.dirname, '..', '..', '..', 'node_modules', '.cache', 'python-clients');
 /** Hundreds of megabytes on a slow line. */
 const INSTALL_MS = 600_000;
