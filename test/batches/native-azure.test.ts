@@ -88,3 +88,13 @@ test('`batches: true` with the URL of one deployment is a problem of the configu
     load({ batches: false });
   }
 });
+
+test('`batches: true` of a kind without a batch interface is a problem that names the kinds with one', () => {
+  const load = (kind: string) => {
+    const model = { id: 'test/m', context_length: 1_000, pricing: { prompt: '0', completion: '0' } };
+    const providers = [{ id: 'a', kind, base_url: 'http://127.0.0.1:1', api_key: 'k', batches: true, models: [model] }];
+    return loadConfig({ env: {}, cwd: '/', kinds: KINDS, readFile: () => JSON.stringify({ providers }) });
+  };
+  assert.throws(() => load('chat'), /providers\[0\].*batches: true, but the kind chat .*kinds with one: .*anthropic/s);
+  load('openai');
+});

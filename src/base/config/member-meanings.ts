@@ -232,7 +232,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
       'Keep the prices of the catalog. Defaults to `true` at the URL of the kind and to `false` at another `base_url`.',
     ],
     batches: [
-      'Use the batch interface of the provider for batches, where its kind has one ([batches](../guides/batches.md#batch-interfaces-of-providers)). `false` sends their requests one by one. Azure has one only with `true`, Bedrock and Vertex AI with `batch_bucket`.',
+      'Use the batch interface of the provider for batches, where its kind has one ([batches](../guides/batches.md#batch-interfaces-of-providers)). `false` sends their requests one by one. A kind without one refuses `true`. Azure has one only with `true`, Bedrock and Vertex AI with `batch_bucket`.',
       true,
     ],
     speaks: [

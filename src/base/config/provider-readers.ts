@@ -29,6 +29,9 @@ export interface KindFacts {
   baseUrl?: string | ((options: Readonly<Record<string, string>>) => string);
   /** Members of its own in the yaml. */
   options?: Options;
+  /** Its batch interface, and the one that only some of its servers have. */
+  batches?: unknown;
+  batchesAt?: unknown;
   /** What is wrong with the settings of batches; undefined if nothing. */
   batchProblem?(settings: Pick<ProviderSettings, 'baseUrl' | 'options' | 'batches'>): string | undefined;
   /** Its credential is a JSON document, such as a key file, not a header value. */
@@ -79,6 +82,17 @@ export function readProviders(field: Field, kinds: readonly KindFacts[]): Provid
   return [...(providers ?? [])];
 }
 
+function batchProblemOf(
+  kind: KindFacts,
+  settings: Pick<ProviderSettings, 'baseUrl' | 'options' | 'batches'>,
+  kinds: readonly KindFacts[],
+): string | undefined {
+  const has = (one: KindFacts) => one.batches !== undefined || one.batchesAt !== undefined;
+  if (has(kind) || settings.batches !== true) return kind.batchProblem?.(settings);
+  const others = kinds.filter(has).map(({ id }) => id);
+  return `has batches: true, but the kind ${kind.id} has no batch interface; kinds with one: ${others.join(', ')}`;
+}
+
 function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettings | undefined {
   const before = field.source.problems.length;
   const speaks = forms(kinds);
@@ -114,7 +128,7 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
   }
   const options = optionsRead(kind.options, read);
   const batches = read.batches !== undefined && { batches: read.batches };
-  const problem = kind.batchProblem?.({ baseUrl: read.base_url, options, ...batches });
+  const problem = batchProblemOf(kind, { baseUrl: read.base_url, options, ...batches }, kinds);
   if (problem !== undefined && field.source.problems.length === before) field.fail(problem);
   const listed = read.models ?? kind.models;
   if (listed === undefined && kind.author === undefined && field.source.problems.length === before) {
