@@ -3,9 +3,11 @@
 import path from 'node:path';
 import { continued } from '../base/continued.ts';
 import { GatewayError } from '../base/errors.ts';
+import { officeTypeOf, Tail } from './office-zip.ts';
 
-/** Enough for the signature of every kind, and for the directory of an Office document in most of them. */
+/** Enough for the signature of every kind, and for the first entries of most Office documents. */
 const SAMPLE_BYTES = 64 * 1024;
+const ZIP = 'application/zip';
 
 const ACCEPTED = new Set([
   'application/pdf',
@@ -36,8 +38,9 @@ const TEXT_TYPES: Readonly<Record<string, string>> = {
 const WHAT = 'must be a PDF, PNG, JPEG, GIF, WebP, DOCX, XLSX, PPTX, MP3, WAV, FLAC, OGG or UTF-8 text';
 
 interface Typed {
-  mimeType: string;
-  /** The same content. Rejects with GatewayError 400 when a text turns out not to be UTF-8. */
+  /** Once the content has been read to its end. */
+  mimeType(): string;
+  /** The same content. Rejects with GatewayError 400 when its kind is not accepted after all. */
   content: AsyncIterable<Buffer>;
 }
 
@@ -59,10 +62,25 @@ export async function typed(content: AsyncIterable<Buffer>, filename: string): P
   // The signature of a PDF decides, since a PDF may be text. Every other accepted kind has bytes that no text has, but a
   // text can begin like one of them: "GIF is a format", "BMW", "<?xml".
   if (mimeType !== undefined && (mimeType === 'application/pdf' || !isText(sample))) {
-    if (!ACCEPTED.has(mimeType)) throw refused(`is ${mimeType}`);
-    return { mimeType, content: whole };
+    if (ACCEPTED.has(mimeType)) return { mimeType: () => mimeType, content: whole };
+    if (mimeType === ZIP) return officeDocument(whole);
+    throw refused(`is ${mimeType}`);
   }
-  return { mimeType: TEXT_TYPES[path.extname(filename).toLowerCase()] ?? 'text/plain', content: checkedText(whole) };
+  const textType = TEXT_TYPES[path.extname(filename).toLowerCase()] ?? 'text/plain';
+  return { mimeType: () => textType, content: checkedText(whole) };
+}
+
+/** A zip whose first entries say nothing about its kind. */
+function officeDocument(content: AsyncIterable<Buffer>): Typed {
+  let mimeType: string = ZIP;
+  async function* checked(): AsyncGenerator<Buffer> {
+    const tail = new Tail();
+    yield* tail.of(content);
+    const type = officeTypeOf(tail.bytes);
+    if (type === undefined) throw refused(`is ${ZIP}`);
+    mimeType = type;
+  }
+  return { mimeType: () => mimeType, content: checked() };
 }
 
 /** The type that the signature at the beginning of `sample` stands for, without parameters (Ogg has its codec there). */

@@ -51,10 +51,11 @@ export async function storeUpload(
   fields: ReadonlyMap<string, string>,
 ): Promise<store.StoredFile> {
   const name = checkFilename(filename);
-  const { mimeType, content: checked } = await typed(content, name);
+  const { mimeType: mimeTypeOf, content: checked } = await typed(content, name);
   const blob = await blobs.write(checked);
   try {
     const createdAt = new Date(clock.now());
+    const mimeType = mimeTypeOf();
     const purpose = purposeOf(fields.get('purpose'));
     // Fields may come after the file.
     if (blob.bytes > mostBytesOf(purpose, limits)) throw tooLarge(mostBytesOf(purpose, limits));

@@ -39,7 +39,12 @@ async function send(
     headers = {},
     body,
     of = gateway,
-  }: { key?: string; headers?: Record<string, string>; body?: FormData | string; of?: Gateway } = {},
+  }: {
+    key?: string;
+    headers?: Record<string, string>;
+    body?: FormData | string | Buffer<ArrayBuffer>;
+    of?: Gateway;
+  } = {},
 ): Promise<Sent> {
   const response = await fetch(of.api + route, {
     method,
@@ -224,6 +229,11 @@ test('names with anything that a file system reads otherwise are refused', async
     const body = `--b\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\n\r\nx\r\n--b--\r\n`;
     await refused(send('POST', '/files', { headers: FORM, body }), 400, /the filename of file/);
   }
+  for (const name of [Buffer.from([0x61, 0xe9, 0x2e]), Buffer.from([0xff, 0xfe]), Buffer.from([0xe4, 0xb8])]) {
+    const [head, end] = ['--b\r\nContent-Disposition: form-data; name="file"; filename="', '"\r\n\r\nx\r\n--b--\r\n'];
+    const body = Buffer.concat([Buffer.from(head), name, Buffer.from(end)]);
+    await refused(send('POST', '/files', { headers: FORM, body }), 400, /the filename of file must be UTF-8/);
+  }
   assert.equal((await upload('x', 'x'.repeat(255))).status, 200);
   assert.equal((await upload('x', '😀'.repeat(255))).status, 200);
 });
@@ -362,7 +372,7 @@ test('a file past the limit is 413, and one that would fill the workspace is 403
 });
 
 test('a file expires when its client says so, and files with the purpose batch after 30 days', async (t) => {
-  const of = await startGateway(t);
+  const of = await startGateway(t, { jobs: 'now' });
   const openai = new OpenAI({ baseURL: of.api, apiKey: INFERENCE_KEY, maxRetries: 0 });
   const made = async (more: Pick<OpenAI.FileCreateParams, 'purpose' | 'expires_after'>) =>
     openai.files.create({ file: await toFile(Buffer.from('{}\n'), 'a.jsonl'), ...more });

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { crc32 } from 'node:zlib';
+import { typed } from './content-type.ts';
+
+const CHUNK_BYTES = 10_000;
+
+/** The type of a file that arrives in pieces. Its content must come through unchanged. */
+async function typeOf(content: Buffer): Promise<string> {
+  async function* pieces() {
+    for (let at = 0; at < content.length; at += CHUNK_BYTES) yield content.subarray(at, at + CHUNK_BYTES);
+  }
+  const { mimeType, content: checked } = await typed(pieces(), 'a.docx');
+  const seen: Buffer[] = [];
+  for await (const chunk of checked) seen.push(chunk);
+  assert.ok(Buffer.concat(seen).equals(content));
+  return mimeType();
+}
+
+test('an Office document is known wherever its parts are in the zip, and any other zip is refused', async () => {
+  const large = Buffer.alloc(300_000, 'x');
+  for (const [folder, type] of [
+    ['word', 'wordprocessingml.document'],
+    ['xl', 'spreadsheetml.sheet'],
+    ['ppt', 'presentationml.presentation'],
+  ] as const) {
+    const parts = ['[Content_Types].xml', `${folder}/main.xml`];
+    for (const names of [
+      ['media/film', ...parts],
+      [...parts, 'media/film'],
+      [parts[0]!, 'media/film', parts[1]!],
+    ]) {
+      const content = zip(names.map((name) => [name, name === 'media/film' ? large : Buffer.from('<x/>')]));
+      const wanted = `application/vnd.openxmlformats-officedocument.${type}`;
+      assert.equal(await typeOf(content), wanted, names.join());
+    }
+    for (const [content, name] of [
+      [
+        zip([
+          ['media/film', large],
+          ...parts.map((each): [string, Buffer] => [each, large]),
+          [`${folder}/vbaProject.bin`, large],
+        ]),
+        'macros',
+      ],
+      [
+        zip([
+          ['media/film', large],
+          [parts[1]!, large],
+        ]),
+        'no content types',
+      ],
+      [
+        zip([['media/film', large], ...parts.map((each): [string, Buffer] => [each, large])]).subarray(0, -10),
+        'cut off',
+      ],
+      [Buffer.concat([zip([['media/film', large]]), Buffer.from('PK\x05\x06')]), 'a broken end'],
+    ] as const) {
+      await assert.rejects(typeOf(content), /file must be a PDF.* it is application\/zip/, name);
+    }
+  }
+});
+
+/** Entries as they are, not compressed. */
+function zip(entries: readonly (readonly [name: string, content: Buffer])[]): Buffer {
+  const locals: Buffer[] = [];
+  const directory: Buffer[] = [];
+  let at = 0;
+  for (const [name, content] of entries) {
+    const common = Buffer.alloc(26);
+    common.writeUInt16LE(20, 0);
+    common.writeUInt32LE(crc32(content), 10);
+    common.writeUInt32LE(content.length, 14);
+    common.writeUInt32LE(content.length, 18);
+    common.writeUInt16LE(Buffer.byteLength(name), 22);
+    const local = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), common, Buffer.from(name), content]);
+    const place = Buffer.alloc(14);
+    place.writeUInt32LE(at, 10);
+    directory.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\0', 'latin1'), common, place, Buffer.from(name)]));
+    locals.push(local);
+    at += local.length;
+  }
+  const end = Buffer.alloc(22);
+  end.write('PK\x05\x06', 'latin1');
+  end.writeUInt16LE(entries.length, 8);
+  end.writeUInt16LE(entries.length, 10);
+  end.writeUInt32LE(Buffer.concat(directory).length, 12);
+  end.writeUInt32LE(at, 16);
+  return Buffer.concat([...locals, ...directory, end]);
+}
