@@ -10,7 +10,7 @@ import { ConnectionLost, GatewayApi, Refused, type ShownBatch } from './batch/ga
 import { type Input, readInput } from './batch/input.ts';
 import { BatchProblem, EXIT } from './batch/problem.ts';
 import { Progress } from './batch/progress.ts';
-import { batchOf, isFinal, type WatchParts, watchBatch } from './batch/watch.ts';
+import { batchOf, isFinal, STATUSES, type WatchParts, watchBatch } from './batch/watch.ts';
 import { type CommandParts, parseArguments, UsageError } from './command.ts';
 
 export const BATCH_HELP = `gatehouse batch submit FILE [--model MODEL] [--endpoint ENDPOINT] [--watch] [--output FILE]
@@ -271,7 +271,11 @@ async function cancel(job: Job, id: string): Promise<number> {
 
 async function list({ api, values, parts }: Job): Promise<number> {
   const query = new URLSearchParams({ limit: (values['limit'] as string | undefined) ?? String(DEFAULT_LISTED) });
-  if (typeof values['status'] === 'string') query.set('status', values['status']);
+  const state = values['status'];
+  if (typeof state === 'string') {
+    if (!STATUSES.includes(state)) throw new UsageError(`--status ${state} is none of ${STATUSES.join(', ')}`);
+    query.set('status', state);
+  }
   const { data } = await api.json<{ data: ShownBatch[] }>({ method: 'GET', path: `/batches?${query}` });
   if (values['json'] === true) {
     for (const batch of data) parts.out.print(JSON.stringify(batch));

@@ -176,6 +176,7 @@ test('exit codes tell failed requests, wrong input, failed batches and refusals 
     [['list', '--base-url', 'nonsense'], 2, /"nonsense" is not an http or https URL/],
     [['list', '--base-url', closed], 4, /the gateway at http:\/\/127\.0\.0\.1:\d+\/api\/v1 cannot be reached/],
     [['list', '--limit', '0'], 4, /limit/],
+    [['list', '--status', 'bogus'], 2, /--status bogus is none of validating, in_progress, .*, cancelled/],
   ] as [string[], number, RegExp, Record<string, string>?][]) {
     const outcome = await run(args, env);
     assert.match(outcome.err, message, args.join(' '));
@@ -263,9 +264,17 @@ test('a cut download is resumed, and so is one whose process was killed', async 
   assert.ok(readFileSync(inFolder('killed.results')).equals(whole));
   assert.ok(passedBytes < whole.length - 90_000, `${passedBytes} of ${whole.length} bytes`);
   // The part of another batch is of no use.
-  writeFileSync(inFolder('other.results.partial'), '{"id":"batch_0_1","custom_id":"a"}\n');
-  assert.equal((await run(['results', id, '--output', 'other.results'])).code, 0);
-  assert.ok(readFileSync(inFolder('other.results')).equals(whole));
+  const foreign = [
+    '{"id":"batch_0_1","custom_id":"a"}\n',
+    // What begins in the middle, and what goes on with something else.
+    whole.subarray(whole.indexOf('\n') + 1, -1_000),
+    Buffer.concat([whole.subarray(0, whole.indexOf('\n') + 1), Buffer.from('a line\n'), whole.subarray(-1_000)]),
+  ];
+  for (const content of foreign) {
+    writeFileSync(inFolder('other.results.partial'), content);
+    assert.equal((await run(['results', id, '--output', 'other.results', '--force'])).code, 0);
+    assert.ok(readFileSync(inFolder('other.results')).equals(whole));
+  }
 });
 
 const planned = (plan: object) => ({

@@ -105,26 +105,27 @@ async function transfer(
   }
 }
 
-/** What a file has of this batch; nothing if its last line is of another. */
+/** The results at the begin of a file: of this batch, from the first on, without a gap. What follows is not of a download. */
 async function wholeLines(file: string, batchId: string): Promise<Had & { bytes: number }> {
-  const none = { lines: 0, last: undefined, bytes: 0 };
-  let [bytes, lines, at] = [0, 0, 0];
-  /** The begin of the last whole line, and of the line that is being read. */
-  let [head, reading]: [Buffer, Buffer] = [Buffer.alloc(0), Buffer.alloc(0)];
+  const had = { lines: 0, last: undefined as string | undefined, bytes: 0 };
+  /** The begin of the line that is being read. */
+  let reading: Buffer = Buffer.alloc(0);
+  let at = 0;
   for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
     let from = 0;
     for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, from)) {
-      head = begun(reading, chunk.subarray(from, end));
+      const id = idOf(begun(reading, chunk.subarray(from, end)));
+      if (id !== `${batchId}_${had.lines}`) return had;
       reading = Buffer.alloc(0);
       from = end + 1;
-      lines += 1;
-      bytes = at + from;
+      had.lines += 1;
+      had.last = id;
+      had.bytes = at + from;
     }
     reading = begun(reading, chunk.subarray(from));
     at += chunk.length;
   }
-  const last = idOf(head);
-  return last?.startsWith(`${batchId}_`) ? { lines, last, bytes } : none;
+  return had;
 }
 
 function begun(head: Buffer, more: Buffer): Buffer {

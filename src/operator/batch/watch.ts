@@ -7,6 +7,7 @@ import type { Progress } from './progress.ts';
 const FIRST_MS = 500;
 const LONGEST_MS = 10_000;
 const FINAL = ['completed', 'failed', 'expired', 'cancelled'];
+export const STATUSES: readonly string[] = ['validating', 'in_progress', 'finalizing', 'cancelling', ...FINAL];
 
 export interface WatchParts {
   api: GatewayApi;
