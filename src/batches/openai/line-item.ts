@@ -3,7 +3,7 @@ import { GatewayError } from '../../base/errors.ts';
 import { type JsonDocument, readDocument } from '../../base/json.ts';
 import { OPEN_BRACE } from '../../base/json-characters.ts';
 import type { BatchEndpoint } from '../batch.ts';
-import { type ItemForm, MAX_CUSTOM_ID, type SubmittedItem } from '../submission/submitted-item.ts';
+import { hasCustomIdLength, type ItemForm, MAX_CUSTOM_ID, type SubmittedItem } from '../submission/submitted-item.ts';
 
 /** As a batch shows it, in `errors`. */
 export interface InputError {
@@ -54,7 +54,7 @@ export function lineItems(endpoint: BatchEndpoint): ItemForm {
 function readLine(bytes: Buffer, line: number, endpoint: BatchEndpoint): SubmittedItem {
   let customId: unknown;
   const refused = (code: string, param: string | null, problem: string) => {
-    const of = typeof customId === 'string' && customId.length <= MAX_CUSTOM_ID;
+    const of = typeof customId === 'string' && hasCustomIdLength(customId);
     const name = of ? `line ${line} (custom_id ${JSON.stringify(customId)})` : `line ${line}`;
     return new RefusedInput({ code, line, message: `${name}: ${param === null ? '' : `${param} `}${problem}`, param });
   };
@@ -67,7 +67,7 @@ function readLine(bytes: Buffer, line: number, endpoint: BatchEndpoint): Submitt
   customId = document.member('custom_id');
   const missing = [...MEMBERS].find((member) => document.member(member) === undefined);
   if (missing !== undefined) throw refused('missing_required_parameter', missing, 'is missing');
-  if (typeof customId !== 'string' || customId === '' || customId.length > MAX_CUSTOM_ID) {
+  if (typeof customId !== 'string' || !hasCustomIdLength(customId)) {
     throw refused('invalid_request', 'custom_id', `must be a text of 1 to ${MAX_CUSTOM_ID} characters`);
   }
   if (customId.includes('\0') || !customId.isWellFormed()) {

@@ -42,7 +42,7 @@ export const svcItems: ItemForm = {
 export function readItem(bytes: Buffer, name: string, member: string): SubmittedItem {
   const document = readItemObject(bytes, name);
   const customId = document.member('custom_id');
-  if (typeof customId !== 'string' || customId === '' || customId.length > MAX_CUSTOM_ID) {
+  if (typeof customId !== 'string' || !hasCustomIdLength(customId)) {
     throw invalidField(`${name}.custom_id`, `must be a text of 1 to ${MAX_CUSTOM_ID} characters`);
   }
   storable(`${name}.custom_id`, customId);
@@ -53,6 +53,11 @@ export function readItem(bytes: Buffer, name: string, member: string): Submitted
     throw invalidField(`${name}.${member}`, `must be an object (custom_id ${JSON.stringify(customId)})`);
   }
   return { customId, body: bytes.subarray(body.valueStart, body.valueEnd) };
+}
+
+/** Counts characters, not UTF-16 units. */
+export function hasCustomIdLength(text: string): boolean {
+  return text !== '' && text.length <= 2 * MAX_CUSTOM_ID && [...text].length <= MAX_CUSTOM_ID;
 }
 
 /** @throws GatewayError 400 that names the item */
