@@ -27,7 +27,7 @@ async function paste(command: string, cwd: string): Promise<string> {
 test('on a terminal the first start shows base URLs, each key once, and a curl that works as pasted', {
   skip: NO_TERMINAL || NO_CURL,
 }, async (t) => {
-  const terminal = await startOnTerminal(t, NO_KEYS);
+  const terminal = await startOnTerminal(t, NO_KEYS, await gatewayHome(t, false));
   const shown = await terminal.until(/Try it:\s+curl [\s\S]*}'\s/);
   const [, inference = ''] = /^inference key: (\S+)$/m.exec(shown) ?? [];
   assert.match(shown, /^management key: \S+$/m);

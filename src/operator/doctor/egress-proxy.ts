@@ -1,4 +1,5 @@
 /** The egress proxy of sandboxes: its process starts, as the user that it should have. */
+import { stayAlive } from '../../base/clock.ts';
 import type { Config } from '../../base/config.ts';
 import { EgressProxy, socketFolderFor } from '../../egress-proxy/index.ts';
 import type { CommandParts } from '../command.ts';
@@ -12,6 +13,8 @@ export async function examineEgressProxy(
     ...{ folder: socketFolderFor(dataDir), settings: () => ({ networks: [], extraCa: null }), clock, log },
     ...(user !== null && { user: { uid: user, gid: user } }),
   });
+  // Nothing else waits for the proxy: the process would end before it answers.
+  const mayEnd = stayAlive();
   try {
     const own = await proxy.probe();
     const reach = `sandboxes may reach ${domains.join(', ')} on the ports ${ports.join(', ')}`;
@@ -23,5 +26,6 @@ export async function examineEgressProxy(
     return fault('egress proxy', `cannot be started: ${(error as Error).message}`, advice);
   } finally {
     await proxy.end();
+    mayEnd();
   }
 }
