@@ -12,6 +12,19 @@ import { converseFraming, invokeFraming } from '../framing/bedrock-event-stream.
 import type { BatchServer, Delivery, ProviderKind } from '../provider.ts';
 import { converse } from './converse.ts';
 
+/** Private endpoints have an address of their own for each service. */
+const PRIVATE = /^https?:\/\/vpce-/;
+
+const batchProblem: ProviderKind['batchProblem'] = ({ baseUrl = '', options, batches }) => {
+  const { batch_bucket: bucket, batch_role: role, batch_url: url } = options;
+  if ((bucket === undefined) !== (role === undefined))
+    return `needs ${bucket === undefined ? 'batch_bucket' : 'batch_role'} too, for batches`;
+  if (bucket === undefined) return batches === true ? 'needs batch_bucket and batch_role (batches: true)' : undefined;
+  return PRIVATE.test(baseUrl) && url === undefined
+    ? 'needs batch_url, because its base_url is a private endpoint of the runtime alone'
+    : undefined;
+};
+
 /**
  * Amazon Bedrock (docs.aws.amazon.com/bedrock/latest/APIReference): every model in the converse format, and Claude also
  * in its own for clients that use it. Calls carry a Bedrock API key or are signed with AWS keys, either from the
@@ -127,19 +140,6 @@ function batchesAt({ baseUrl, options }: BatchServer): BatchService | undefined 
 
 /** The runtime at its public address. The control plane has the same without `-runtime`. */
 const RUNTIME = /^(https?:\/\/)bedrock-runtime(-fips)?\./;
-/** Private endpoints have an address of their own for each service. */
-const PRIVATE = /^https?:\/\/vpce-/;
-
-function batchProblem({ baseUrl = '', options, batches }: Parameters<NonNullable<ProviderKind['batchProblem']>>[0]) {
-  const { batch_bucket: bucket, batch_role: role, batch_url: url } = options;
-  if ((bucket === undefined) !== (role === undefined))
-    return `needs ${bucket === undefined ? 'batch_bucket' : 'batch_role'} too, for batches`;
-  if (bucket === undefined) return batches === true ? 'needs batch_bucket and batch_role (batches: true)' : undefined;
-  return PRIVATE.test(baseUrl) && url === undefined
-    ? 'needs batch_url, because its base_url is a private endpoint of the runtime alone'
-    : undefined;
-}
-
 function domainOf(region: string): string {
   return `amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`;
 }
