@@ -14,11 +14,12 @@ import { type Finding, fault, note, ok } from './doctor/finding.ts';
 import { examineAddress, examineCertificate, examineDataFolder, examineRuntime } from './doctor/machine.ts';
 import { examineModules } from './doctor/modules.ts';
 import { examineProviders } from './doctor/providers.ts';
+import { examineIsolation } from './doctor/sandboxes.ts';
 import { type Installation, withInstallation } from './installation.ts';
 
 export const DOCTOR_HELP = `gatehouse doctor [--json] [--offline]
-    checks configuration, disk, database, keys, providers, modules and the egress proxy of sandboxes; exits with 1 if something keeps the gateway from
-    working. --offline skips the providers and the S3 bucket`;
+    checks configuration, disk, database, keys, providers, modules, sandboxes and their egress proxy; exits with 1 if something keeps
+    the gateway from working. --offline skips the providers and the S3 bucket`;
 
 export async function doctorCommand(
   args: readonly string[],
@@ -50,7 +51,7 @@ async function examine(
   findings.push(ok('configuration', `${config.file ?? 'no yaml file'}, providers: ${config.providers.length}`));
   findings.push(...config.unknownVariables.map(unknownVariable));
   findings.push(...examineDataFolder(config.dataDir), ...examineCertificate(config, parts.clock));
-  findings.push(...examineModules(config));
+  findings.push(...examineModules(config), ...(await examineIsolation({ ...parts, config })));
   const blocked = findings.some(({ level, area }) => level === 'fault' && area !== 'network');
   if (!blocked) findings.push(...(await examineInstallation({ ...parts, config })));
   if (!blocked) findings.push(await examineEgressProxy(config, parts));

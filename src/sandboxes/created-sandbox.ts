@@ -41,7 +41,9 @@ export class CreatedSandbox implements Sandbox {
     }
     const { settings, environment, clock } = this.#parts;
     const { argv, cwd = WORKSPACE, timeoutMs = settings.commandMs, outputBytes = settings.outputBytes } = command;
-    const execution = await this.#inner.exec({ argv, cwd, environment: { ...environment, ...command.environment } });
+    const cpuSeconds = timeoutMs && Math.ceil((timeoutMs / 1000) * this.limits.cpus) + 1;
+    const variables = { ...environment, ...command.environment };
+    const execution = await this.#inner.exec({ argv, cwd, environment: variables, cpuSeconds });
     return bounded(execution, { timeoutMs, outputBytes }, clock);
   }
 

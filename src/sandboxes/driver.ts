@@ -1,5 +1,20 @@
 /** What isolates sandboxes, behind one interface. `drivers.ts` lists them. */
+import type { Clock } from '../base/clock.ts';
+import type { SandboxesSettings } from '../base/config.ts';
+import type { Log } from '../base/log.ts';
+import type { EgressProxy } from '../egress-proxy/index.ts';
 import type { EndReason, Execution, Program, SandboxLimits, SandboxNetwork } from './sandbox.ts';
+
+/** What drivers need of the gateway. */
+export interface DriverParts {
+  settings: SandboxesSettings;
+  dataDir: string;
+  /** The operator's own certificate authorities, in PEM. */
+  extraCa: string | null;
+  egressProxy: EgressProxy;
+  clock: Clock;
+  log: Log;
+}
 
 /** What a driver found where it runs, for the log and `gatehouse doctor`. */
 export interface Examination {
@@ -18,7 +33,7 @@ export interface DriverProblem {
 }
 
 /** Options that have been checked. */
-interface DriverOptions {
+export interface DriverOptions {
   id: string;
   owner: string;
   limits: SandboxLimits;
@@ -26,10 +41,12 @@ interface DriverOptions {
   programs: readonly Program[];
 }
 
-interface DriverCommand {
+export interface DriverCommand {
   argv: readonly [string, ...string[]];
   cwd: string;
   environment: Readonly<Record<string, string>>;
+  /** CPU time of one process; null: unlimited. */
+  cpuSeconds: number | null;
 }
 
 /** Limits of time and output are not the driver's: it is told when they are reached. */

@@ -1,19 +1,8 @@
 /** The drivers, and the choice between them. */
-import type { Clock } from '../base/clock.ts';
 import type { SandboxesSettings } from '../base/config.ts';
-import type { Log } from '../base/log.ts';
-import type { EgressProxy } from '../egress-proxy/index.ts';
-import type { DriverProblem, SandboxDriver } from './driver.ts';
+import { BubblewrapDriver } from './bubblewrap/index.ts';
+import type { DriverParts, DriverProblem, Examination, SandboxDriver } from './driver.ts';
 import { noDriver } from './none.ts';
-
-/** What drivers need of the gateway. */
-export interface DriverParts {
-  settings: SandboxesSettings;
-  dataDir: string;
-  egressProxy: EgressProxy;
-  clock: Clock;
-  log: Log;
-}
 
 export interface DriverChoice {
   /** As in the yaml. */
@@ -24,17 +13,23 @@ export interface DriverChoice {
   load(parts: DriverParts): Promise<SandboxDriver>;
 }
 
-/** In the order in which `auto` tries them. Each is loaded when it is tried. */
-export const DRIVERS: readonly DriverChoice[] = [];
+/** In the order in which `auto` tries them. Each is made when it is tried. */
+export const DRIVERS: readonly DriverChoice[] = [
+  { name: 'bubblewrap', automatic: true, load: async (parts) => new BubblewrapDriver(parts) },
+];
 
 const TURNED_OFF: DriverProblem = { message: 'sandboxes.driver is none', remedy: 'set it to auto in the yaml file' };
-const NO_DRIVER: DriverProblem = { message: 'this version has no driver for sandboxes', remedy: 'update the gateway' };
 
 /** Those that the setting allows. */
 export async function allowedDrivers(parts: DriverParts, choices = DRIVERS): Promise<SandboxDriver[]> {
   const { driver: setting } = parts.settings;
   const allowed = choices.filter(({ name, automatic }) => (setting === 'auto' ? automatic : setting === name));
   return Promise.all(allowed.map(({ load }) => load(parts)));
+}
+
+/** What isolates sandboxes with these settings, if anything does. */
+export async function examineSandboxes(parts: DriverParts): Promise<Examination> {
+  return (await chooseDriver(parts.settings.driver, await allowedDrivers(parts))).examine();
 }
 
 /** The first that can isolate code; otherwise the one that refuses everything. */
@@ -49,5 +44,5 @@ export async function chooseDriver(
     if (examined.isolation !== null) return driver;
     problems.push(...examined.problems);
   }
-  return noDriver(problems.length > 0 ? problems : [NO_DRIVER]);
+  return noDriver(problems);
 }

@@ -6,6 +6,7 @@
  * Not here: who may use a sandbox and for what (server tools, interns), what it may reach (`egress-proxy/`), secrets (`vault/`).
  */
 export type { Examination } from './driver.ts';
+export { examineSandboxes } from './drivers.ts';
 export { type Finished, run } from './run.ts';
 export {
   type Command,

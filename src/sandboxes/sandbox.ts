@@ -89,10 +89,8 @@ export interface Execution {
 }
 
 export interface Ending {
-  /** null after a signal, and if the command was ended from outside. */
+  /** Of its first process; 128 and the number of the signal that ended it, as in a shell. null if it was ended by a limit. */
   code: number | null;
-  /** That ended its first process, such as `SIGSEGV`. */
-  signal: string | null;
   reason: EndReason;
 }
 

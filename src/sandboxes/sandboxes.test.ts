@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { constants } from 'node:os';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { systemClock } from '../base/clock.ts';
@@ -16,7 +17,14 @@ const OPTIONS: SandboxOptions = { id: 'box-1', owner: 'test' };
 function parts(settings: Partial<SandboxesSettings> = {}, clock = systemClock) {
   return {
     settings: { ...DEFAULT_SANDBOXES, ...settings },
-    ...{ dataDir: '/nowhere', egressProxy: {} as EgressProxy, clock, log: silentLog, blobs: {} as Blobs },
+    ...{
+      dataDir: '/nowhere',
+      extraCa: null,
+      egressProxy: {} as EgressProxy,
+      clock,
+      log: silentLog,
+      blobs: {} as Blobs,
+    },
   };
 }
 
@@ -40,8 +48,8 @@ function scripted(isolation: string | null = 'a test') {
         };
         const execution: DriverExecution = {
           ...{ stdin, stdout: out, stderr, ended: ended.promise },
-          signal: (name) => finish({ code: null, signal: name, reason: 'exit' }),
-          end: (reason) => finish({ code: null, signal: null, reason }),
+          signal: (name) => finish({ code: 128 + constants.signals[name], reason: 'exit' }),
+          end: (reason) => finish({ code: null, reason }),
         };
         commands.push({ execution, out });
         return execution;
@@ -126,5 +134,5 @@ test('a command ends after its time, which may be longer than usual or unlimited
   clock.advance(4000);
   assert.equal((await longer.ended).reason, 'time');
   unlimited.signal('SIGTERM');
-  assert.deepEqual(await unlimited.ended, { code: null, signal: 'SIGTERM', reason: 'exit' });
+  assert.deepEqual(await unlimited.ended, { code: 143, reason: 'exit' });
 });

@@ -3,8 +3,8 @@ import { GatewayError } from '../base/errors.ts';
 import type { Blobs } from '../blobs/index.ts';
 import { checkId, checkOptions, limitsWithin } from './check.ts';
 import { CreatedSandbox } from './created-sandbox.ts';
-import type { Examination, SandboxDriver, SandboxRecord } from './driver.ts';
-import { allowedDrivers, chooseDriver, DRIVERS, type DriverChoice, type DriverParts } from './drivers.ts';
+import type { DriverParts, Examination, SandboxDriver, SandboxRecord } from './driver.ts';
+import { allowedDrivers, chooseDriver, DRIVERS, type DriverChoice } from './drivers.ts';
 import type { Sandbox, SandboxOptions } from './sandbox.ts';
 
 interface SandboxesParts extends DriverParts {

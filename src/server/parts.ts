@@ -114,8 +114,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   });
   const blobs = createBlobs({ database, clock, log, ...configuredBackends(config) });
   const egressProxy = egressProxyOf(config, live, shared);
-  const { sandboxes: settings, dataDir } = config;
-  const sandboxes = new Sandboxes({ settings, dataDir, egressProxy, clock, log, blobs });
+  const sandboxes = new Sandboxes({ ...sandboxFacts(config), egressProxy, clock, log, blobs });
   await sandboxes.sweep();
   const sweepKeys = sweepJob({ ...shared, sealing, rows: sealedRows });
   // While the database is down nothing can be sent. The job repeats.
@@ -140,6 +139,10 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     inFlight: new RequestsInFlight(log),
     tokens: new TokenCounter(clock),
   };
+}
+
+function sandboxFacts({ sandboxes: settings, dataDir, outgoing: { extraCa } }: Config) {
+  return { settings, dataDir, extraCa };
 }
 
 /** Starts no process before a sandbox needs it. */

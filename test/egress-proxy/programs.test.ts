@@ -1,13 +1,12 @@
 /** Real programs in the environment of a sandbox, each with a host that has a secret and one that has none. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import type http from 'node:http';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { createPlaceholder } from '../../src/egress-proxy/index.ts';
-import { type SeenRequest, startTlsHost } from '../../src/testing/egress-proxy/hosts.ts';
+import { startTlsHost } from '../../src/testing/egress-proxy/hosts.ts';
+import { gitBackend, npmRegistry } from '../../src/testing/egress-proxy/program-hosts.ts';
 import { openFolder, superviseProxy } from '../../src/testing/egress-proxy/supervised.ts';
 
 const BOUND = 'api.bound.test';
@@ -149,38 +148,6 @@ test('git clones and pushes over HTTPS with the secret as its password', { skip:
   assert.ok(arrived(bound, '/repo.git/git-receive-pack') && arrived(free, '/repo.git/git-upload-pack'));
 });
 
-/** git's own CGI program. */
-function gitBackend(folder: string): (seen: SeenRequest, response: http.ServerResponse) => Promise<void> {
-  return (seen, response) =>
-    new Promise((resolve) => {
-      const url = new URL(seen.path, 'https://x');
-      const child = spawn('git', ['http-backend'], {
-        env: {
-          PATH: process.env['PATH'],
-          ...{ GIT_PROJECT_ROOT: folder, GIT_HTTP_EXPORT_ALL: '1', REMOTE_USER: 'x', REQUEST_METHOD: seen.method },
-          ...{ PATH_INFO: url.pathname, QUERY_STRING: url.search.slice(1) },
-          CONTENT_TYPE: seen.headers['content-type'] ?? '',
-          HTTP_CONTENT_ENCODING: seen.headers['content-encoding'] ?? '',
-          CONTENT_LENGTH: String(seen.body.length),
-        },
-      });
-      const chunks: Buffer[] = [];
-      child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-      child.on('close', () => {
-        const all = Buffer.concat(chunks);
-        const end = all.indexOf('\r\n\r\n');
-        for (const line of all.subarray(0, end).toString().split('\r\n')) {
-          const [name = '', value = ''] = line.split(/: */, 2);
-          if (name === 'Status') response.statusCode = Number.parseInt(value, 10);
-          else response.setHeader(name, value);
-        }
-        response.end(all.subarray(end + 4));
-        resolve();
-      });
-      child.stdin.end(seen.body);
-    });
-}
-
 test('npm installs a package from a registry that wants a token', { skip: skip('npm') }, async () => {
   reset();
   const folder = openFolder(place);
@@ -188,18 +155,8 @@ test('npm installs a package from a registry that wants a token', { skip: skip('
   writeFileSync(path.join(folder, 'package', 'package.json'), '{"name":"parcel","version":"1.0.0"}');
   assert.equal(spawnSync('tar', ['-czf', 'parcel.tgz', 'package'], { cwd: folder }).status, 0);
   const tarball = readFileSync(path.join(folder, 'parcel.tgz'));
-  const integrity = `sha512-${createHash('sha512').update(tarball).digest('base64')}`;
-  const registry = (host: string, token: string | undefined) => (seen: SeenRequest, response: http.ServerResponse) => {
-    if (seen.headers['authorization'] !== token) return void response.writeHead(401).end();
-    if (seen.path.endsWith('.tgz'))
-      return void response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(tarball);
-    const dist = { tarball: `https://${host}/parcel/-/parcel-1.0.0.tgz`, integrity };
-    const versions = { '1.0.0': { name: 'parcel', version: '1.0.0', dist } };
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ name: 'parcel', 'dist-tags': { latest: '1.0.0' }, versions }));
-  };
-  bound.answer(registry(BOUND, `Bearer ${VALUE}`));
-  free.answer(registry(FREE, undefined));
+  bound.answer(npmRegistry(tarball, BOUND, `Bearer ${VALUE}`));
+  free.answer(npmRegistry(tarball, FREE, undefined));
   for (const host of [BOUND, FREE]) {
     const project = openFolder(place);
     writeFileSync(path.join(project, 'package.json'), '{}');

@@ -131,13 +131,19 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
       'What isolates it. `auto` is the first that works on this machine. `none` refuses everything that needs a sandbox.',
       DEFAULT_SANDBOXES.driver,
     ],
+    folder: [
+      'Where workspaces are kept on this machine. Defaults to `sandboxes` in the data folder, for root to a folder in `/var/lib/gatehouse-sandboxes`.',
+    ],
     memory_bytes: ['Memory of a sandbox.', DEFAULT_SANDBOXES.memoryBytes],
     processes: ['Processes and threads of a sandbox.', DEFAULT_SANDBOXES.processes],
     cpus: ['CPUs that a sandbox can keep busy.', DEFAULT_SANDBOXES.cpus],
     disk_bytes: ['Disk space of a sandbox, and its largest file.', DEFAULT_SANDBOXES.diskBytes],
     files: ['Files and folders of a sandbox.', DEFAULT_SANDBOXES.files],
-    output_bytes: ['Output of a command, after which it is ended.', DEFAULT_SANDBOXES.outputBytes],
-    command_time: ['Time of a command, after which it is ended.', '10m'],
+    output_bytes: [
+      'Output of a command that sets no limit itself, after which it is ended.',
+      DEFAULT_SANDBOXES.outputBytes,
+    ],
+    command_time: ['Time of a command that sets none itself, after which it is ended.', '10m'],
     running: ['Sandboxes that run at once in one process.', DEFAULT_SANDBOXES.running],
   }),
   ...section(

@@ -1,12 +1,14 @@
 /** The section `sandboxes` of the yaml (docs/guides/sandboxes.md). */
 import type { Field } from './field.ts';
-import { duration, integer, mapping, oneOf } from './readers.ts';
+import { duration, integer, mapping, oneOf, textLike } from './readers.ts';
 
 /** `auto`: the first of the others that works on this machine, otherwise none. */
-const SANDBOX_DRIVERS = ['auto', 'none'] as const;
+const SANDBOX_DRIVERS = ['auto', 'bubblewrap', 'none'] as const;
 
 export interface SandboxesSettings {
   driver: (typeof SANDBOX_DRIVERS)[number];
+  /** Where the driver on this machine keeps workspaces, absolute; null: its usual place. */
+  folder: string | null;
   /** Of one sandbox. */
   memoryBytes: number;
   processes: number;
@@ -24,6 +26,7 @@ const MB = 1024 * 1024;
 
 export const DEFAULT_SANDBOXES: SandboxesSettings = Object.freeze({
   driver: 'auto',
+  folder: null,
   memoryBytes: 1024 * MB,
   processes: 256,
   cpus: 2,
@@ -37,6 +40,7 @@ export const DEFAULT_SANDBOXES: SandboxesSettings = Object.freeze({
 export function sandboxes(field: Field): SandboxesSettings | undefined {
   const read = mapping(field, {
     driver: oneOf(SANDBOX_DRIVERS),
+    folder: textLike(/^\/[^\0]*[^/\0]$/, 'an absolute path without a slash at the end'),
     memory_bytes: integer(64 * MB),
     processes: integer(8, 100_000),
     cpus: integer(1, 1024),
@@ -49,6 +53,7 @@ export function sandboxes(field: Field): SandboxesSettings | undefined {
   return (
     read && {
       driver: read.driver ?? DEFAULT_SANDBOXES.driver,
+      folder: read.folder ?? DEFAULT_SANDBOXES.folder,
       memoryBytes: read.memory_bytes ?? DEFAULT_SANDBOXES.memoryBytes,
       processes: read.processes ?? DEFAULT_SANDBOXES.processes,
       cpus: read.cpus ?? DEFAULT_SANDBOXES.cpus,

@@ -14,6 +14,7 @@ export interface Finding {
     | 'provider'
     | 'egress proxy'
     | 'module'
+    | 'sandboxes'
     | 'network';
   message: string;
   /** What to do about it. */
