@@ -39,6 +39,7 @@ import {
 import type { Config, KeySource, TlsSettings } from './config/settings.ts';
 import { unknownVariables, variableFor } from './config/unknown-variables.ts';
 import { DEFAULT_VAULT, internProgramme, vault } from './config/vault.ts';
+import { NO_WEB_SEARCH, webSearch } from './config/web-search.ts';
 import { standInsOf, withEnvironment } from './config/with-environment.ts';
 import { parseYaml } from './config/yaml.ts';
 import { Secret } from './secret.ts';
@@ -59,6 +60,7 @@ export type { ScimSettings, ScimSource } from './config/scim.ts';
 export { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from './config/section-readers.ts';
 export * from './config/settings.ts';
 export type { InternProgrammeSettings, VaultSettings } from './config/vault.ts';
+export type { SearchEngineSettings, SearchKind, WebSearchSettings } from './config/web-search.ts';
 
 /** The real inputs of this process. */
 export function machineInputs(): Inputs {
@@ -166,6 +168,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     scim: read?.scim ?? DEFAULT_SCIM,
     vault: read?.vault ?? DEFAULT_VAULT,
     sandboxes: read?.sandboxes ?? DEFAULT_SANDBOXES,
+    webSearch: read?.web_search ?? NO_WEB_SEARCH,
     internProgramme: read?.intern_programme ?? null,
     federation: read?.federation ?? [],
     rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
@@ -190,6 +193,7 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     scim,
     vault,
     sandboxes,
+    web_search: webSearch,
     intern_programme: internProgramme,
     federation,
     rate_limits: rateLimits,

@@ -78,7 +78,7 @@ export class ConversationTask implements Task {
     const memory = remembers ? parts.thinking?.of(request.caller.keyId) : undefined;
     this.#translation = new Translation(request.format, request.document, memory);
     this.#media = new RequestMedia(context, () => this.#translation.conversation, parts);
-    this.#tools = gatewayToolsFor(request);
+    this.#tools = gatewayToolsFor(request, parts);
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
     this.renew = format.renew;
@@ -216,7 +216,7 @@ export class ConversationTask implements Task {
   #beginLoop(): void {
     if (this.#tools === undefined || this.#loop !== undefined) return;
     const { format, facts } = this.#request;
-    const tools = this.#tools.begin(this.#translation.conversation, format, this.#parts.limits);
+    const tools = this.#tools.begin(this.#translation.conversation, format);
     this.#loop = new TurnLoop(tools, facts.stream, facts.maxOutputTokens, this.#tools.definitionBytes);
   }
 

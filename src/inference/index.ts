@@ -33,3 +33,4 @@ export { serve } from './serve.ts';
 export { userHashSecret } from './store.ts';
 export { TokenCounter } from './tokens/counter.ts';
 export { RememberedThinking } from './turns/thinking-memory.ts';
+export { createWebSearch } from './web-search/index.ts';

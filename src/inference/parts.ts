@@ -22,6 +22,7 @@ import type { RouterModels } from './routing/router-models.ts';
 import type { Threads } from './routing/threads.ts';
 import type { TokenCounter } from './tokens/counter.ts';
 import type { RememberedThinking } from './turns/thinking-memory.ts';
+import type { WebSearch } from './web-search/index.ts';
 
 export type AttemptOutcome = FailureKind | 'answered' | 'given_up';
 
@@ -60,6 +61,8 @@ export interface InferenceParts {
   thinking?: RememberedThinking;
   transport: Transport;
   egress: Egress;
+  /** Searches the web. Absent: no tool of a request can. */
+  webSearch?: WebSearch;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */
   tokens?: TokenCounter;
   /** Files of workspaces, for requests that reference them. Absent: ids are left to the upstream. */

@@ -17,6 +17,7 @@ import { endGuardrails } from '../guardrails/index.ts';
 import {
   Concurrency,
   Credentials,
+  createWebSearch,
   Health,
   type InferenceParts,
   isRouterModel,
@@ -183,6 +184,7 @@ function inferenceParts(
     thinking: new RememberedThinking(clock),
     files: createFileContents({ ...parts, clock }),
     vendorCopies: createVendorCopies({ ...parts, clock, log }),
+    webSearch: createWebSearch(parts.operatorEgress, () => live.settings.webSearch),
     accountPolicy: () => live.settings.account,
     promptCaching: () => live.settings.account.promptCaching,
     hedgeAfterMs: () => live.settings.routing.hedgeAfterMs,

@@ -1,7 +1,7 @@
 /** The parts of a serving process that must be closed: connections, timers, buffered writes. */
 import { type AccessChecks, createAccess, followInternProgramme } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
-import type { Config } from '../base/config.ts';
+import type { Config, EgressSettings } from '../base/config.ts';
 import { endOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
 import { cleanBlobsJob, configuredBackends, createBlobs } from '../blobs/index.ts';
@@ -81,7 +81,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   });
   const atEndOfTurn = endOfTurn();
   const retentionDays = () => live.settings.retention.generationsDays;
-  const egress = createEgress({ clock, settings: () => live.settings.egress });
+  const { egress, operatorEgress } = egressesOf(live, clock);
   const federation = createFederation({
     ...shared,
     ...{ sealing, egress },
@@ -126,7 +126,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   jobs.register(cleanTranscriptsJob(transcripts));
   const releases = new SecretReleases({ ...shared, sealing, settings: () => live.settings.egressProxy });
   return {
-    ...{ database, changes, sealing, byokCredentials, egress, federation },
+    ...{ database, changes, sealing, byokCredentials, egress, operatorEgress, federation },
     ...{ access, programme, scim, random, endOfTurn: atEndOfTurn },
     consoleSessions: new ConsoleSessions({ ...shared, access }),
     ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes, releases },
@@ -146,6 +146,17 @@ function sandboxFacts({ sandboxes: settings, dataDir, outgoing: { extraCa } }: C
 }
 
 /** Starts no process before a sandbox needs it. */
+/** One for addresses that users give, and one for those of the configuration. */
+function egressesOf(live: LiveConfig, clock: Clock) {
+  return {
+    egress: createEgress({ clock, settings: () => live.settings.egress }),
+    operatorEgress: createEgress({ clock, settings: () => ANYWHERE }),
+  };
+}
+
+/** For addresses that the operator has configured: they may be private, and use any port. */
+const ANYWHERE: EgressSettings = { networks: ['0.0.0.0/0', '::/0'], ports: [{ from: 1, to: 65_535 }] };
+
 function egressProxyOf(config: Config, live: LiveConfig, { clock, log }: { clock: Clock; log: Log }): EgressProxy {
   const { extraCa } = config.outgoing;
   const settings = () => ({ networks: live.settings.egress.networks, extraCa });
@@ -161,6 +172,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.jobs.close();
   await parts.transport.close();
   await parts.egress.close();
+  await parts.operatorEgress.close();
   await parts.sandboxes.close();
   parts.releases.end();
   await parts.egressProxy.end();

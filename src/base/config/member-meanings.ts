@@ -146,6 +146,15 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     command_time: ['Time of a command that sets none itself, after which it is ended.', '10m'],
     running: ['Sandboxes that run at once in one process.', DEFAULT_SANDBOXES.running],
   }),
+  ...section('web_search', 'Searching the web for requests ([server tools](../guides/server-tools.md)).', {}),
+  ...section('web_search.engines', 'Search engines. Requests that name none use the first.', {}),
+  ...section('web_search.engines[]', 'One engine.', {
+    kind: ['The service.'],
+    url: ['Its base URL. Required for `searxng`; otherwise defaults to that of the service.'],
+    api_key: ['Key for it. Required except for `searxng`.'],
+    serves: ['Engines that requests name and that this one stands for.', '[]'],
+    price_per_search: ['USD that a search costs the request.', 0],
+  }),
   ...section(
     'intern_programme',
     'Who may use interns and the vault; for others they do not exist (404). Without this section: every key, as long as its organization has a single member.',

@@ -11,6 +11,7 @@ import type { RoutingSettings } from './routing.ts';
 import type { SandboxesSettings } from './sandboxes.ts';
 import type { ScimSettings } from './scim.ts';
 import type { InternProgrammeSettings, VaultSettings } from './vault.ts';
+import type { WebSearchSettings } from './web-search.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -60,6 +61,7 @@ export interface Config {
   blobs: BlobSettings;
   scim: ScimSettings;
   vault: VaultSettings;
+  webSearch: WebSearchSettings;
   sandboxes: SandboxesSettings;
   /** null: every key, as long as its organization has a single member. */
   internProgramme: InternProgrammeSettings | null;

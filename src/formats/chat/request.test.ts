@@ -75,13 +75,11 @@ test('an invalid field is rejected with 400 and its path', () => {
 
 test('an unsupported feature is rejected by name, and accepted when empty or disabled', () => {
   const cases: [object, string][] = [
-    [{ plugins: [{ id: 'web' }] }, 'plugins[0]'],
-    [{ plugins: [{ id: 'web', enabled: false }] }, ''],
     [tool({ defer_loading: true }), 'tools[0].defer_loading'],
-    [{ tools: [{ type: 'svc:web_search' }] }, 'tools[0].type'],
+    [{ tools: [{ type: 'svc:web_search' }] }, ''],
     [{ tools: [{ type: 'openrouter:fusion' }] }, 'tools[0].type'],
-    [{ tools: [{ type: 'web_search_preview_2025_03_11' }] }, 'tools[0].type'],
-    [{ tool_choice: { type: 'svc:web_search' } }, 'tool_choice.type'],
+    [{ tools: [{ type: 'web_search_preview_2025_03_11' }] }, ''],
+    [{ tool_choice: { type: 'svc:fusion' } }, 'tool_choice.type'],
     [{ stop_server_tools_when: [{ type: 'step_count_is', step_count: 1 }] }, ''],
     [{ stop_server_tools_when: [{ type: 'never' }] }, 'stop_server_tools_when[0].type'],
     [{ stop_server_tools_when: { type: 'step_count_is' } }, 'stop_server_tools_when'],

@@ -51,7 +51,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   },
   {
     name: 'svc:web_search',
-    built: false,
+    built: true,
     canDisable: true,
     vendorTypes: /^web_search(?:_preview)?(?:_\d[\d_]*)?$/,
     shorthands: /^web_search(?:_preview)?(?:_\d{4}_\d\d_\d\d)?$/,

@@ -47,7 +47,7 @@ export async function encodeForBatch(
   const continues = facts.thread?.previousId !== undefined || facts.comparedId !== undefined;
   // No provider runs tools or plugins of the gateway.
   if (continues || admitted.plugins !== undefined) return undefined;
-  if (isConversation(admitted) && gatewayToolsFor(admitted) !== undefined) return undefined;
+  if (isConversation(admitted) && gatewayToolsFor(admitted, parts) !== undefined) return undefined;
   const task = taskOf(context, parts);
   for (const each of routeOf(context, task, parts).candidates) {
     if (!hasBatches(each.endpoint) || keepsNothing(context.request, each.endpoint, parts)) continue;

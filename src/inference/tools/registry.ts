@@ -1,8 +1,9 @@
 /** Every server tool that is built. */
 import { datetime } from './datetime.ts';
 import type { ServerTool } from './tool.ts';
+import { webSearch } from './web-search.ts';
 
-const TOOLS: readonly ServerTool[] = [datetime];
+const TOOLS: readonly ServerTool[] = [datetime, webSearch];
 
 const BY_NAME = new Map<string, ServerTool>(TOOLS.map((tool) => [tool.name, tool]));
 

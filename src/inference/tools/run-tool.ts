@@ -22,40 +22,42 @@ export async function runTool(
   const { serverToolCalls, serverToolResultBytes } = parts.limits;
   if (calls > serverToolCalls) {
     spending.count({ executed: false });
-    return failure(`not run: this request has already made ${serverToolCalls} calls of tools`);
+    return failure(`not run: this request has already made ${serverToolCalls} calls of tools`, tool);
   }
   const input = inputOf(text, tool.parameters);
   if (typeof input === 'string') {
     spending.count({ executed: false });
-    return failure(input);
+    return failure(input, tool);
   }
   let outcome: ToolOutcome;
   try {
     outcome = await withinTime(tool, input, running);
   } catch (thrown) {
     running.signal.throwIfAborted();
-    if (thrown instanceof ToolError) outcome = { ...failure(thrown.message), ...shownBy(thrown) };
-    else if (thrown instanceof GatewayError && thrown.status !== 500) outcome = failure(thrown.message);
+    if (thrown instanceof ToolError) outcome = shownBy(thrown, tool, input);
+    else if (thrown instanceof GatewayError && thrown.status !== 500) outcome = failure(thrown.message, tool, input);
     else {
       parts.log.error('a tool failed', { generation: request.id, tool: tool.functionName, cause: thrown });
-      outcome = failure('the tool failed');
+      outcome = failure('the tool failed', tool, input);
     }
   }
   const { searches, fetches } = outcome;
   spending.count({ executed: true, ...(searches && { searches }), ...(fetches && { fetches }) });
   const size = Buffer.byteLength(outcome.result);
   if (size > serverToolResultBytes) {
-    return failure(`the result has ${size} bytes, more than the limit of ${serverToolResultBytes}`);
+    const message = `the result has ${size} bytes, more than the limit of ${serverToolResultBytes}`;
+    return failure(message, tool, input);
   }
   return outcome;
 }
 
-function failure(message: string): ToolOutcome {
-  return { result: JSON.stringify({ error: message }), failed: true, item: { error: message } };
+function failure(message: string, tool: RequestedTool, input: Fields = {}): ToolOutcome {
+  const shown = tool.failure?.(message, input) ?? { item: { error: message } };
+  return { result: JSON.stringify({ error: message }), failed: true, ...shown };
 }
 
-function shownBy({ item, block, message }: ToolError): Pick<ToolOutcome, 'item' | 'block'> {
-  return { item: { ...item, error: message }, ...(block && { block }) };
+function shownBy({ message, shown }: ToolError, tool: RequestedTool, input: Fields): ToolOutcome {
+  return { ...failure(message, tool, input), ...shown };
 }
 
 /** The arguments, or what is wrong with them. */

@@ -5,6 +5,7 @@
 import type { Limits } from '../../base/config.ts';
 import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
 import type {
+  Citation,
   Conversation,
   Extras,
   FormatId,
@@ -35,13 +36,14 @@ import { runTool } from './run-tool.ts';
 import type { RequestedTool } from './tool.ts';
 
 export const serverTools: GatewayToolKind = {
-  wanted(request) {
+  wanted(request, parts) {
     const { format, document } = request;
     const declared = declaredTools(format, document);
     if (declared.length === 0 && !holdsSteps(format.toolTrace, document.bytes)) return undefined;
     return new Wanted(
       request,
-      declared.map(({ tool, settings }) => ({ wireName: tool.name, tool: tool.begin(settings) })),
+      declared.map(({ tool, settings, path }) => ({ wireName: tool.name, tool: tool.begin(settings, path, parts) })),
+      parts.limits,
     );
   },
 };
@@ -59,20 +61,25 @@ interface Begun {
 class Wanted implements WantedTools {
   readonly #request: ToolRequest;
   readonly #tools: readonly Begun[];
+  readonly #limits: Limits;
   readonly definitionBytes: number;
 
-  constructor(request: ToolRequest, tools: readonly Begun[]) {
+  constructor(request: ToolRequest, tools: readonly Begun[], limits: Limits) {
+    this.#limits = limits;
     this.#request = request;
     this.#tools = tools;
     const texts = tools.map(({ tool }) => JSON.stringify(definitionOf(tool, tool.functionName)));
     this.definitionBytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   }
 
-  begin(conversation: Conversation, format: ServedFormat, limits: Limits): GatewayTools {
+  begin(conversation: Conversation, format: ServedFormat): GatewayTools {
     if (this.#tools.length > 0 && (conversation.choices ?? 1) > 1) {
       throw new Uncarried('n', 'server tools support a single choice only');
     }
-    return new ServerTools(conversation, format, this.#tools, { limits, structure: this.#request.document.structure });
+    return new ServerTools(conversation, format, this.#tools, {
+      limits: this.#limits,
+      structure: this.#request.document.structure,
+    });
   }
 }
 
@@ -139,6 +146,10 @@ class ServerTools implements GatewayTools {
   start(call: ToolCallPart, place: ToolPlace): StartedPart | undefined {
     const part = this.#trace.start(this.#startOf(call, place));
     return part && { part, open: this.#trace.replaces };
+  }
+
+  cites(text: string): Citation[] {
+    return [...this.#byFunction.values()].flatMap(({ tool }) => tool.cites?.(text) ?? []);
   }
 
   async run(call: ToolCallPart, place: ToolPlace, running: ToolsRunning): Promise<ToolRun> {

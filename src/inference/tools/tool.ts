@@ -3,7 +3,10 @@
  * knows no format: it declares a function for the model, and returns what clients see of a call as the members of its
  * item (responses) and, where the messages format has its own block for the tool, as the content of that block.
  */
+
+import type { Citation } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
+import type { InferenceParts } from '../parts.ts';
 import type { ToolsRunning } from '../turns/gateway-tools.ts';
 
 export interface ServerTool {
@@ -14,9 +17,15 @@ export interface ServerTool {
    * @param path of the settings: `tools[0].parameters`
    */
   check(settings: Fields, path: string): void;
-  /** The tool for one request. @param settings checked */
-  begin(settings: Fields): RequestedTool;
+  /**
+   * The tool for one request. @throws GatewayError 400 for what the installation does not have
+   * @param settings checked
+   */
+  begin(settings: Fields, path: string, installation: Installation): RequestedTool;
 }
+
+/** What tools need of the installation before they run. */
+type Installation = Pick<InferenceParts, 'limits' | 'webSearch'>;
 
 /** A tool of one request. Holds what its calls share, such as the number of uses left. */
 export interface RequestedTool {
@@ -31,6 +40,10 @@ export interface RequestedTool {
    * @param input valid by `parameters`
    */
   run(input: Fields, running: ToolsRunning): ToolOutcome | Promise<ToolOutcome>;
+  /** What clients see of a call that failed outside of `run`. Absent: `error` in the item. */
+  failure?(message: string, input: Fields): Pick<ToolOutcome, 'item' | 'block'>;
+  /** Citations of what the tool has found, for a text of the model. */
+  cites?(text: string): Citation[];
 }
 
 export interface ToolOutcome {
@@ -47,14 +60,12 @@ export interface ToolOutcome {
 
 /** A call that failed for a reason that the model may know. */
 export class ToolError extends Error {
-  /** Members of the item, as in `ToolOutcome`. */
-  readonly item: Fields;
-  readonly block: ToolOutcome['block'];
+  /** What clients see of it; absent: as of any other failure. */
+  readonly shown: Pick<ToolOutcome, 'item' | 'block'> | undefined;
 
-  constructor(message: string, shown: Partial<Pick<ToolOutcome, 'item' | 'block'>> = {}) {
+  constructor(message: string, shown?: Pick<ToolOutcome, 'item' | 'block'>) {
     super(message);
     this.name = 'ToolError';
-    this.item = shown.item ?? {};
-    this.block = shown.block;
+    this.shown = shown;
   }
 }

@@ -1,8 +1,13 @@
 /** The contract of tools that the gateway runs itself, between two turns of one answer. */
-import type { Limits } from '../../base/config.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import type { Nano } from '../../base/money.ts';
-import type { Conversation, OpaquePart, Part, ToolCallPart } from '../../formats/conversation/conversation.ts';
+import type {
+  Citation,
+  Conversation,
+  OpaquePart,
+  Part,
+  ToolCallPart,
+} from '../../formats/conversation/conversation.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
 import type { InferenceParts } from '../parts.ts';
@@ -13,8 +18,9 @@ export interface GatewayToolKind {
   /**
    * The tools that the request asks for; undefined if none. Called once for every request, so it has to be cheap.
    * @param request accepted, so its tools are valid
+   * @throws GatewayError 400 for what the installation does not have
    */
-  wanted(request: ToolRequest): WantedTools | undefined;
+  wanted(request: ToolRequest, parts: InferenceParts): WantedTools | undefined;
 }
 
 /** What a kind of tools reads of a request before it is served. */
@@ -29,7 +35,7 @@ export interface WantedTools {
   /** Loads what they need; undefined if there is nothing to wait for. */
   load?(): Promise<void> | undefined;
   /** @throws Uncarried when the request cannot have them */
-  begin(conversation: Conversation, format: ServedFormat, limits: Limits): GatewayTools;
+  begin(conversation: Conversation, format: ServedFormat): GatewayTools;
 }
 
 export interface GatewayTools {
@@ -41,6 +47,8 @@ export interface GatewayTools {
   claims(name: string): boolean;
   /** What the client sees of a call before it runs. Absent: nothing. */
   start?(call: ToolCallPart, place: ToolPlace): StartedPart | undefined;
+  /** Citations for a complete text of the model. Absent: none. */
+  cites?(text: string): Citation[];
   /** Runs one call. Never rejects, except with what ends the request: an error of the tool is a result for the model. */
   run(call: ToolCallPart, place: ToolPlace, running: ToolsRunning): ToolRun | Promise<ToolRun>;
 }

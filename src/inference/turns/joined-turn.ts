@@ -14,6 +14,7 @@ import type {
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { collect } from '../../formats/conversation/replay.ts';
 import { addUsage } from '../../formats/conversation/usage.ts';
+import type { GatewayTools } from './gateway-tools.ts';
 
 /** Limit for the arguments of one call of a gateway tool, in UTF-16 units. */
 const MAX_ARGUMENTS_LENGTH = 4 * 1024 * 1024;
@@ -28,7 +29,7 @@ export interface Joint {
 export const FIRST: Joint = { started: false, nextIndex: 0, usage: undefined };
 
 export class JoinedTurn {
-  readonly #claims: (name: string) => boolean;
+  readonly #tools: Pick<GatewayTools, 'claims' | 'cites'>;
   #started: boolean;
   #nextIndex: number;
   readonly #earlier: Usage | undefined;
@@ -37,6 +38,8 @@ export class JoinedTurn {
   /** Part indexes of the turn, mapped to those of the answer. */
   readonly #indexes = new Map<number, number>();
   readonly #held = new Map<number, ToolCallPart>();
+  /** Of open text parts that may have citations. */
+  readonly #texts = new Map<number, string>();
   #finish: Finish | undefined;
   usage: Usage | undefined;
   /** UTF-8 bytes of texts and arguments, a bound for the tokens where no usage is reported. */
@@ -47,12 +50,11 @@ export class JoinedTurn {
   failure: UpstreamFailure | undefined;
   #ended = false;
 
-  /** @param claims whether a tool of this name is the gateway's */
-  constructor({ started, nextIndex, usage }: Joint, claims: (name: string) => boolean) {
+  constructor({ started, nextIndex, usage }: Joint, tools: Pick<GatewayTools, 'claims' | 'cites'>) {
     this.#started = started;
     this.#nextIndex = nextIndex;
     this.#earlier = usage;
-    this.#claims = claims;
+    this.#tools = tools;
   }
 
   /** The events for the client. The end is withheld while the gateway has calls to run. */
@@ -130,7 +132,7 @@ export class JoinedTurn {
         this.#delta(event, out);
         break;
       case 'partStop':
-        if (!this.#held.has(event.index)) out.push({ ...event, index: this.#indexes.get(event.index)! });
+        if (!this.#held.has(event.index)) this.#stopPart(event, out);
         break;
       case 'finish':
         this.#finish = event.finish;
@@ -151,7 +153,7 @@ export class JoinedTurn {
     const { part, index } = event;
     if (part.type === 'toolCall') {
       this.writtenBytes += Buffer.byteLength(part.arguments);
-      if (this.#claims(part.name)) {
+      if (this.#tools.claims(part.name)) {
         this.#held.set(index, { ...part });
         this.#checkLength(part.arguments);
         return;
@@ -160,6 +162,7 @@ export class JoinedTurn {
     }
     const joined = this.#nextIndex++;
     this.#indexes.set(index, joined);
+    if (part.type === 'text' && this.#tools.cites !== undefined) this.#texts.set(index, part.text);
     out.push({ ...event, index: joined });
   }
 
@@ -167,11 +170,24 @@ export class JoinedTurn {
     const { arguments: more = '', text = '' } = event.delta;
     this.writtenBytes += Buffer.byteLength(more) + Buffer.byteLength(text);
     const held = this.#held.get(event.index);
-    if (held === undefined) out.push({ ...event, index: this.#indexes.get(event.index)! });
-    else {
+    if (held === undefined) {
+      const before = this.#texts.get(event.index);
+      if (before !== undefined) this.#texts.set(event.index, before + text);
+      out.push({ ...event, index: this.#indexes.get(event.index)! });
+    } else {
       held.arguments += more;
       this.#checkLength(held.arguments);
     }
+  }
+
+  #stopPart(event: Extract<TurnEvent, { type: 'partStop' }>, out: TurnEvent[]): void {
+    const index = this.#indexes.get(event.index)!;
+    const text = this.#texts.get(event.index);
+    this.#texts.delete(event.index);
+    for (const citation of text === undefined ? [] : (this.#tools.cites?.(text) ?? [])) {
+      out.push({ type: 'partDelta', choice: event.choice, index, delta: { citation } });
+    }
+    out.push({ ...event, index });
   }
 
   #checkLength({ length }: string): void {

@@ -9,9 +9,9 @@ export function together(first: WantedTools, second: WantedTools): WantedTools {
       const loading = [first.load?.(), second.load?.()].filter((each) => each !== undefined);
       return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);
     },
-    begin(conversation, format, limits) {
-      const one = first.begin(conversation, format, limits);
-      return joined(one, second.begin(one.conversation, format, limits));
+    begin(conversation, format) {
+      const one = first.begin(conversation, format);
+      return joined(one, second.begin(one.conversation, format));
     },
   };
 }
@@ -23,6 +23,7 @@ function joined(one: GatewayTools, other: GatewayTools): GatewayTools {
     ending: one.ending ?? other.ending,
     claims: (name) => one.claims(name) || other.claims(name),
     start: (call, place) => of(call.name).start?.(call, place),
+    cites: (text) => [...(one.cites?.(text) ?? []), ...(other.cites?.(text) ?? [])],
     run: (call, place, running) => of(call.name).run(call, place, running),
   };
 }

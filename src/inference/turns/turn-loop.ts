@@ -10,6 +10,7 @@ import type { TurnDecoder } from '../../formats/conversation/format.ts';
 import { resultPart } from '../../formats/conversation/tool-steps.ts';
 import type { ClientAnswer } from '../answer/client-answer.ts';
 import { JoinedAnswer, type PresentEvents, type ShownCall } from '../answer/joined-answer.ts';
+import type { InferenceParts } from '../parts.ts';
 import { serverTools } from '../tools/index.ts';
 import { deferredTools } from './deferred-tools.ts';
 import type {
@@ -29,10 +30,10 @@ import type { LoopTurn } from './translate.ts';
 const GATEWAY_TOOLS: readonly GatewayToolKind[] = [deferredTools, serverTools];
 
 /** The tools that the gateway runs for the request; undefined for most requests. */
-export function gatewayToolsFor(request: ToolRequest): WantedTools | undefined {
+export function gatewayToolsFor(request: ToolRequest, parts: InferenceParts): WantedTools | undefined {
   let all: WantedTools | undefined;
   for (const kind of GATEWAY_TOOLS) {
-    const wanted = kind.wanted(request);
+    const wanted = kind.wanted(request, parts);
     if (wanted !== undefined) all = all === undefined ? wanted : together(all, wanted);
   }
   return all;
@@ -90,7 +91,7 @@ export class TurnLoop {
 
   /** The answer of one attempt. @param begin makes that of a first turn @param presentation changes it for the client */
   answerOf(begin: () => ClientAnswer, presentation: () => Restoring | undefined): JoinedAnswer {
-    const turn = new JoinedTurn(this.#joint, (name) => this.#tools.claims(name));
+    const turn = new JoinedTurn(this.#joint, this.#tools);
     if (this.#answer !== undefined) return this.#answer.continued(turn);
     return new JoinedAnswer(begin(), presenting(presentation()), turn, this.#stream);
   }

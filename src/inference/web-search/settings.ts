@@ -1,0 +1,99 @@
+/** The settings of a search that requests give: of `svc:web_search`, its shorthands, and the plugin `web`. */
+import { invalidField } from '../../base/errors.ts';
+import { type Fields, fieldsOf, isFields, textOrUndefined } from '../../formats/conversation/fields.ts';
+import type { SearchQuery } from './engine.ts';
+
+export interface SearchSettings {
+  /** `auto`, `native`, or the name of an engine. */
+  engine: string;
+  /** Of each search. */
+  query: Omit<SearchQuery, 'query'>;
+}
+
+const ENGINES = ['auto', 'native', 'exa', 'parallel', 'firecrawl', 'perplexity'];
+const MODES = ['instant', 'fast', 'auto', 'deep-lite', 'deep', 'deep-reasoning', 'turbo', 'basic', 'advanced'];
+const DEFAULT_RESULTS = 5;
+const MAX_RESULTS = 25;
+const MAX_CHARACTERS = 100_000;
+const MAX_DOMAINS = 100;
+/** Characters of all results together. */
+const CONTEXT_CHARACTERS: Readonly<Record<string, number>> = { low: 5_000, medium: 15_000, high: 30_000 };
+
+/** @throws GatewayError 400 with the path of a member that is not valid. Unknown members are ignored. */
+export function readSearchSettings(settings: Fields, path: string): SearchSettings {
+  const read = new Members(settings, path);
+  const allowedDomains = read.domains('allowed_domains');
+  const excludedDomains = read.domains('excluded_domains');
+  if (allowedDomains !== undefined && excludedDomains !== undefined) {
+    throw invalidField(`${path}.excluded_domains`, 'cannot be combined with allowed_domains');
+  }
+  if (isFields(settings['x_search'])) throw invalidField(`${path}.x_search`, 'is not supported by this gateway');
+  const maxResults = read.count('max_results', MAX_RESULTS) ?? DEFAULT_RESULTS;
+  const size = read.word('search_context_size', Object.keys(CONTEXT_CHARACTERS)) ?? 'medium';
+  const each = Math.ceil(CONTEXT_CHARACTERS[size]! / maxResults);
+  return {
+    engine: read.word('engine', ENGINES) ?? 'auto',
+    query: {
+      maxResults,
+      maxCharacters: read.count('max_characters', MAX_CHARACTERS) ?? each,
+      allowedDomains,
+      excludedDomains,
+      mode: read.word('mode', MODES),
+      country: countryOf(settings['user_location'], `${path}.user_location`),
+    },
+  };
+}
+
+function countryOf(location: unknown, path: string): string | undefined {
+  if (location === undefined || location === null) return undefined;
+  if (!isFields(location)) throw invalidField(path, 'must be an object');
+  const country = textOrUndefined(fieldsOf(location)['country']);
+  if (country === undefined) return undefined;
+  if (!/^[A-Za-z]{2}$/.test(country)) throw invalidField(`${path}.country`, 'must be a country code of two letters');
+  return country.toUpperCase();
+}
+
+/** Reads members that may be absent or null. */
+export class Members {
+  readonly #fields: Fields;
+  readonly #path: string;
+
+  constructor(fields: Fields, path: string) {
+    this.#fields = fields;
+    this.#path = path;
+  }
+
+  count(name: string, most: number, least = 1): number | undefined {
+    const value = this.#fields[name] ?? undefined;
+    if (value === undefined) return undefined;
+    if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
+    throw invalidField(`${this.#path}.${name}`, `must be a whole number from ${least} to ${most}`);
+  }
+
+  word(name: string, words: readonly string[]): string | undefined {
+    const value = this.#fields[name] ?? undefined;
+    if (value === undefined) return undefined;
+    if (typeof value === 'string' && words.includes(value)) return value;
+    throw invalidField(`${this.#path}.${name}`, `must be one of ${words.join(', ')}`);
+  }
+
+  /** Host names, in lower case; undefined for none. */
+  domains(name: string): readonly string[] | undefined {
+    const value = this.#fields[name] ?? undefined;
+    if (value === undefined) return undefined;
+    const path = `${this.#path}.${name}`;
+    if (!Array.isArray(value) || value.length > MAX_DOMAINS) {
+      throw invalidField(path, `must be a list of at most ${MAX_DOMAINS} domains`);
+    }
+    const domains = value.map((domain, index) => domainOf(domain, `${path}[${index}]`));
+    return domains.length === 0 ? undefined : domains;
+  }
+}
+
+const DOMAIN = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9-]{2,63}$/;
+
+function domainOf(value: unknown, path: string): string {
+  const domain = typeof value === 'string' ? value.toLowerCase().replace(/^\*\./, '') : '';
+  if (domain.length > 253 || !DOMAIN.test(domain)) throw invalidField(path, 'must be a domain such as example.com');
+  return domain;
+}
