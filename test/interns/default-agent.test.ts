@@ -1,21 +1,15 @@
 /** The default agent as a process, driven over its protocol as an intern's run drives it, with a scripted model. */
 import assert from 'node:assert/strict';
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Readable, Writable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import { bundleAgent } from '../../build/agent.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import {
   type AgentAnswer,
-  type AgentConnection,
-  type AgentEvents,
   AgentGone,
   type AgentProfile,
-  type AgentQuestion,
   type ApprovalMode,
   agentProfiles,
   DEFAULT_AGENT,
@@ -23,48 +17,15 @@ import {
 import { until } from '../../src/testing/clock/clock.ts';
 import { answerOf, errorOf, streamOf, type Told } from '../../src/testing/upstream/answers.ts';
 import { startUpstream, type Upstream } from '../../src/testing/upstream/upstream.ts';
+import { Heard, option, type RunningAgent, startAgent } from './agent-process.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-agent-'));
 const workspace = path.join(folder, 'workspace');
 const home = path.join(folder, 'home');
 const agentFolder = path.join(folder, 'agent');
-const profile = agentProfiles(systemClock, agentFolder).get(DEFAULT_AGENT) as AgentProfile;
+const profile = agentProfiles(systemClock, {}, agentFolder).get(DEFAULT_AGENT) as AgentProfile;
 let upstream: Upstream;
-let agent: Running;
-
-interface Running {
-  readonly connection: AgentConnection;
-  readonly child: ChildProcessByStdio<Writable, Readable, null>;
-}
-
-/** Starts the agent as a sandbox would, but with the folders of this machine. */
-async function start(gateway: string, model: string | null = 'acme/scripted'): Promise<Running> {
-  const surroundings = { node: process.execPath, home, workspace, gateway };
-  const { argv, environment, programs, files } = profile.command({ instructions: 'Be brief.', model }, surroundings);
-  for (const [file, content] of Object.entries(files)) {
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, content);
-  }
-  const here = (word: string) =>
-    programs.reduce((path, { name, path: from }) => path.replace(`/opt/${name}`, from), word);
-  const [program = '', ...args] = argv.map(here);
-  const child = spawn(program, args, {
-    cwd: workspace,
-    env: { PATH: process.env['PATH'], HOME: home, ...environment },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  const connection = await profile.connect(
-    { stdin: child.stdin, stdout: child.stdout, exited: once(child, 'exit') },
-    surroundings,
-  );
-  return { connection, child };
-}
-
-async function stop({ connection, child }: Running): Promise<void> {
-  connection.close();
-  child.stdin.end();
-  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-}
+let agent: RunningAgent;
 
 /** Lets the model answer like this, in turn. */
 function script(...turns: Told[]): void {
@@ -86,32 +47,9 @@ function asked(
     .map(({ json }) => json as never);
 }
 
-/** The events of one prompt. Questions get the answers in turn. */
-class Heard implements AgentEvents {
-  text = '';
-  thought = '';
-  models: string[] = [];
-  readonly questions: AgentQuestion[] = [];
-  readonly #answers: AgentAnswer[];
-
-  constructor(...answers: AgentAnswer[]) {
-    this.#answers = answers;
-  }
-
-  content(text: string): void {
-    this.text += text;
-  }
-  reasoning(text: string): void {
-    this.thought += text;
-  }
-  model(name: string): void {
-    this.models.push(name);
-  }
-  question(question: AgentQuestion, reply: (answer: AgentAnswer) => void): void {
-    this.questions.push(question);
-    const answer = this.#answers.shift();
-    if (answer !== undefined) reply(answer);
-  }
+function start(): Promise<RunningAgent> {
+  const settings = { instructions: 'Be brief.', model: 'acme/scripted' };
+  return startAgent(profile, settings, { home, workspace, gateway: `${upstream.url}/model` });
 }
 
 async function prompt(text: string, mode: ApprovalMode, heard: Heard, known: string | null = null) {
@@ -124,19 +62,16 @@ const results = (from: number) =>
     .at(-1)!
     .messages.filter(({ role }) => role === 'tool')
     .map(({ content }) => content);
-const option = (chosen: 'allow_once' | 'allow_always' | 'reject_once' | 'reject_always') =>
-  ({ action: 'option', option: chosen }) as const;
-
 before(async () => {
   mkdirSync(workspace);
   mkdirSync(home);
   await bundleAgent(agentFolder);
   upstream = await startUpstream();
-  agent = await start(`${upstream.url}/model`);
+  agent = await start();
 });
 
 after(async () => {
-  await stop(agent);
+  await agent.stop();
   await upstream.close();
   rmSync(folder, { recursive: true });
 });
@@ -313,7 +248,7 @@ test('a session is known to the next process, also if the last one was killed wi
   agent.child.kill('SIGKILL');
   await assert.rejects(turn, AgentGone);
   await agent.connection.gone;
-  agent = await start(`${upstream.url}/model`);
+  agent = await start();
 
   const from = asked().length;
   script({ text: 'Plum.' });

@@ -20,7 +20,7 @@ import {
 const loadProtocol = () => import('@agentclientprotocol/sdk/unstable');
 type Protocol = Awaited<ReturnType<typeof loadProtocol>>;
 
-interface AcpOptions {
+export interface AcpOptions {
   /** Absolute path in the sandbox. */
   readonly workspace: string;
   /** The agent's own names of the modes; without one, the agent is never told, and consent is given by the gateway. */

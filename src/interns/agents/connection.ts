@@ -5,7 +5,7 @@
 import type { Readable, Writable } from 'node:stream';
 
 /** Settings that take effect when the agent starts. */
-interface AgentSettings {
+export interface AgentSettings {
   /** Standing prompt. */
   readonly instructions: string | null;
   /** `author/slug`. Null: the gateway chooses the workspace's default model. */
@@ -19,7 +19,7 @@ interface AgentProgram {
 }
 
 /** What is started in the sandbox. Model calls go to `http://127.0.0.1:3128/api/v1` there, without a key. */
-interface AgentCommand {
+export interface AgentCommand {
   /** Program and arguments, as in the sandbox. */
   readonly argv: readonly [string, ...string[]];
   readonly environment: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export interface AgentStdio {
 }
 
 /** Where things are in the sandbox, all absolute paths. */
-interface AgentSurroundings {
+export interface AgentSurroundings {
   /** Node.js. */
   readonly node: string;
   /** Belongs to the agent and lasts as long as the workspace. */

@@ -5,7 +5,9 @@
 import { agentFolder } from '../../agent/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { AgentProfile } from './connection.ts';
+import type { ConfiguredAgent } from './profiles/configured.ts';
 import { gatehouseProfile } from './profiles/gatehouse.ts';
+import { installedProfile } from './profiles/installed.ts';
 
 export * from './connection.ts';
 
@@ -14,8 +16,14 @@ export const DEFAULT_AGENT = 'gatehouse';
 
 /**
  * By name.
+ * @param configured the operator's, by the names of the yaml
  * @param folder with the `main.js` of the agent that ships with the gateway
  */
-export function agentProfiles(clock: Clock, folder: string = agentFolder()): ReadonlyMap<string, AgentProfile> {
-  return new Map([[DEFAULT_AGENT, gatehouseProfile(clock, folder)]]);
+export function agentProfiles(
+  clock: Clock,
+  configured: Readonly<Record<string, ConfiguredAgent>>,
+  folder: string = agentFolder(),
+): ReadonlyMap<string, AgentProfile> {
+  const installed = Object.entries(configured).map(([name, agent]) => installedProfile(name, agent, clock));
+  return new Map([gatehouseProfile(clock, folder), ...installed].map((profile) => [profile.name, profile]));
 }
