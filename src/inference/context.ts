@@ -10,6 +10,15 @@ import type { ContentBounds } from './answer/transcript.ts';
 import type { PipelineStage } from './plugins/plugin.ts';
 import type { AcceptedRequest } from './request.ts';
 
+/** A file of the request whose text the model reads in its place. */
+export interface ParsedFile {
+  /** SHA-256 of its bytes, in hexadecimal digits. */
+  readonly hash: string;
+  readonly filename: string | undefined;
+  /** One for each page. */
+  readonly texts: readonly string[];
+}
+
 /** A request on its way through admission, which needs no place to send an answer to. */
 export class Admission<R extends AcceptedRequest = AcceptedRequest> {
   /** The request as later stages see it: guardrail filters replace it by a redacted one. */
@@ -20,6 +29,10 @@ export class Admission<R extends AcceptedRequest = AcceptedRequest> {
   hits: readonly Hit[] | undefined;
   /** Stored files that the request references and that are media; undefined if there are none. */
   files: ReferencedFiles | undefined;
+  /** What plugins have done; undefined for most requests. */
+  stages: readonly PipelineStage[] | undefined;
+  /** Files that a plugin has turned into text; undefined for most requests. */
+  parsed: readonly ParsedFile[] | undefined;
   #headers: Readonly<Record<string, string>> | undefined;
 
   constructor(request: R) {
@@ -36,6 +49,10 @@ export class Admission<R extends AcceptedRequest = AcceptedRequest> {
     return this.#headers;
   }
 
+  addStage(stage: PipelineStage): void {
+    this.stages = this.stages === undefined ? [stage] : [...this.stages, stage];
+  }
+
   addHits(more: readonly Hit[] | undefined): void {
     if (more === undefined || more.length === 0) return;
     this.hits = this.hits === undefined ? more : [...this.hits, ...more];
@@ -50,8 +67,6 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   logged: ContentBounds | undefined;
   /** Listeners of the answer; undefined for most requests. */
   listeners: readonly AnswerListener[] | undefined;
-  /** What plugins have done; undefined for most requests. */
-  stages: readonly PipelineStage[] | undefined;
   /** The upstream's id of the answer that this thread continues. */
   previousId: string | undefined;
   /** The upstream's id of the answer whose prompt is compared with this one. */
@@ -61,10 +76,6 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
     super(request);
     this.sink = sink;
     this.debug = debugEvents(request, clock);
-  }
-
-  addStage(stage: PipelineStage): void {
-    this.stages = this.stages === undefined ? [stage] : [...this.stages, stage];
   }
 
   addListener(listener: AnswerListener): void {

@@ -13,6 +13,7 @@ export type { Sink } from './answer/sink.ts';
 export { type LeastPrice, leastPromptPrice, leastTokens } from './batched/least-price.ts';
 export { atBatch, type BatchableCall, encodeForBatch, hasBatches } from './batched/prepare.ts';
 export { settleBatched } from './batched/settle.ts';
+export { PdfReader } from './documents/pdf-reader.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';

@@ -16,6 +16,7 @@ import type { Spend } from '../spend/index.ts';
 import type { Transcripts } from '../transcripts/index.ts';
 import type { Concurrency } from './admission/concurrency.ts';
 import type { RateLimiting } from './admission/rate-limits.ts';
+import type { PdfReader } from './documents/pdf-reader.ts';
 import type { RequestsInFlight } from './requests-in-flight.ts';
 import type { AccountPolicy, Credentials, Health, Sessions } from './routing/index.ts';
 import type { RouterModels } from './routing/router-models.ts';
@@ -65,6 +66,8 @@ export interface InferenceParts {
   webSearch?: WebSearch;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */
   tokens?: TokenCounter;
+  /** Reads the text of PDFs. Absent: they are not read. */
+  pdf?: PdfReader;
   /** Files of workspaces, for requests that reference them. Absent: ids are left to the upstream. */
   files?: FileContents;
   /** Copies of these files at vendors. Absent: files are sent with each request. */

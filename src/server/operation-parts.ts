@@ -151,7 +151,7 @@ function inferenceParts(
   observability: Observability,
   namespace: Namespace,
 ): InferenceParts {
-  const { spend, statistics, byokCredentials, cache, transcripts, limiter, inFlight, transport, egress, tokens } =
+  const { spend, statistics, byokCredentials, cache, transcripts, limiter, inFlight, transport, egress, tokens, pdf } =
     parts;
   const { random, endOfTurn } = parts;
   const health = new Health(clock);
@@ -165,6 +165,7 @@ function inferenceParts(
       transport,
       egress,
       tokens,
+      pdf,
       health,
       random,
       endOfTurn,

@@ -13,7 +13,7 @@ import { createEgress } from '../egress/index.ts';
 import { EgressProxy, socketFolderFor } from '../egress-proxy/index.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
-import { Identities, RequestsInFlight, regionOf, TokenCounter, userHashSecret } from '../inference/index.ts';
+import { Identities, PdfReader, RequestsInFlight, regionOf, TokenCounter, userHashSecret } from '../inference/index.ts';
 import { createJobs, type StartOfJobs } from '../jobs/index.ts';
 import type { Exposed } from '../observability/index.ts';
 import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
@@ -138,6 +138,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     statistics: createStatistics({ database, clock, log }),
     inFlight: new RequestsInFlight(log),
     tokens: new TokenCounter(clock),
+    pdf: new PdfReader(clock),
   };
 }
 
@@ -176,7 +177,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.sandboxes.close();
   parts.releases.end();
   await parts.egressProxy.end();
-  await parts.tokens.close();
+  await Promise.all([parts.tokens.close(), parts.pdf.close()]);
   await parts.spend.close();
   await parts.limiter.close();
   await parts.statistics.close();

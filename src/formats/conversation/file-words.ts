@@ -10,12 +10,22 @@ interface FileReference {
   holds: 'image' | 'document' | 'upload';
 }
 
+/** A document within a request: its bytes, or a URL. */
+interface InlineDocument {
+  /** Base64, or a `data:` URL. */
+  data?: string | undefined;
+  url?: string | undefined;
+  filename?: string | undefined;
+}
+
 export interface FileWords {
   /** The top-level member that holds the content. */
   readonly root: string;
   /** Undefined for a part that references no file. */
   read(part: Fields): FileReference | undefined;
-  /** The part with the text of a file in place of the reference. */
+  /** Undefined for a part that holds no document itself. */
+  document(part: Fields): InlineDocument | undefined;
+  /** The part with the text of a file in place of the reference or the document. */
   text(part: Fields, file: { text: string; filename: string }): Fields;
 }
 
@@ -53,8 +63,11 @@ export function replaceReferences(
 
 type Visit = (part: Fields, path: string) => Fields | undefined;
 
-/** The nesting depth is limited when requests are parsed. */
-function eachPart(value: unknown, path: string, visit: Visit): void {
+/**
+ * Calls `visit` with every part of the content below `path`, and puts what it returns in the place of the part; undefined
+ * removes it. The nesting depth is limited when requests are parsed.
+ */
+export function eachPart(value: unknown, path: string, visit: Visit): void {
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
       const item = value[index] as unknown;

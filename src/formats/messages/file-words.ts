@@ -1,5 +1,5 @@
 /** File ids in content blocks: `source` of images and documents, and uploads into a container. */
-import { fieldsOf, nonEmptyText } from '../conversation/fields.ts';
+import { fieldsOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 import type { FileWords } from '../conversation/file-words.ts';
 
 export const fileWords: FileWords = {
@@ -14,6 +14,13 @@ export const fileWords: FileWords = {
     if ((type !== 'image' && type !== 'document') || source['type'] !== 'file') return undefined;
     const id = nonEmptyText(source['file_id']);
     return id === undefined ? undefined : { id, member: 'source.file_id', holds: type };
+  },
+  document({ type, source: value, title }) {
+    const source = fieldsOf(value);
+    const filename = nonEmptyText(title);
+    if (type !== 'document') return undefined;
+    if (source['type'] === 'base64') return { data: textOf(source['data']), filename };
+    return source['type'] === 'url' ? { url: textOf(source['url']), filename } : undefined;
   },
   text: (block, { text, filename }) => ({
     ...block,

@@ -17,5 +17,15 @@ export const fileWords: FileWords = {
     if (['file_data', 'file_url', 'image_url'].some((member) => typeof part[member] === 'string')) return undefined;
     return { id, member: 'file_id', holds };
   },
-  text: ({ file_id: _id, filename: _filename, ...rest }, { text }) => ({ ...rest, type: 'input_text', text }),
+  document({ type, file_data: data, file_url: url, filename }) {
+    if (type !== 'input_file') return undefined;
+    const name = nonEmptyText(filename);
+    if (typeof data === 'string') return { data, filename: name };
+    return typeof url === 'string' ? { url, filename: name } : undefined;
+  },
+  text: ({ file_id: _id, file_data: _data, file_url: _url, filename: _filename, ...rest }, { text }) => ({
+    ...rest,
+    type: 'input_text',
+    text,
+  }),
 };

@@ -1,6 +1,9 @@
 /** Admission: what may refuse or change a request before anything else sees it. A step is one line here. */
 import type { Admission } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
+import { beforeFilters } from '../plugins/index.ts';
+import type { AdmissionParts } from '../plugins/plugin.ts';
+import type { ConversationRequest } from '../request.ts';
 import { applyFilters } from './guardrails.ts';
 import { countRequest } from './rate-limits.ts';
 import { resolveFiles } from './referenced-files.ts';
@@ -8,7 +11,7 @@ import { resolveFiles } from './referenced-files.ts';
 /** Returns no promise unless the database is needed. Throws or rejects with GatewayError. */
 export function admit(
   context: Admission,
-  parts: Pick<InferenceParts, 'rateLimits' | 'clock' | 'files' | 'limits'>,
+  parts: AdmissionParts & Pick<InferenceParts, 'rateLimits'>,
 ): undefined | Promise<void> {
   const counting = countRequest(context, parts);
   if (counting !== undefined) return counting.then(() => change(context, parts));
@@ -16,12 +19,16 @@ export function admit(
 }
 
 /** In order. Each replaces `context.request` by a changed one, or throws. */
-function change(
-  context: Admission,
-  parts: Pick<InferenceParts, 'clock' | 'files' | 'limits'>,
-): undefined | Promise<void> {
+function change(context: Admission, parts: AdmissionParts): undefined | Promise<void> {
   const resolving = resolveFiles(context, parts);
-  if (resolving !== undefined) return resolving.then(() => applyFilters(context, parts));
+  if (resolving !== undefined) return resolving.then(() => parseAndFilter(context, parts));
+  return parseAndFilter(context, parts);
+}
+
+function parseAndFilter(context: Admission, parts: AdmissionParts): undefined | Promise<void> {
+  const { plugins } = context.request;
+  const parsing = plugins && beforeFilters(plugins, context as Admission<ConversationRequest>, parts);
+  if (parsing !== undefined) return parsing.then(() => applyFilters(context, parts));
   applyFilters(context, parts);
   return undefined;
 }

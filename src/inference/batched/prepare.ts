@@ -39,15 +39,15 @@ export async function encodeForBatch(
   request: AcceptedRequest,
   parts: InferenceParts,
 ): Promise<BatchableCall | undefined> {
+  // No provider runs plugins or tools of the gateway.
+  if (request.plugins !== undefined) return undefined;
   const context = new RequestContext(request, NOWHERE, parts.clock);
   await admit(context, uncounted(parts));
   await parts.refresh?.();
   const { request: admitted } = context;
   const { facts } = admitted;
   const continues = facts.thread?.previousId !== undefined || facts.comparedId !== undefined;
-  // No provider runs tools or plugins of the gateway.
-  if (continues || admitted.plugins !== undefined) return undefined;
-  if (isConversation(admitted) && gatewayToolsFor(admitted, parts) !== undefined) return undefined;
+  if (continues || (isConversation(admitted) && gatewayToolsFor(admitted, parts) !== undefined)) return undefined;
   const task = taskOf(context, parts);
   for (const each of routeOf(context, task, parts).candidates) {
     if (!hasBatches(each.endpoint) || keepsNothing(context.request, each.endpoint, parts)) continue;

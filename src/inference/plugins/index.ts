@@ -6,4 +6,4 @@
 
 export { requestedPlugins } from './requested.ts';
 export { isRouterModel, ROUTERS, routerModels } from './routers/index.ts';
-export { revisionOf, runPlugins } from './run.ts';
+export { beforeFilters, revisionOf, runPlugins } from './run.ts';

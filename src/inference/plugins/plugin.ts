@@ -2,7 +2,7 @@
 import type { TProperties } from 'typebox';
 import type { Conversation, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
-import type { RequestContext } from '../context.ts';
+import type { Admission, RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';
 import type { Candidate } from '../routing/index.ts';
@@ -14,6 +14,11 @@ export interface Plugin {
   readonly parameters: TProperties;
   /** Rules that the schema cannot express. @param path of the entry. Throws GatewayError 400 */
   check?(settings: Fields, path: string): void;
+  /**
+   * Changes the request before guardrail filters read it, so that they read what it adds. Also where nothing is generated
+   * (token counts). Returns no promise if there is nothing to wait for.
+   */
+  beforeFilters?(step: AdmissionStep): undefined | Promise<void>;
   /**
    * Changes the admitted request before it is routed, or refuses it. Returns no promise if there is nothing to wait for.
    * Not called where nothing is generated (token counts).
@@ -32,6 +37,15 @@ export interface RequestedPlugin {
   readonly path: string;
 }
 
+/** What a step before guardrail filters may use. */
+export type AdmissionParts = Pick<InferenceParts, 'catalog' | 'clock' | 'egress' | 'files' | 'limits' | 'pdf'>;
+
+interface AdmissionStep {
+  readonly context: Admission<ConversationRequest>;
+  readonly settings: Fields;
+  readonly parts: AdmissionParts;
+}
+
 export interface PluginStep {
   readonly context: RequestContext<ConversationRequest>;
   readonly settings: Fields;
@@ -41,12 +55,11 @@ export interface PluginStep {
   candidates(): readonly Candidate[];
 }
 
-export interface AnswerStep {
+interface AnswerStep {
   /** The request as decoded; must not be changed. */
   readonly conversation: Conversation;
+  readonly context: RequestContext<ConversationRequest>;
   readonly settings: Fields;
-  /** Adds an entry to the `pipeline` of the routing metadata. */
-  acted(stage: PipelineStage): void;
 }
 
 /** An entry of `pipeline` in the routing metadata. */

@@ -1,17 +1,11 @@
 /** Every plugin, in the order in which they act. */
 import { contextCompression } from './context-compression/index.ts';
+import { fileParser } from './file-parser/index.ts';
 import type { Plugin } from './plugin.ts';
 import { responseHealing } from './response-healing/index.ts';
 import { routerPlugins } from './routers/index.ts';
 
-export const PLUGINS: readonly Plugin[] = [...routerPlugins, contextCompression, responseHealing];
+export const PLUGINS: readonly Plugin[] = [...routerPlugins, fileParser, contextCompression, responseHealing];
 
 /** Ids of plugins that are not built. */
-export const UNBUILT: ReadonlySet<string> = new Set([
-  'alignment',
-  'file-parser',
-  'fusion',
-  'moderation',
-  'web',
-  'web-fetch',
-]);
+export const UNBUILT: ReadonlySet<string> = new Set(['alignment', 'fusion', 'moderation', 'web', 'web-fetch']);

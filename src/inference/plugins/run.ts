@@ -1,15 +1,33 @@
 /** Runs the steps of the plugins that a request asks for. */
 import type { Conversation } from '../../formats/conversation/conversation.ts';
-import type { RequestContext } from '../context.ts';
+import type { Admission, RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';
 import type { Candidate } from '../routing/index.ts';
-import type { AnswerRevision, PluginStep, RequestedPlugin } from './plugin.ts';
+import type { AdmissionParts, AnswerRevision, PluginStep, RequestedPlugin } from './plugin.ts';
 
 interface Running {
   context: RequestContext<ConversationRequest>;
   parts: InferenceParts;
   candidates(): readonly Candidate[];
+}
+
+/** Runs the steps before guardrail filters, one after the other. Undefined if there is nothing to wait for. */
+export function beforeFilters(
+  plugins: readonly RequestedPlugin[],
+  context: Admission<ConversationRequest>,
+  parts: AdmissionParts,
+): undefined | Promise<void> {
+  const asked = plugins.filter(({ plugin }) => plugin.beforeFilters !== undefined);
+  return asked.length === 0 ? undefined : inOrder(asked, context, parts);
+}
+
+async function inOrder(
+  plugins: readonly RequestedPlugin[],
+  context: Admission<ConversationRequest>,
+  parts: AdmissionParts,
+): Promise<void> {
+  for (const { plugin, settings } of plugins) await plugin.beforeFilters!({ context, settings, parts });
 }
 
 /** Runs the steps before routing, one after the other. Rejects with GatewayError. */
@@ -28,14 +46,11 @@ export function revisionOf(
   const { plugins } = context.request;
   if (plugins === undefined) return undefined;
   const revisions = plugins.flatMap(({ plugin, settings }) => {
-    const revision = plugin.revise?.({
-      conversation: conversation(),
-      settings,
-      acted: (stage) => context.addStage(stage),
-    });
+    const revision = plugin.revise?.({ conversation: conversation(), context, settings });
     return revision ?? [];
   });
-  return revisions.length <= 1 ? revisions[0] : inTurn(revisions);
+  // The plugin that changed the request last is the closest to the model.
+  return revisions.length <= 1 ? revisions[0] : inTurn(revisions.reverse());
 }
 
 function inTurn(revisions: readonly AnswerRevision[]): AnswerRevision {

@@ -5,14 +5,16 @@
  */
 import type { OutputFormat, Part, Turn, TurnEvent } from '../../../formats/conversation/conversation.ts';
 import { collect, eventsOf } from '../../../formats/conversation/replay.ts';
-import type { AnswerRevision, AnswerStep, Plugin } from '../plugin.ts';
+import type { AnswerRevision, PipelineStage, Plugin } from '../plugin.ts';
 import { type Healed, heal } from './heal.ts';
 
 export const responseHealing: Plugin = {
   id: 'response-healing',
   parameters: {},
-  revise({ conversation: { output }, acted }) {
-    return output?.type === 'json' || output?.type === 'schema' ? new Healing(output, acted) : undefined;
+  revise({ conversation: { output }, context }) {
+    return output?.type === 'json' || output?.type === 'schema'
+      ? new Healing(output, (stage) => context.addStage(stage))
+      : undefined;
   },
 };
 
@@ -23,10 +25,10 @@ type ChoiceEvent = Extract<TurnEvent, { choice: number }>;
 
 class Healing implements AnswerRevision {
   readonly #output: OutputFormat;
-  readonly #acted: AnswerStep['acted'];
+  readonly #acted: (stage: PipelineStage) => void;
   readonly #choices = new Map<number, HeldChoice>();
 
-  constructor(output: OutputFormat, acted: AnswerStep['acted']) {
+  constructor(output: OutputFormat, acted: (stage: PipelineStage) => void) {
     this.#output = output;
     this.#acted = acted;
   }

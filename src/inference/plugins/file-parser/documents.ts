@@ -1,0 +1,122 @@
+/** The PDFs of a request: those in it, those behind its URLs, and stored ones that it references. */
+import { createHash } from 'node:crypto';
+import { GatewayError, invalidField } from '../../../base/errors.ts';
+import type { Fields } from '../../../formats/conversation/fields.ts';
+import { eachPart, type FileWords } from '../../../formats/conversation/file-words.ts';
+import type { Admission, ParsedFile } from '../../context.ts';
+import type { PdfFailure } from '../../documents/pdf-reader.ts';
+import { MediaFetcher } from '../../media/fetch-media.ts';
+import type { AdmissionParts } from '../plugin.ts';
+
+/** UTF-16 units of all files of a request. */
+const MAX_LENGTH = 8 * 1024 * 1024;
+
+interface Found {
+  /** Parts that hold the same document are read once. */
+  key: string;
+  path: string;
+  filename: string | undefined;
+  load(): Promise<Buffer>;
+}
+
+/** A parsed file, and the key of the parts that held it. */
+export interface ParsedPart {
+  key: string;
+  file: ParsedFile;
+}
+
+/** @param known texts of files that were parsed before, by their hashes. Rejects with GatewayError */
+export async function parseDocuments(
+  root: unknown,
+  words: FileWords,
+  known: ReadonlyMap<string, readonly string[]>,
+  context: Admission,
+  parts: AdmissionParts,
+): Promise<ParsedPart[]> {
+  const parsed = new Map<string, ParsedPart>();
+  let length = 0;
+  for (const found of documentsIn(root, words, context, parts)) {
+    if (parsed.has(found.key)) continue;
+    if (parsed.size >= parts.limits.fetchedMedia) {
+      throw invalidField(found.path, `and others bring more than ${parts.limits.fetchedMedia} files`);
+    }
+    const bytes = await found.load();
+    if (!isPdf(bytes)) continue;
+    const hash = createHash('sha256').update(bytes).digest('hex');
+    const texts = known.get(hash) ?? (await textsOf(bytes, found.path, parts));
+    length += texts.reduce((sum, text) => sum + text.length, 0);
+    if (length > MAX_LENGTH) throw invalidField(found.path, `brings the files over ${MAX_LENGTH} characters of text`);
+    parsed.set(found.key, { key: found.key, file: { hash, filename: found.filename, texts } });
+  }
+  return [...parsed.values()];
+}
+
+/** Identifies the document of a part among all parts of the request; undefined if it has none that can be a PDF. */
+export function documentKey(part: Fields, words: FileWords): string | undefined {
+  const document = words.document(part);
+  if (document?.url !== undefined) return document.url;
+  if (document?.data !== undefined) return isOther(document.data) ? undefined : document.data;
+  const reference = words.read(part);
+  return reference?.holds === 'document' ? reference.id : undefined;
+}
+
+function documentsIn(root: unknown, words: FileWords, context: Admission, parts: AdmissionParts): Found[] {
+  const all: Found[] = [];
+  const fetcher = new MediaFetcher(parts.egress, parts.limits, (url) => all.find(({ key }) => key === url)!.path);
+  eachPart(root, words.root, (part, path) => {
+    const key = documentKey(part, words);
+    if (key === undefined) return part;
+    const { data, url, filename } = words.document(part) ?? {};
+    const stored = context.files?.get(key);
+    if (data !== undefined) all.push({ key, path, filename, load: async () => decoded(data, path, parts) });
+    else if (url !== undefined) all.push({ key, path, filename, load: () => fetched(url, fetcher) });
+    else if (stored !== undefined && stored.kind === 'file') {
+      all.push({ key, path, filename: stored.file.filename, load: () => parts.files!.read(stored.file) });
+    }
+    return part;
+  });
+  return all;
+}
+
+async function fetched(url: string, fetcher: MediaFetcher): Promise<Buffer> {
+  const media = await fetcher.all(new Map([[url, { kind: 'file', times: 1 }]]), new AbortController().signal);
+  return media.get(url)!.bytes;
+}
+
+function decoded(data: string, path: string, { limits }: AdmissionParts): Buffer {
+  const comma = data.startsWith('data:') ? data.indexOf(',') : -1;
+  const bytes = Buffer.from(data.slice(comma + 1), 'base64');
+  if (bytes.length > limits.fetchedMediumBytes) {
+    const message = `${path} is larger than ${limits.fetchedMediumBytes} bytes`;
+    throw new GatewayError('payload_too_large', message, { path });
+  }
+  return bytes;
+}
+
+/** A `data:` URL of another media type. */
+function isOther(data: string): boolean {
+  return data.startsWith('data:') && !/^data:(?:application\/pdf|application\/octet-stream)?[;,]/i.test(data);
+}
+
+function isPdf(bytes: Buffer): boolean {
+  return bytes.subarray(0, 1024).includes('%PDF-');
+}
+
+async function textsOf(bytes: Buffer, path: string, { pdf }: AdmissionParts): Promise<string[]> {
+  const read = await pdf!.read(bytes);
+  if ('fault' in read) throw refusal(read.fault, path);
+  return read.pages.map((page, index) => `[Page ${index + 1}]\n${page.trim()}`);
+}
+
+const PROBLEMS: Readonly<Record<Exclude<PdfFailure, 'busy'>, string>> = {
+  unreadable: 'is not a PDF that can be read',
+  encrypted: 'is a PDF that needs a password',
+  pages: 'is a PDF with too many pages',
+  length: 'is a PDF with too much text',
+  slow: 'is a PDF that takes too long to read',
+};
+
+function refusal(fault: PdfFailure, path: string): GatewayError {
+  if (fault !== 'busy') return invalidField(path, PROBLEMS[fault]);
+  return new GatewayError('provider_overloaded', 'too many PDFs are being read', { retryAfterSeconds: 1 });
+}

@@ -1,0 +1,122 @@
+/**
+ * The file parser: PDFs become text, for models that do not read files. Guardrail filters see the text. The answer in
+ * the chat format brings the text as an annotation, which saves the next parse if the client sends it back.
+ */
+import Type from 'typebox';
+import { invalidField } from '../../../base/errors.ts';
+import { applyEdits, parseJson, readDocument, stringifyJson } from '../../../base/json.ts';
+import type { Citation, Turn, TurnEvent } from '../../../formats/conversation/conversation.ts';
+import { type Fields, fieldsOf, listOf } from '../../../formats/conversation/fields.ts';
+import { eachPart, type FileWords } from '../../../formats/conversation/file-words.ts';
+import { nullable, optional, word } from '../../../formats/conversation/loose-schema.ts';
+import { collect, eventsOf } from '../../../formats/conversation/replay.ts';
+import { changeDocument } from '../../admission/changed-document.ts';
+import type { Admission, ParsedFile } from '../../context.ts';
+import type { ConversationRequest } from '../../request.ts';
+import type { AdmissionParts, AnswerRevision, Plugin } from '../plugin.ts';
+import { annotatedTexts, annotationOf, withoutFiles } from './annotations.ts';
+import { documentKey, type ParsedPart, parseDocuments } from './documents.ts';
+
+/** `pdf-text` is the older name of `cloudflare-ai`: text without recognition. */
+const ENGINES = ['native', 'cloudflare-ai', 'pdf-text', 'mistral-ocr'];
+
+export const fileParser: Plugin = {
+  id: 'file-parser',
+  parameters: { pdf: Type.Optional(nullable(Type.Object({ engine: optional(word(ENGINES)) }))) },
+  check(settings, path) {
+    if (fieldsOf(settings['pdf'])['engine'] === 'mistral-ocr') {
+      throw invalidField(`${path}.pdf.engine`, 'must be native or cloudflare-ai: this gateway has no OCR');
+    }
+  },
+  beforeFilters({ context, settings, parts }) {
+    const { request } = context;
+    const { fileWords } = request.format;
+    if (fileWords === undefined || parts.pdf === undefined || request.facts.media.documents === 0) return undefined;
+    const engine = fieldsOf(settings['pdf'])['engine'] ?? (readsFiles(request, parts) ? 'native' : 'cloudflare-ai');
+    return engine === 'native' ? undefined : parse(context, fileWords, parts);
+  },
+  revise({ context }) {
+    const { parsed, request } = context;
+    return parsed === undefined || request.format.id !== 'chat' ? undefined : new Annotating(parsed);
+  },
+};
+
+/** Whether the catalog says that the requested model reads files itself. */
+function readsFiles({ facts, caller }: ConversationRequest, { catalog }: AdmissionParts): boolean {
+  const name = facts.model ?? facts.fallbackModels[0] ?? caller.workspace.defaultTextModel;
+  const model = name ? catalog().find(name) : undefined;
+  return model?.endpoints.some(({ inputModalities }) => inputModalities?.includes('file')) ?? false;
+}
+
+async function parse(context: Admission<ConversationRequest>, words: FileWords, parts: AdmissionParts): Promise<void> {
+  const { document } = context.request;
+  const known = annotatedTexts(listOf(document.value[words.root]));
+  const parsed = await parseDocuments(document.value[words.root], words, known, context, parts);
+  if (parsed.length === 0) return;
+  const { valueStart, valueEnd } = document.members.find(({ key }) => key === words.root)!;
+  const root = withTexts(document.bytes.toString('utf8', valueStart, valueEnd), words, parsed);
+  // The references to stored files are gone.
+  const keys = new Set(parsed.map(({ key }) => key));
+  if (context.files) context.files = new Map([...context.files].filter(([id]) => !keys.has(id)));
+  changeDocument(context, readDocument(applyEdits(document, [{ key: words.root, json: stringifyJson(root) }])));
+  context.parsed = parsed.map(({ file }) => file);
+  context.addStage({
+    type: 'plugin',
+    name: 'file-parser',
+    summary: `read the text of ${parsed.length} ${parsed.length === 1 ? 'file' : 'files'}`,
+    data: {
+      engine: 'cloudflare-ai',
+      files: parsed.map(({ file }) => ({
+        hash: file.hash,
+        pages: file.texts.length,
+        annotated: known.has(file.hash),
+      })),
+    },
+  });
+}
+
+/** @param json the content, which is parsed again to be changed */
+function withTexts(json: string, words: FileWords, parsed: readonly ParsedPart[]): unknown {
+  const files = new Map(parsed.map(({ key, file }) => [key, file]));
+  const root: unknown = parseJson(json);
+  eachPart(root, words.root, (part) => {
+    const key = documentKey(part, words);
+    const file = key === undefined ? undefined : files.get(key);
+    return file === undefined ? part : words.text(part, shown(file));
+  });
+  return Array.isArray(root) ? root.map(withoutFiles) : root;
+}
+
+function shown({ filename = 'document.pdf', texts }: ParsedFile): { text: string; filename: string } {
+  return { text: `Text of the file ${filename}:\n\n${texts.join('\n\n')}`, filename };
+}
+
+/** Adds the annotations to the first text of the answer. */
+class Annotating implements AnswerRevision {
+  readonly #annotations: readonly Fields[];
+  /** Index of the first text part of the first choice. */
+  #index: number | undefined;
+
+  constructor(parsed: readonly ParsedFile[]) {
+    this.#annotations = parsed.map(annotationOf);
+  }
+
+  take(events: readonly TurnEvent[]): TurnEvent[] {
+    return events.flatMap((event) => {
+      if (event.type === 'partStart' && event.choice === 0 && event.part.type === 'text') this.#index ??= event.index;
+      const ends = event.type === 'partStop' && event.choice === 0 && event.index === this.#index;
+      return ends ? [...this.#deltas(event.index), event] : [event];
+    });
+  }
+
+  turn(turn: Turn): Turn {
+    return { ...turn, choices: collect(this.take(eventsOf(turn))).choices };
+  }
+
+  #deltas(index: number): TurnEvent[] {
+    return this.#annotations.map((value) => {
+      const citation: Citation = { native: { origin: 'chat', value } };
+      return { type: 'partDelta', choice: 0, index, delta: { citation } };
+    });
+  }
+}

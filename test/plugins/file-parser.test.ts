@@ -1,0 +1,152 @@
+/** The file parser through a whole gateway: PDFs become text in every format, annotations, and refusals. */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { after, test } from 'node:test';
+import OpenAI, { toFile } from 'openai';
+import { CLIENT_FORMATS, type ClientFormat } from '../../src/testing/clients/served-answer.ts';
+import { pdfOf } from '../../src/testing/documents/pdf.ts';
+import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf } from '../../src/testing/upstream/answers.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
+type Json = any;
+
+const gateway = await startGateway(
+  { after: (close) => after(close as () => Promise<void>) },
+  {
+    providers: {
+      chat: { kind: 'chat', model: { input_modalities: ['text'] } },
+      reads: { kind: 'chat', model: { input_modalities: ['text', 'file'] } },
+    },
+    yaml: { egress: { networks: ['127.0.0.0/8'], ports: ['1024-65535'] } },
+  },
+);
+
+const ROUTES: Record<ClientFormat, string> = {
+  chat: '/chat/completions',
+  messages: '/messages',
+  responses: '/responses',
+};
+const PDF = pdfOf('The answer is forty-two', 'Second page');
+const HASH = createHash('sha256').update(PDF).digest('hex');
+const TEXT = /Text of the file report\.pdf:\n\n\[Page 1\]\nThe answer is forty-two\n\n\[Page 2\]\nSecond page/;
+
+function partOf(served: ClientFormat, bytes: Buffer, url?: string): Json {
+  const data = `data:application/pdf;base64,${bytes.toString('base64')}`;
+  if (served === 'chat') return { type: 'file', file: { filename: 'report.pdf', file_data: url ?? data } };
+  if (served === 'responses') {
+    return { type: 'input_file', filename: 'report.pdf', ...(url ? { file_url: url } : { file_data: data }) };
+  }
+  const source = url
+    ? { type: 'url', url }
+    : { type: 'base64', media_type: 'application/pdf', data: bytes.toString('base64') };
+  return { type: 'document', title: 'report.pdf', source };
+}
+
+function bodyOf(served: ClientFormat, model: string, part: Json, more: Json = {}): Json {
+  const text = { type: served === 'responses' ? 'input_text' : 'text', text: 'What is it?' };
+  const history = [{ role: 'user', content: [text, part] }];
+  const asked = served === 'responses' ? { input: history } : { messages: history, max_tokens: 100 };
+  return { model, ...asked, ...more };
+}
+
+async function ask(served: ClientFormat, body: Json, provider = 'chat') {
+  gateway.upstream.script(provider, answerOf('chat', body.stream === true, { text: 'Forty-two.' }));
+  const reply = await gateway.post(ROUTES[served], body, { 'x-svc-metadata': 'enabled' });
+  const text = await reply.text();
+  return { status: reply.status, text, sent: gateway.upstream.requests(provider).at(-1)?.json as Json };
+}
+
+const PLUGINS = [{ id: 'file-parser', pdf: { engine: 'cloudflare-ai' } }];
+
+for (const served of CLIENT_FORMATS) {
+  test(`${served}: a PDF, inline or by URL, reaches a model that reads no files as text`, async () => {
+    gateway.upstream.script('site', { headers: { 'content-type': 'application/pdf' }, chunks: [PDF], repeat: true });
+    const site = gateway.upstream.script('site', {
+      headers: { 'content-type': 'application/pdf' },
+      chunks: [PDF],
+      repeat: true,
+    });
+    for (const url of [undefined, `${site}/report.pdf`]) {
+      const { status, text, sent } = await ask(
+        served,
+        bodyOf(served, 'test/chat', partOf(served, PDF, url), { plugins: PLUGINS }),
+      );
+      assert.equal(status, 200, text);
+      assert.match(textsOf(sent), TEXT);
+      assert.equal(JSON.stringify(sent).includes('base64'), false);
+      const { pipeline } = JSON.parse(text).svc_metadata;
+      assert.deepEqual(
+        [pipeline[0].name, pipeline[0].data.files],
+        ['file-parser', [{ hash: HASH, pages: 2, annotated: false }]],
+      );
+    }
+  });
+
+  test(`${served}: what is no readable PDF is refused with its path, other documents stay`, async () => {
+    const broken = await ask(
+      served,
+      bodyOf(served, 'test/chat', partOf(served, Buffer.from('%PDF-1.4 x')), { plugins: PLUGINS }),
+    );
+    assert.equal(broken.status, 400, broken.text);
+    assert.match(broken.text, /(messages|input)\[0\]\.content\[1\] is not a PDF that can be read/);
+  });
+}
+
+function textsOf(sent: Json): string {
+  return sent.messages
+    .flatMap(({ content }: Json) => (typeof content === 'string' ? content : content.map(({ text }: Json) => text)))
+    .join('\n');
+}
+
+test('without an engine a model that reads files gets the file, and any other its text; native keeps the file', async () => {
+  const plugins = [{ id: 'file-parser' }];
+  const native = await ask('chat', bodyOf('chat', 'test/reads', partOf('chat', PDF), { plugins }), 'reads');
+  assert.equal(native.sent.messages[0].content[1].type, 'file');
+  const text = await ask('chat', bodyOf('chat', 'test/chat', partOf('chat', PDF), { plugins }));
+  assert.match(textsOf(text.sent), TEXT);
+  const asked = [{ id: 'file-parser', pdf: { engine: 'native' } }];
+  const refused = await ask('chat', bodyOf('chat', 'test/chat', partOf('chat', PDF), { plugins: asked }));
+  assert.equal(refused.status, 404);
+  assert.match(refused.text, /feature:file_input/);
+  const ocr = [{ id: 'file-parser', pdf: { engine: 'mistral-ocr' } }];
+  const none = await ask('chat', bodyOf('chat', 'test/chat', partOf('chat', PDF), { plugins: ocr }));
+  assert.equal(none.status, 400);
+  assert.match(none.text, /plugins\[0\]\.pdf\.engine/);
+});
+
+for (const stream of [false, true]) {
+  test(`the answer brings the text as an annotation, which saves the next parse | ${stream ? 'streamed' : 'whole'}`, async () => {
+    const first = await ask('chat', bodyOf('chat', 'test/chat', partOf('chat', PDF), { plugins: PLUGINS, stream }));
+    const found = stream
+      ? first.text
+          .split('\n')
+          .filter((line) => line.startsWith('data: {'))
+          .flatMap((line) => JSON.parse(line.slice(6)).choices[0]?.delta.annotations ?? [])
+      : JSON.parse(first.text).choices[0].message.annotations;
+    const content = [
+      { type: 'text', text: '[Page 1]\nThe answer is forty-two' },
+      { type: 'text', text: '[Page 2]\nSecond page' },
+    ];
+    assert.deepEqual(found, [{ type: 'file', file: { hash: HASH, name: 'report.pdf', content } }]);
+    const body = bodyOf('chat', 'test/chat', partOf('chat', PDF), { plugins: PLUGINS });
+    const annotations = [
+      { type: 'file', file: { hash: HASH, name: 'report.pdf', content: [{ type: 'text', text: 'as parsed before' }] } },
+    ];
+    body.messages.push({ role: 'assistant', content: 'Forty-two.', annotations }, { role: 'user', content: 'Sure?' });
+    const { sent, text } = await ask('chat', body);
+    assert.match(textsOf(sent), /as parsed before/);
+    assert.equal('annotations' in sent.messages[1], false);
+    assert.equal(JSON.parse(text).svc_metadata.pipeline[0].data.files[0].annotated, true);
+  });
+}
+
+test('a stored file is read too', async () => {
+  const openai = new OpenAI({ baseURL: gateway.api, apiKey: INFERENCE_KEY, maxRetries: 0 });
+  const stored = await openai.files.create({ file: await toFile(PDF, 'report.pdf'), purpose: 'user_data' });
+  gateway.upstream.script('chat', answerOf('chat', false, { text: 'ok' }));
+  const asked: Json = bodyOf('chat', 'test/chat', { type: 'file', file: { file_id: stored.id } }, { plugins: PLUGINS });
+  const answer = await openai.chat.completions.create(asked);
+  assert.equal(answer.choices[0]!.message.content, 'ok');
+  assert.match(textsOf(gateway.upstream.requests('chat').at(-1)!.json), TEXT);
+});
