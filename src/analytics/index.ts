@@ -1,6 +1,8 @@
 /**
- * Analytics: ad hoc queries over generations, by time, model, key and more. It reads the rows of `spend` and stores
- * nothing. Not here: the totals of `GET /activity` (`observability`), and metrics of this process (`GET /metrics`).
+ * Analytics: ad hoc queries over generations, by time, model, key and more, and the list of single ones (`requests/`). It reads
+ * the rows of `spend` and stores nothing. Not here: the totals of `GET /activity` (`observability`), and metrics of this process
+ * (`GET /metrics`).
  */
 export { DIMENSIONS, METRICS } from './names.ts';
-export { type AnalyticsParts, analyticsOperations } from './operations.ts';
+export { analyticsOperations } from './operations.ts';
+export type { AnalyticsParts } from './parts.ts';

@@ -1,36 +1,24 @@
 /** `GET /analytics/meta` and `POST /analytics/query`. */
 import { type Caller, namedKeys } from '../access/index.ts';
-import type { Clock } from '../base/clock.ts';
-import { GatewayError } from '../base/errors.ts';
 import { usdFromNano } from '../base/money.ts';
 import { SerialQueue } from '../base/serial-queue.ts';
 import type { Catalog } from '../catalog/index.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
-import type { Database } from '../storage/database.ts';
 import { METRICS, meta } from './names.ts';
+import type { AnalyticsParts } from './parts.ts';
 import { type AnalyticsQuery, type Filter, readQuery } from './query.ts';
+import { listGenerationsOperation } from './requests/operation.ts';
 import * as schema from './schema.ts';
 import { type AnalyticsRow, selectRows } from './store.ts';
+import { inTime } from './time-limit.ts';
 
-export interface AnalyticsParts {
-  database: Database;
-  clock: Clock;
-  catalog(): Pick<Catalog, 'models' | 'find'>;
-  /** Resolves when everything this process has settled is in the database. */
-  entered(): Promise<void>;
-  /** Database time limit of a query; default 10 s. */
-  timeoutMs?: number;
-}
-
-const TIMEOUT_MS = 10_000;
-const QUERY_CANCELED = '57014';
 const TAG = 'Analytics';
 
 /** Reads `parts` only while handling a request. */
 export function analyticsOperations(parts: AnalyticsParts): Operation<Caller>[] {
-  return [getMeta(), queryAnalytics(parts, new SerialQueue())];
+  return [getMeta(), queryAnalytics(parts, new SerialQueue()), listGenerationsOperation(parts)];
 }
 
 function getMeta(): Operation<Caller> {
@@ -71,7 +59,7 @@ function queryAnalytics(parts: AnalyticsParts, line: SerialQueue): Operation<Cal
       const { rows, elapsedMs } = await line.run(async () => {
         await parts.entered();
         const startedAt = parts.clock.monotonic();
-        const rows = await answered(parts, organizationId, query, slugs);
+        const rows = await inTime(parts, (tx, timeoutMs) => selectRows(tx, organizationId, query, slugs, timeoutMs));
         return { rows, elapsedMs: parts.clock.monotonic() - startedAt };
       });
       exchange.reply(200, {
@@ -87,24 +75,6 @@ function queryAnalytics(parts: AnalyticsParts, line: SerialQueue): Operation<Cal
       });
     },
   };
-}
-
-async function answered(
-  { database, timeoutMs = TIMEOUT_MS }: AnalyticsParts,
-  organizationId: string,
-  query: AnalyticsQuery,
-  slugs: ReadonlyMap<string, string>,
-): Promise<AnalyticsRow[]> {
-  try {
-    return await database.transaction((tx) => selectRows(tx, organizationId, query, slugs, timeoutMs));
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== QUERY_CANCELED) throw error;
-    throw new GatewayError(
-      'timeout',
-      `The query took more than ${timeoutMs / 1000} s: use a shorter time range or more filters.`,
-      { status: 408, cause: error },
-    );
-  }
 }
 
 /** Permaslugs by model id, for models where they differ. */

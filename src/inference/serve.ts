@@ -12,7 +12,8 @@
 import type { Caller } from '../access/index.ts';
 import type { Endpoint } from '../catalog/index.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
-import { policyOf } from '../guardrails/index.ts';
+import { BlockedByFilter, policyOf } from '../guardrails/index.ts';
+import { enterBlocked } from './accounting/blocked.ts';
 import { admit } from './admission/admit.ts';
 import { metadataOfRefusal } from './admission/guardrails.ts';
 import { withDefaultModel } from './admission/workspace-rules.ts';
@@ -54,11 +55,19 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     const cached = wantsCache(context, task, parts) ? await findCached(context, route, parts) : undefined;
     await answerWith(cached ? new Replay(context, task, cached, parts) : new Call(context, task, route, parts), parts);
   } catch (thrown) {
+    if (thrown instanceof BlockedByFilter) await entered(context, thrown, parts);
     if (!(thrown instanceof Abandoned)) refuse(context, thrown, parts);
   } finally {
     // Does nothing if the request's row has settled the hold already.
     context.rateLimitHold?.settle(0);
   }
+}
+
+/** A request that is refused is refused, even if its row cannot be written. */
+async function entered(context: RequestContext, error: BlockedByFilter, parts: InferenceParts): Promise<void> {
+  await enterBlocked(context, taskOf(context, parts), error, parts.spend).catch((cause: unknown) =>
+    parts.log.warn('cannot enter the row of a blocked request', { generation: context.request.id, cause }),
+  );
 }
 
 function changeBy(

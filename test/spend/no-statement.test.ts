@@ -98,8 +98,14 @@ test('governed requests cause not one statement while no limit is near, and thei
   );
 
   gateway.clock.goOn();
-  const rows = await rowsOnce(database, ASKED.length * (ROUNDS + 1));
-  assert.ok(rows.every(({ cost, estimated }) => cost > 0n && !estimated));
+  const rows = await rowsOnce(database, ASKED.length * (ROUNDS + 1) + 1);
+  const { true: blocked = [], false: answered = [] } = Object.groupBy(rows, ({ status }) => String(status === 403));
+  assert.deepEqual(
+    blocked.map(({ cost }) => cost),
+    [0n],
+    'what a filter blocks has a row at no cost',
+  );
+  assert.ok(answered.every(({ cost, estimated }) => cost > 0n && !estimated));
   await tap.quiet();
   const entering = tap.statements.slice(before).filter((statement) => statement.includes('insert into generations'));
   assert.equal(entering.length, 1);
