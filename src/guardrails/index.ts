@@ -13,6 +13,7 @@ import type { Caller } from '../access/index.ts';
 import type { Operation } from '../http/operation.ts';
 import { assignmentOperations } from './assignments/operations.ts';
 import { type GuardrailParts, guardrailOperations as ownOperations } from './operations.ts';
+import { testGuardrail } from './trial.ts';
 
 export type { AnswerFilters, AnswerScreening, ScreenedText } from './filters/answer-filters.ts';
 export { patternEngine } from './filters/engine.ts';
@@ -24,5 +25,5 @@ export { type EndpointRule, OPEN_POLICY, type Policy, policyOf } from './policy.
 export { endGuardrails } from './workspace-end.ts';
 
 export function guardrailOperations(parts: GuardrailParts): Operation<Caller>[] {
-  return [...ownOperations(parts), ...assignmentOperations(parts)];
+  return [...ownOperations(parts), testGuardrail(parts), ...assignmentOperations(parts)];
 }

@@ -51,6 +51,7 @@ const EXCEPTIONS: Record<string, string> = {
   rotateBatchCallbackSecret: 'shown in test/batches/callback.test.ts',
   submitGenerationFeedback: 'an opinion about an answer governs nothing',
   queryAnalytics: 'reads',
+  testGuardrail: 'reads',
   searchScimUsers: 'reads',
   searchScimGroups: 'reads',
   scimSearch: 'reads',
