@@ -29,15 +29,15 @@ const MARK = { 'X-Gatehouse-Console': '1' };
 /** A refusal of the gateway, in its own words. */
 export class ApiError extends Error {
   readonly status: number;
-  /** Of the field that is wrong: `limit`; undefined if the request as a whole was refused. */
-  readonly field: string | undefined;
   readonly requestId: string | undefined;
+  /** `gen-...` of a request to a model. */
+  readonly generationId: string | undefined;
 
-  constructor(status: number, message: string, requestId?: string) {
+  constructor(status: number, message: string, requestId?: string, generationId?: string) {
     super(message);
     this.status = status;
     this.requestId = requestId;
-    this.field = /^([\w.[\]]+) (?:must|is|has|already|or)\b/.exec(message)?.[1];
+    this.generationId = generationId;
   }
 }
 
@@ -107,5 +107,5 @@ async function errorOf(response: Response): Promise<ApiError> {
   } catch {
     // Not JSON: a proxy answered.
   }
-  return new ApiError(response.status, message, requestId);
+  return new ApiError(response.status, message, requestId, response.headers.get('x-generation-id') ?? undefined);
 }

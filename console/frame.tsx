@@ -27,7 +27,82 @@ interface Entry {
 const GROUPS: readonly { title: string; entries: readonly Entry[] }[] = [
   {
     title: 'Observe',
-    entries: [{ path: '/', title: 'Overview', icon: 'overview', load: async () => Overview }],
+    entries: [
+      { path: '/', title: 'Overview', icon: 'overview', load: async () => Overview },
+      {
+        path: '/requests',
+        title: 'Requests',
+        icon: 'requests',
+        load: async () => (await import('./pages/requests.tsx')).Requests,
+      },
+      {
+        path: '/audit',
+        title: 'Audit log',
+        icon: 'audit',
+        load: async () => (await import('./pages/audit.tsx')).Audit,
+      },
+      {
+        path: '/system',
+        title: 'System',
+        icon: 'system',
+        load: async () => (await import('./pages/system.tsx')).System,
+      },
+    ],
+  },
+  {
+    title: 'Use',
+    entries: [
+      {
+        path: '/playground',
+        title: 'Playground',
+        icon: 'playground',
+        load: async () => (await import('./pages/playground.tsx')).Playground,
+      },
+      {
+        path: '/models',
+        title: 'Models',
+        icon: 'models',
+        load: async () => (await import('./pages/models.tsx')).Models,
+      },
+      {
+        path: '/batches',
+        title: 'Batches',
+        icon: 'batches',
+        load: async () => (await import('./pages/batches.tsx')).Batches,
+      },
+      { path: '/files', title: 'Files', icon: 'files', load: async () => (await import('./pages/files.tsx')).Files },
+    ],
+  },
+  {
+    title: 'Govern',
+    entries: [
+      { path: '/keys', title: 'Keys', icon: 'keys', load: async () => (await import('./pages/keys.tsx')).Keys },
+      {
+        path: '/guardrails',
+        title: 'Guardrails',
+        icon: 'guardrails',
+        load: async () => (await import('./pages/guardrails.tsx')).Guardrails,
+      },
+      {
+        path: '/workspaces',
+        title: 'Workspaces',
+        icon: 'workspaces',
+        load: async () => (await import('./pages/workspaces.tsx')).Workspaces,
+      },
+      {
+        path: '/members',
+        title: 'Members',
+        icon: 'scim',
+        load: async () => (await import('./pages/directory.tsx')).Directory,
+      },
+      {
+        path: '/byok',
+        title: 'Own provider keys',
+        icon: 'byok',
+        load: async () => (await import('./pages/byok.tsx')).Byok,
+      },
+      { path: '/vault', title: 'Vault', icon: 'vault', load: async () => (await import('./pages/vault.tsx')).Vault },
+    ],
   },
 ];
 

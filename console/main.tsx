@@ -22,10 +22,12 @@ function Console() {
 }
 
 const ENDED = 401;
+const hasEnded = (error: unknown) => (error as ApiError | null)?.status === ENDED;
 queryClient.getQueryCache().subscribe(({ type, query }) => {
-  const { error } = query.state;
-  if (type === 'updated' && query.queryKey[0] !== 'session' && (error as ApiError | null)?.status === ENDED)
-    checkSession();
+  if (type === 'updated' && query.queryKey[0] !== 'session' && hasEnded(query.state.error)) checkSession();
+});
+queryClient.getMutationCache().subscribe(({ mutation }) => {
+  if (hasEnded(mutation?.state.error)) checkSession();
 });
 
 startTheme();

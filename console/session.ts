@@ -30,8 +30,9 @@ export async function signIn(body: { key: string } | { code: string }): Promise<
 
 export async function signOut(): Promise<void> {
   const { data } = await root('DELETE /console/session');
-  queryClient.clear();
   keep(data);
+  // The session itself is observed, so it stays.
+  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
 }
 
 /** The key that the console runs models with; null for none. */

@@ -61,10 +61,19 @@ export function bytes(value: number | null | undefined): string {
 }
 
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const dateTimeOfYear = new Intl.DateTimeFormat(undefined, {
+  month: 'short',
+  day: 'numeric',
+  hour: 'numeric',
+  minute: '2-digit',
+  second: '2-digit',
+});
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 
 export function timeText(iso: string | number | null | undefined): string {
-  return iso == null ? NONE : dateTime.format(new Date(iso));
+  if (iso == null) return NONE;
+  const time = new Date(iso);
+  return (time.getFullYear() === new Date().getFullYear() ? dateTimeOfYear : dateTime).format(time);
 }
 
 export function dayText(iso: string | number | null | undefined): string {

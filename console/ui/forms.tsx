@@ -186,6 +186,7 @@ export function Dialog({ title, onClose, wide, children }: DialogProps) {
   useEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
+    dialog.current?.querySelector<HTMLElement>('input:not([hidden]), select, textarea')?.focus();
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };

@@ -4,7 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { createServer, request as forward } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { NO_BROWSER, openBrowser } from '../../src/testing/process/browser.ts';
@@ -18,7 +20,26 @@ const WIDE = { width: 1280, height: 860 };
 const NARROW = { width: 390, height: 844 };
 
 /** Every page of the navigation. */
-const PAGES = ['#/'];
+const PAGES = [
+  ['#/', 'Overview'],
+  ['#/requests', 'Requests'],
+  ['#/audit', 'Audit log'],
+  ['#/system', 'System'],
+  ['#/playground?model=simulated/echo,simulated/script', 'Playground'],
+  ['#/models', 'Models'],
+  ['#/models/simulated%2Fecho', 'Simulated: Echo'],
+  ['#/batches', 'Batches'],
+  ['#/files', 'Files'],
+  ['#/keys', 'Keys'],
+  ['#/keys?new=key', 'Keys'],
+  ['#/guardrails', 'Guardrails'],
+  ['#/guardrails?new=guardrail', 'Guardrails'],
+  ['#/workspaces', 'Workspaces'],
+  ['#/members', 'Members'],
+  ['#/byok?new=byok', 'Own provider keys'],
+  ['#/vault', 'Vault'],
+] as const;
+const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
 
 describe('the console', { skip: NO_BROWSER }, () => {
   let browser: Browser;
@@ -112,7 +133,7 @@ describe('the console', { skip: NO_BROWSER }, () => {
 
   test('every page is accessible, light and dark, wide and narrow', async () => {
     const page = await open('#/');
-    for (const place of PAGES) {
+    for (const [place, title] of PAGES) {
       for (const [scheme, viewport] of [
         ['light', WIDE],
         ['dark', NARROW],
@@ -120,7 +141,7 @@ describe('the console', { skip: NO_BROWSER }, () => {
         await page.emulateMedia({ colorScheme: scheme });
         await page.setViewportSize(viewport);
         await page.goto(`${gateway.url}/console/${place}`);
-        await page.locator('h1').waitFor();
+        await page.getByRole('heading', { level: 1, name: title }).waitFor();
         await page.waitForLoadState('networkidle');
         assert.deepEqual(await findings(page), [], `${place} ${scheme}`);
         const wider = await page.evaluate(
@@ -133,6 +154,77 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await page.close();
   });
 
+  test('a newcomer streams an answer, limits a key, blocks a text, and finds the blocked request', async () => {
+    const page = await open('#/playground?model=simulated/echo');
+    await page.getByRole('textbox', { name: 'Message' }).fill(`Hello from the console ${HOSTILE}`);
+    await page.keyboard.press('Enter');
+    const answer = page.locator('.answered').first();
+    await answer.getByText('Hello from the console').waitFor();
+    await answer.getByRole('link', { name: 'Details' }).waitFor();
+    await answer.getByText('$').first().waitFor();
+    assert.equal(await page.locator('.turns img, .turns script').count(), 0);
+    assert.match(await page.title(), /^Playground/);
+
+    await page.goto(`${gateway.url}/console/#/keys`);
+    await page.getByRole('button', { name: 'Create a key' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill(HOSTILE);
+    await dialog.getByLabel('Limit in USD').fill('1.5');
+    await dialog.getByLabel('Limit resets').selectOption('daily');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    const secret = (await dialog.locator('code').textContent()) ?? '';
+    assert.match(secret, /^sk-/);
+    await dialog.getByRole('button', { name: 'I have copied it' }).click();
+    await page.getByRole('link', { name: HOSTILE }).click();
+    await page.getByText('$1.50').first().waitFor();
+    const hash = decodeURIComponent(page.url()).split('/keys/')[1] ?? '';
+
+    await page.goto(`${gateway.url}/console/#/guardrails?new=guardrail`);
+    await dialog.getByLabel('Name').fill('No mail addresses');
+    await dialog.getByLabel('E-mail addresses').selectOption('block');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { level: 1, name: 'No mail addresses' }).waitFor();
+    await page.getByLabel('As a user would write it').fill('Write to ada@example.test');
+    await page.getByRole('button', { name: 'Test', exact: true }).click();
+    await page.getByText('block email at 9').waitFor();
+    await page.getByLabel('Add').selectOption(hash);
+    await page.getByRole('button', { name: 'Assign' }).click();
+    await page.getByRole('link', { name: HOSTILE }).waitFor();
+
+    const refused = await fetch(`${gateway.api}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'simulated/echo', messages: [{ role: 'user', content: 'mail ada@example.test' }] }),
+    });
+    assert.equal(refused.status, 403);
+    await page.goto(`${gateway.url}/console/#/requests?outcome=guarded`);
+    await page.locator('a.row-link').first().click();
+    await page.getByText('a guardrail of this key blocks the request: email').waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
+    assert.match(page.url(), /outcome=guarded/);
+    await page.close();
+  });
+
+  test('a refused change shows the message of the gateway, and tables are used by keyboard', async () => {
+    const page = await open('#/byok?new=byok');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('combobox', { name: 'Provider' }).fill('nobody');
+    await dialog.getByLabel('Key', { exact: true }).fill('secret');
+    await dialog.getByRole('button', { name: 'Add' }).click();
+    assert.match((await dialog.getByRole('alert').textContent()) ?? '', /provider/);
+    await page.keyboard.press('Escape');
+    await page.goto(`${gateway.url}/console/#/requests`);
+    const rows = page.locator('a.row-link');
+    await rows.nth(1).waitFor();
+    await rows.first().focus();
+    await page.keyboard.press('ArrowDown');
+    assert.equal(await rows.nth(1).evaluate((row) => row.matches(':focus')), true);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Request', exact: true }).waitFor();
+    await page.close();
+  });
+
   test('the sign-in page says what is wrong with a key, and is accessible', async () => {
     const stranger = await browser.newContext({ viewport: NARROW });
     const page = await stranger.newPage();
@@ -142,6 +234,33 @@ describe('the console', { skip: NO_BROWSER }, () => {
     assert.match((await page.getByRole('alert').textContent()) ?? '', /not known/);
     assert.deepEqual(await findings(page), []);
     await stranger.close();
+  });
+
+  test('below a path prefix, behind a proxy that says nothing of it, everything works', async (t) => {
+    const proxy = createServer((request, response) => {
+      const target = new URL((request.url ?? '').replace(/^\/llm/, ''), gateway.url);
+      const { host: _, ...headers } = request.headers;
+      const passed = forward(target, { method: request.method, headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      });
+      request.pipe(passed);
+    });
+    await new Promise<void>((resolve) => void proxy.listen(0, '127.0.0.1', resolve));
+    t.after(() => void proxy.close());
+    t.after(() => proxy.closeAllConnections());
+    const { port } = proxy.address() as AddressInfo;
+    const keys = readFileSync(`${gateway.home.dataDir}/first-keys.txt`, 'utf8');
+    const elsewhere = await browser.newContext();
+    const page = await elsewhere.newPage();
+    await page.goto(`http://127.0.0.1:${port}/llm/`, { waitUntil: 'load' });
+    await page.getByLabel('Management key').fill(/management key: (\S+)/.exec(keys)?.[1] ?? '');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    assert.equal(new URL(page.url()).pathname, '/llm/console/');
+    await page.getByRole('link', { name: 'Keys' }).first().click();
+    await page.getByText('First inference key').waitFor();
+    await elsewhere.close();
   });
 
   test('files are compressed, kept for a year by their names, and cannot be framed or extended', async () => {
@@ -171,6 +290,15 @@ describe('the console', { skip: NO_BROWSER }, () => {
     for (const outside of ['../main.js', '..%2fmain.js', 'main.js', 'index.html.br']) {
       assert.equal((await fetch(`${gateway.url}/console/${outside}`)).status, 404, outside);
     }
+  });
+
+  test('signing out leads to the sign-in page, in every window', async () => {
+    const page = await open('#/keys');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Management key').waitFor();
+    await page.goto(`${gateway.url}/console/#/audit`);
+    await page.getByLabel('Management key').waitFor();
+    await page.close();
   });
 
   test('nothing in the browser was refused or failed, and no other host was asked', () => {

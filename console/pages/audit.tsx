@@ -1,0 +1,166 @@
+/** The audit log: who changed what, before and after. */
+import { useState } from 'preact/hooks';
+import type { ApiAuditEntry } from '../api.gen.ts';
+import type { PageParts } from '../frame.tsx';
+import { useApi } from '../query.ts';
+import { link, useParams } from '../route.ts';
+import { Badge, Button, Card, Code, Empty, Facts, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
+import { NONE } from '../ui/format.ts';
+import { Choice, Dialog, type Option, Text } from '../ui/forms.tsx';
+import { CursorPager, Table } from '../ui/table.tsx';
+
+const RESOURCES: readonly Option[] = [
+  ['', 'Everything'],
+  ...[
+    'key',
+    'workspace',
+    'guardrail',
+    'byok_key',
+    'file',
+    'batch',
+    'vault_secret',
+    'scim_user',
+    'scim_group',
+    'console_session',
+    'configuration',
+  ].map((each) => [each, each.replaceAll('_', ' ')] as const),
+];
+const ACTORS: readonly Option[] = [
+  ['', 'Anybody'],
+  ['key', 'A key'],
+  ['scim', 'The identity provider'],
+  ['operator', 'The operator'],
+  ['sign_in', 'A sign-in'],
+  ['gateway', 'The gateway'],
+];
+
+export function Audit(_: PageParts) {
+  const { params, set } = useParams();
+  const [shown, setShown] = useState<ApiAuditEntry>();
+  const value = (name: string) => params.get(name) ?? '';
+  const cursor = params.get('cursor') ?? undefined;
+  const given = (name: string) => (value(name) === '' ? {} : { [name]: value(name) });
+  const { data, error, refetch, isPlaceholderData } = useApi('GET /audit', {
+    query: {
+      ...given('resource_type'),
+      ...given('actor_type'),
+      ...given('action'),
+      ...given('resource_id'),
+      ...(cursor && { cursor }),
+    } as object,
+  });
+  return (
+    <Page title="Audit log" about="Every change of the control plane. Entries cannot be altered.">
+      <search class="filters">
+        <Choice
+          label="What"
+          value={value('resource_type')}
+          options={RESOURCES}
+          onChange={(chosen) => set({ resource_type: chosen }, true)}
+        />
+        <Choice
+          label="By"
+          value={value('actor_type')}
+          options={ACTORS}
+          onChange={(chosen) => set({ actor_type: chosen }, true)}
+        />
+        <Text
+          label="Action"
+          type="search"
+          value={value('action')}
+          onInput={(text) => set({ action: text.trim() }, true)}
+          placeholder="key.created"
+        />
+        <Text
+          label="Id of the resource"
+          type="search"
+          value={value('resource_id')}
+          onInput={(text) => set({ resource_id: text.trim() }, true)}
+        />
+      </search>
+      <Problem error={error} retry={() => void refetch()} />
+      <Card flush>
+        {data === undefined ? (
+          <Waiting lines={8} />
+        ) : data.data.length === 0 ? (
+          <Empty icon="audit" title="No entry fits">
+            <a href={link('/audit')}>Remove the filters</a>
+          </Empty>
+        ) : (
+          <Table
+            label="Audit log"
+            rows={data.data}
+            stale={isPlaceholderData}
+            keyOf={({ id }) => id}
+            columns={[
+              { head: 'Time', cell: (entry) => <Time at={entry.created_at} exact /> },
+              { head: 'Action', cell: (entry) => <Badge>{entry.action}</Badge> },
+              { head: 'What', cell: (entry) => <span class="clip">{nameOf(entry)}</span> },
+              {
+                head: 'By',
+                minor: true,
+                cell: (entry) => <span class="mono small">{entry.actor.key_label ?? entry.actor.type}</span>,
+              },
+              {
+                head: 'Details',
+                end: true,
+                cell: (entry) => (
+                  <Button kind="quiet" onClick={() => setShown(entry)}>
+                    Show
+                    <span class="unseen">
+                      {' '}
+                      {entry.action} of {nameOf(entry)}
+                    </span>
+                  </Button>
+                ),
+              },
+            ]}
+          />
+        )}
+        <CursorPager
+          next={data?.next_cursor}
+          isFirst={cursor === undefined}
+          onNext={(next) => set({ cursor: next })}
+          onFirst={() => set({ cursor: undefined })}
+        />
+      </Card>
+      {shown !== undefined && <EntryDialog entry={shown} onClose={() => setShown(undefined)} />}
+    </Page>
+  );
+}
+
+function nameOf({ after, before, resource_id }: ApiAuditEntry): string {
+  const name = after?.['name'] ?? before?.['name'];
+  return typeof name === 'string' ? name : resource_id;
+}
+
+function EntryDialog({ entry, onClose }: { entry: ApiAuditEntry; onClose(): void }) {
+  return (
+    <Dialog title={entry.action} wide onClose={onClose}>
+      <div class="stack">
+        <Facts
+          rows={[
+            ['Time', <Time key="time" at={entry.created_at} exact />],
+            [
+              'Resource',
+              <span key="id" class="mono small">
+                {entry.resource_id}
+              </span>,
+            ],
+            ['By', entry.actor.key_label ?? entry.actor.type],
+            ['Member', entry.actor.user_id ?? NONE],
+            ['From', entry.source_address ?? NONE],
+            [
+              'Request',
+              <span key="request" class="mono small">
+                {entry.request_id ?? NONE}
+              </span>,
+            ],
+          ]}
+        />
+        {entry.before !== null && <Code label="before" text={`Before\n${JSON.stringify(entry.before, null, 2)}`} />}
+        {entry.after !== null && <Code label="after" text={`After\n${JSON.stringify(entry.after, null, 2)}`} />}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,446 @@
+/** Guardrails: what they allow and filter, whom they apply to, and a box to test a text. */
+import { useState } from 'preact/hooks';
+import type { ApiGuardrail } from '../api.gen.ts';
+import { api, type Body } from '../api.ts';
+import type { PageParts } from '../frame.tsx';
+import { useApi, useChange } from '../query.ts';
+import { go, link, useParams } from '../route.ts';
+import { Badge, Button, Card, Empty, Facts, Page, Problem, type Tone, Waiting } from '../ui/basics.tsx';
+import { usd } from '../ui/format.ts';
+import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { Pager, Table } from '../ui/table.tsx';
+import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
+import { RESETS } from './keys.tsx';
+
+const PAGE = 50;
+const BUILTINS: readonly Option[] = [
+  ['email', 'E-mail addresses'],
+  ['phone', 'Phone numbers'],
+  ['ssn', 'Social security numbers'],
+  ['credit-card', 'Credit card numbers'],
+  ['ip-address', 'IP addresses'],
+  ['secrets', 'Secrets and keys'],
+  ['regex-prompt-injection', 'Prompt injections'],
+];
+const ACTIONS: readonly Option[] = [
+  ['', 'Ignore'],
+  ['flag', 'Flag'],
+  ['redact', 'Redact'],
+  ['block', 'Block'],
+];
+export const ACTION_TONES: Readonly<Record<string, Tone>> = { block: 'bad', redact: 'warn', flag: 'info' };
+
+export function Guardrails({ rest }: PageParts) {
+  return rest === '' ? <GuardrailTable /> : <GuardrailDetail key={rest} id={rest} />;
+}
+
+function GuardrailTable() {
+  const { params, set } = useParams();
+  const offset = Number(params.get('offset') ?? 0);
+  const workspace = params.get('workspace') ?? '';
+  const { data, error, refetch, isPlaceholderData } = useApi('GET /guardrails', {
+    query: { offset, limit: PAGE, ...(workspace !== '' && { workspace_id: workspace }) },
+  });
+  return (
+    <Page
+      title="Guardrails"
+      about="What keys and members may ask, and which texts are flagged, redacted or blocked."
+      actions={
+        <Button kind="main" icon="plus" onClick={() => set({ new: 'guardrail' })}>
+          Create a guardrail
+        </Button>
+      }
+    >
+      <search class="filters">
+        <WorkspaceChoice value={workspace} onChange={(value) => set({ workspace: value }, true)} />
+      </search>
+      <Problem error={error} retry={() => void refetch()} />
+      <Card flush>
+        {data === undefined ? (
+          <Waiting />
+        ) : data.data.length === 0 ? (
+          <Empty icon="guardrails" title="No guardrails" />
+        ) : (
+          <Table
+            label="Guardrails"
+            rows={data.data}
+            stale={isPlaceholderData}
+            keyOf={({ id }) => id}
+            linkOf={({ id }) => link(`/guardrails/${id}`)}
+            columns={[
+              { head: 'Name', cell: (each) => <span class="clip">{each.name}</span> },
+              { head: 'Filters', cell: (each) => <FilterBadges item={each} /> },
+              {
+                head: 'Models',
+                minor: true,
+                cell: (each) =>
+                  each.allowed_models === null ? (
+                    <span class="soft">all</span>
+                  ) : (
+                    `${each.allowed_models.length} allowed`
+                  ),
+              },
+              {
+                head: 'Limit',
+                end: true,
+                cell: (each) =>
+                  each.limit_usd === null ? (
+                    <span class="soft">none</span>
+                  ) : (
+                    `${usd(each.limit_usd)} ${each.reset_interval ?? ''}`
+                  ),
+              },
+            ]}
+          />
+        )}
+        <Pager
+          offset={offset}
+          size={PAGE}
+          shown={data?.data.length ?? 0}
+          {...(data && { total: data.total_count })}
+          onOffset={(next) => set({ offset: next || undefined })}
+        />
+      </Card>
+      {params.get('new') === 'guardrail' && (
+        <EditGuardrail workspace={workspace} onClose={() => set({ new: undefined }, true)} />
+      )}
+    </Page>
+  );
+}
+
+function filtersOf({ content_filter_builtins, content_filters }: ApiGuardrail) {
+  const builtins = (content_filter_builtins ?? []).map(({ slug, action }) => ({ name: slug, action }));
+  return [...builtins, ...(content_filters ?? []).map(({ pattern, action }) => ({ name: pattern, action }))];
+}
+
+function FilterBadges({ item }: { item: ApiGuardrail }) {
+  const filters = filtersOf(item);
+  if (filters.length === 0) return <span class="soft">none</span>;
+  return (
+    <span class="badges">
+      {filters.map(({ name, action }) => (
+        <Badge key={name} tone={ACTION_TONES[action] ?? 'plain'}>
+          {action} {name}
+        </Badge>
+      ))}
+    </span>
+  );
+}
+
+interface EditGuardrailProps {
+  guardrail?: ApiGuardrail;
+  workspace?: string;
+  onClose(): void;
+}
+
+const linesOf = (text: string) =>
+  text
+    .split(/[\n,]/)
+    .map((line) => line.trim())
+    .filter(Boolean);
+const listOrNull = (text: string) => (linesOf(text).length === 0 ? null : linesOf(text));
+
+function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardrailProps) {
+  const [name, setName] = useState(guardrail?.name ?? '');
+  const [description, setDescription] = useState(guardrail?.description ?? '');
+  const [builtins, setBuiltins] = useState<Readonly<Record<string, string>>>(
+    Object.fromEntries((guardrail?.content_filter_builtins ?? []).map(({ slug, action }) => [slug, action])),
+  );
+  const [answers, setAnswers] = useState(
+    guardrail?.content_filter_builtins?.some(({ apply_to }) => apply_to?.includes('response')) ?? false,
+  );
+  const [patterns, setPatterns] = useState((guardrail?.content_filters ?? []).map(({ pattern }) => pattern).join('\n'));
+  const [patternAction, setPatternAction] = useState(guardrail?.content_filters?.[0]?.action ?? 'block');
+  const [models, setModels] = useState((guardrail?.allowed_models ?? []).join('\n'));
+  const [providers, setProviders] = useState((guardrail?.allowed_providers ?? []).join('\n'));
+  const [limit, setLimit] = useState(guardrail?.limit_usd == null ? '' : String(guardrail.limit_usd));
+  const [reset, setReset] = useState(guardrail?.reset_interval ?? 'monthly');
+  const [zdr, setZdr] = useState(guardrail?.enforce_zdr ?? false);
+  const directions = answers ? { apply_to: ['request', 'response'] as ('request' | 'response')[] } : {};
+  const body: Body<'PATCH /guardrails/{id}'> = {
+    name,
+    description: description || null,
+    content_filter_builtins: Object.entries(builtins)
+      .filter(([, action]) => action !== '')
+      .map(([slug, action]) => ({ slug, action: action as 'block', ...directions })),
+    // A pattern may contain commas.
+    content_filters: patterns
+      .split('\n')
+      .filter((line) => line.trim() !== '')
+      .map((pattern) => ({ pattern, action: patternAction as 'block' })),
+    allowed_models: listOrNull(models),
+    allowed_providers: listOrNull(providers),
+    limit_usd: limit === '' ? null : Number(limit),
+    reset_interval: limit === '' ? null : ((reset || 'monthly') as 'monthly'),
+    enforce_zdr: zdr || null,
+  };
+  const change = useChange(
+    () =>
+      guardrail === undefined
+        ? api('POST /guardrails', { body: { ...body, name, ...(workspace !== '' && { workspace_id: workspace }) } })
+        : api('PATCH /guardrails/{id}', { path: { id: guardrail.id }, body }),
+    ['GET /guardrails', 'GET /guardrails/{id}'],
+    ({ data }) => (guardrail === undefined ? go(link(`/guardrails/${data.id}`)) : onClose()),
+  );
+  return (
+    <Dialog title={guardrail === undefined ? 'Create a guardrail' : `Edit ${guardrail.name}`} wide onClose={onClose}>
+      <Form
+        submit={guardrail === undefined ? 'Create' : 'Save'}
+        busy={change.isPending}
+        error={change.error}
+        onSubmit={() => change.mutate(undefined)}
+        onCancel={onClose}
+      >
+        <div class="form-row">
+          <Text label="Name" required value={name} onInput={setName} />
+          <Text label="Description" value={description} onInput={setDescription} />
+        </div>
+        <h3>Filters of texts</h3>
+        <div class="form-row">
+          {BUILTINS.map(([slug, label]) => (
+            <Choice
+              key={slug}
+              label={label}
+              value={builtins[slug] ?? ''}
+              options={ACTIONS}
+              onChange={(action) => setBuiltins({ ...builtins, [slug]: action })}
+            />
+          ))}
+        </div>
+        <Check label="These also search the answers of models" checked={answers} onChange={setAnswers} />
+        <div class="form-row">
+          <Area
+            label="Patterns, one a line"
+            code
+            rows={3}
+            value={patterns}
+            onInput={setPatterns}
+            hint="Regular expressions of RE2"
+          />
+          <Choice
+            label="On a match of a pattern"
+            value={patternAction}
+            options={ACTIONS.slice(1)}
+            onChange={setPatternAction}
+          />
+        </div>
+        <h3>Models and spend</h3>
+        <div class="form-row">
+          <Area label="Allowed models, one a line" code rows={3} value={models} onInput={setModels} hint="Empty: all" />
+          <Area
+            label="Allowed providers, one a line"
+            code
+            rows={3}
+            value={providers}
+            onInput={setProviders}
+            hint="Empty: all"
+          />
+        </div>
+        <div class="form-row">
+          <Text
+            label="Limit in USD of each key or member"
+            type="number"
+            min={0}
+            step="any"
+            value={limit}
+            onInput={setLimit}
+            hint="Empty: none"
+          />
+          <Choice label="Limit resets" value={reset} options={RESETS.slice(1)} onChange={setReset} />
+        </div>
+        <Check label="Only endpoints that keep no data (ZDR)" checked={zdr} onChange={setZdr} />
+      </Form>
+    </Dialog>
+  );
+}
+
+function GuardrailDetail({ id }: { id: string }) {
+  const { data, error, refetch } = useApi('GET /guardrails/{id}', { path: { id } });
+  const [action, setAction] = useState<'edit' | 'delete'>();
+  const remove = useChange(
+    () => api('DELETE /guardrails/{id}', { path: { id } }),
+    ['GET /guardrails'],
+    () => go(link('/guardrails')),
+  );
+  const guardrail = data?.data;
+  return (
+    <Page
+      title={guardrail?.name ?? 'Guardrail'}
+      about={guardrail?.description ?? undefined}
+      actions={
+        guardrail && (
+          <>
+            <Button onClick={() => setAction('edit')}>Edit</Button>
+            <Button kind="danger" icon="trash" onClick={() => setAction('delete')}>
+              Delete
+            </Button>
+          </>
+        )
+      }
+    >
+      <Problem error={error} retry={() => void refetch()} />
+      {guardrail === undefined ? (
+        error === null && <Waiting />
+      ) : (
+        <>
+          <Card title="Rules">
+            <Facts
+              rows={[
+                ['Filters', <FilterBadges key="filters" item={guardrail} />],
+                ['Models', guardrail.allowed_models?.join(', ') ?? 'all'],
+                ['Providers', guardrail.allowed_providers?.join(', ') ?? 'all'],
+                [
+                  'Limit',
+                  guardrail.limit_usd === null
+                    ? 'none'
+                    : `${usd(guardrail.limit_usd)} ${guardrail.reset_interval ?? ''}`,
+                ],
+                ['Zero data retention', guardrail.enforce_zdr ? 'required' : 'not required'],
+                ['Regions', guardrail.allowed_data_regions?.join(', ') ?? 'all'],
+              ]}
+            />
+          </Card>
+          <div class="columns">
+            <TestBox id={id} hasFilters={filtersOf(guardrail).length > 0} />
+            <Assignments id={id} workspace={guardrail.workspace_id} />
+          </div>
+          {action === 'edit' && <EditGuardrail guardrail={guardrail} onClose={() => setAction(undefined)} />}
+          {action === 'delete' && (
+            <Confirm
+              title={`Delete ${guardrail.name}?`}
+              action="Delete the guardrail"
+              busy={remove.isPending}
+              error={remove.error}
+              onConfirm={() => remove.mutate(undefined)}
+              onClose={() => setAction(undefined)}
+            >
+              <p>This cannot be undone.</p>
+              <ul>
+                <li>Keys and members that it is assigned to are no longer restricted by it.</li>
+                <li>Its filters, allowed models and limits are lost.</li>
+              </ul>
+            </Confirm>
+          )}
+        </>
+      )}
+    </Page>
+  );
+}
+
+/** Shows what a text would trigger; nothing is sent to a model. */
+function TestBox({ id, hasFilters }: { id: string; hasFilters: boolean }) {
+  const [text, setText] = useState('');
+  const change = useChange(() => api('POST /guardrails/{id}/test', { path: { id }, body: { text } }));
+  const result = change.data?.data;
+  return (
+    <Card title="Test a text">
+      <Form
+        submit="Test"
+        busy={change.isPending}
+        error={change.error}
+        disabled={text === ''}
+        onSubmit={() => change.mutate(undefined)}
+      >
+        <Area
+          label="As a user would write it"
+          rows={4}
+          value={text}
+          onInput={setText}
+          hint={hasFilters ? 'Nothing is sent to a model.' : 'This guardrail has no filters yet.'}
+        />
+      </Form>
+      {result !== undefined && (
+        <div class="stack verdict" role="status">
+          <p>
+            {result.blocked ? (
+              <Badge tone="bad">Blocked</Badge>
+            ) : result.matches.length > 0 ? (
+              <Badge tone="warn">Allowed, with matches</Badge>
+            ) : (
+              <Badge tone="good">Nothing found</Badge>
+            )}
+          </p>
+          <ul class="badges">
+            {result.matches.map((match) => (
+              <li key={`${match.filter} ${match.start}`}>
+                <Badge tone={ACTION_TONES[match.action] ?? 'plain'}>
+                  {match.action} {match.filter} at {match.start}
+                </Badge>
+              </li>
+            ))}
+          </ul>
+          {!result.blocked && result.matches.length > 0 && (
+            <>
+              <h3>What the model gets</h3>
+              <p class="prose">{result.text}</p>
+            </>
+          )}
+        </div>
+      )}
+    </Card>
+  );
+}
+
+const MOST_KEYS = 100;
+
+function Assignments({ id, workspace }: { id: string; workspace: string | null }) {
+  const [adding, setAdding] = useState('');
+  const assigned = useApi('GET /guardrails/{id}/assignments/keys', { path: { id }, query: { limit: MOST_KEYS } });
+  const keys = useApi('GET /keys', { query: workspace === null ? {} : { workspace_id: workspace } });
+  const stale = ['GET /guardrails/{id}/assignments/keys'] as const;
+  const add = useChange(
+    () => api('POST /guardrails/{id}/assignments/keys', { path: { id }, body: { key_hashes: [adding] } }),
+    stale,
+    () => setAdding(''),
+  );
+  const remove = useChange(
+    (hash: string) =>
+      api('POST /guardrails/{id}/assignments/keys/remove', { path: { id }, body: { key_hashes: [hash] } }),
+    stale,
+  );
+  const rows = assigned.data?.data ?? [];
+  const others = (keys.data?.data ?? [])
+    .filter(({ hash }) => !rows.some((row) => row.key_hash === hash))
+    .map(({ hash, name }) => [hash, name] as const);
+  return (
+    <Card title="Keys that it applies to" flush>
+      <Problem error={assigned.error ?? add.error ?? remove.error} />
+      {rows.length === 0 ? (
+        <p class="soft pad">
+          No keys. Without an assignment a guardrail does nothing, unless it is that of the whole workspace.
+        </p>
+      ) : (
+        <Table
+          label="Keys that it applies to"
+          rows={rows}
+          keyOf={({ id: row }) => row}
+          columns={[
+            { head: 'Key', cell: (row) => <a href={link(`/keys/${row.key_hash}`)}>{row.key_name}</a> },
+            { head: 'Secret', minor: true, cell: (row) => <span class="mono small soft">{row.key_label}</span> },
+            {
+              head: 'Change',
+              end: true,
+              cell: (row) => (
+                <Button kind="quiet" onClick={() => remove.mutate(row.key_hash)}>
+                  Remove<span class="unseen"> {row.key_name}</span>
+                </Button>
+              ),
+            },
+          ]}
+        />
+      )}
+      <form
+        class="inline pad"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (adding !== '') add.mutate(undefined);
+        }}
+      >
+        <Choice label="Add" value={adding} options={[['', 'Choose a key'], ...others]} onChange={setAdding} />
+        <Button type="submit" disabled={adding === ''} busy={add.isPending}>
+          Assign
+        </Button>
+      </form>
+    </Card>
+  );
+}

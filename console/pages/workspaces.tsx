@@ -1,0 +1,408 @@
+/** Workspaces: their settings, members and budgets. */
+import { useState } from 'preact/hooks';
+import type { ApiWorkspace, ApiWorkspaceBudget } from '../api.gen.ts';
+import { api, type Body } from '../api.ts';
+import type { PageParts } from '../frame.tsx';
+import { useApi, useChange } from '../query.ts';
+import { go, link, useParams } from '../route.ts';
+import { Badge, Button, Card, Empty, Facts, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
+import { dayText, NONE, usd } from '../ui/format.ts';
+import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { Pager, Table } from '../ui/table.tsx';
+
+const PAGE = 50;
+const INTERVALS = ['daily', 'weekly', 'monthly', 'lifetime'] as const;
+type Interval = (typeof INTERVALS)[number];
+const SORTS: readonly Option[] = [
+  ['', 'As configured'],
+  ['price', 'Price'],
+  ['throughput', 'Throughput'],
+  ['latency', 'Latency'],
+];
+
+export function Workspaces({ rest }: PageParts) {
+  return rest === '' ? <WorkspaceList /> : <WorkspaceDetail key={rest} id={rest} />;
+}
+
+function WorkspaceList() {
+  const { params, set } = useParams();
+  const offset = Number(params.get('offset') ?? 0);
+  const { data, error, refetch, isPlaceholderData } = useApi('GET /workspaces', { query: { offset, limit: PAGE } });
+  return (
+    <Page
+      title="Workspaces"
+      about="Teams: each has its own keys, members, budgets and guardrails."
+      actions={
+        <Button kind="main" icon="plus" onClick={() => set({ new: 'workspace' })}>
+          Create a workspace
+        </Button>
+      }
+    >
+      <Problem error={error} retry={() => void refetch()} />
+      <Card flush>
+        {data === undefined ? (
+          <Waiting />
+        ) : (
+          <Table
+            label="Workspaces"
+            rows={data.data}
+            stale={isPlaceholderData}
+            keyOf={({ id }) => id}
+            linkOf={({ id }) => link(`/workspaces/${id}`)}
+            columns={[
+              { head: 'Name', cell: (each) => <span class="clip">{each.name}</span> },
+              { head: 'Slug', cell: (each) => <span class="mono small">{each.slug}</span> },
+              {
+                head: 'Description',
+                minor: true,
+                cell: (each) => <span class="soft clip">{each.description ?? ''}</span>,
+              },
+              {
+                head: 'I/O logging',
+                cell: (each) =>
+                  each.is_observability_io_logging_enabled ? <Badge tone="info">On</Badge> : <Badge>Off</Badge>,
+              },
+              { head: 'Created', end: true, minor: true, cell: (each) => dayText(each.created_at) },
+            ]}
+          />
+        )}
+        <Pager
+          offset={offset}
+          size={PAGE}
+          shown={data?.data.length ?? 0}
+          {...(data && { total: data.total_count })}
+          onOffset={(next) => set({ offset: next || undefined })}
+        />
+      </Card>
+      {params.get('new') === 'workspace' && <CreateWorkspace onClose={() => set({ new: undefined }, true)} />}
+    </Page>
+  );
+}
+
+function CreateWorkspace({ onClose }: { onClose(): void }) {
+  const [name, setName] = useState('');
+  const [slug, setSlug] = useState('');
+  const [description, setDescription] = useState('');
+  const made =
+    slug === ''
+      ? name
+          .toLowerCase()
+          .replace(/[^a-z0-9]+/g, '-')
+          .replace(/^-|-$/g, '')
+      : slug;
+  const change = useChange(
+    () => api('POST /workspaces', { body: { name, slug: made, description: description || null } }),
+    ['GET /workspaces'],
+    ({ data }) => go(link(`/workspaces/${data.id}`)),
+  );
+  return (
+    <Dialog title="Create a workspace" onClose={onClose}>
+      <Form
+        submit="Create"
+        busy={change.isPending}
+        error={change.error}
+        onSubmit={() => change.mutate(undefined)}
+        onCancel={onClose}
+      >
+        <Text label="Name" required value={name} onInput={setName} />
+        <Text label="Slug" value={made} onInput={setSlug} code hint="Names the workspace in URLs" />
+        <Text label="Description" value={description} onInput={setDescription} />
+      </Form>
+    </Dialog>
+  );
+}
+
+function WorkspaceDetail({ id }: { id: string }) {
+  const { data, error, refetch } = useApi('GET /workspaces/{id}', { path: { id } });
+  const [action, setAction] = useState<'edit' | 'delete'>();
+  const workspace = data?.data;
+  const remove = useChange(
+    () => api('DELETE /workspaces/{id}', { path: { id } }),
+    ['GET /workspaces'],
+    () => go(link('/workspaces')),
+  );
+  return (
+    <Page
+      title={workspace?.name ?? 'Workspace'}
+      about={workspace?.description ?? <span class="mono">{workspace?.slug}</span>}
+      actions={
+        workspace && (
+          <>
+            <Button onClick={() => setAction('edit')}>Edit</Button>
+            <Button kind="danger" icon="trash" onClick={() => setAction('delete')}>
+              Delete
+            </Button>
+          </>
+        )
+      }
+    >
+      <Problem error={error} retry={() => void refetch()} />
+      {workspace === undefined ? (
+        error === null && <Waiting />
+      ) : (
+        <>
+          <Card title="Settings">
+            <Facts
+              rows={[
+                [
+                  'Slug',
+                  <span key="slug" class="mono">
+                    {workspace.slug}
+                  </span>,
+                ],
+                ['Default model', workspace.default_text_model ?? NONE],
+                ['Endpoints ordered by', workspace.default_provider_sort ?? 'the configuration'],
+                [
+                  'Prompts and answers',
+                  workspace.is_observability_io_logging_enabled
+                    ? `kept, ${workspace.io_logging_sampling_rate * 100}% of requests`
+                    : 'not kept',
+                ],
+                [
+                  'Guardrail',
+                  <a key="guardrail" href={link(`/guardrails/${workspace.default_guardrail_id}`)}>
+                    Of the whole workspace
+                  </a>,
+                ],
+                [
+                  'Keys',
+                  <a key="keys" href={link('/keys', { workspace: workspace.id })}>
+                    Its keys
+                  </a>,
+                ],
+                [
+                  'Requests',
+                  <a key="requests" href={link('/requests', { workspace_id: workspace.id })}>
+                    Its requests
+                  </a>,
+                ],
+                ['Created', <Time key="created" at={workspace.created_at} exact />],
+              ]}
+            />
+          </Card>
+          <div class="columns">
+            <Budgets id={workspace.id} />
+            <Members id={workspace.id} />
+          </div>
+          {action === 'edit' && <EditWorkspace workspace={workspace} onClose={() => setAction(undefined)} />}
+          {action === 'delete' && (
+            <Confirm
+              title={`Delete ${workspace.name}?`}
+              action="Delete the workspace"
+              word={workspace.slug}
+              busy={remove.isPending}
+              error={remove.error}
+              onConfirm={() => remove.mutate(undefined)}
+              onClose={() => setAction(undefined)}
+            >
+              <p>This cannot be undone. Lost are its</p>
+              <ul>
+                <li>budgets, members and guardrails,</li>
+                <li>own provider keys, secrets and files,</li>
+                <li>batches with their results.</li>
+              </ul>
+              <p>Records of what was spent stay. A workspace with active keys cannot be deleted.</p>
+            </Confirm>
+          )}
+        </>
+      )}
+    </Page>
+  );
+}
+
+function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace; onClose(): void }) {
+  const [name, setName] = useState(workspace.name);
+  const [description, setDescription] = useState(workspace.description ?? '');
+  const [model, setModel] = useState(workspace.default_text_model ?? '');
+  const [sort, setSort] = useState(workspace.default_provider_sort ?? '');
+  const [logging, setLogging] = useState(workspace.is_observability_io_logging_enabled);
+  const [rate, setRate] = useState(String(workspace.io_logging_sampling_rate));
+  const body: Body<'PATCH /workspaces/{id}'> = {
+    name,
+    description: description || null,
+    default_text_model: model || null,
+    default_provider_sort: (sort || null) as 'price' | 'throughput' | 'latency' | null,
+    is_observability_io_logging_enabled: logging,
+    io_logging_sampling_rate: Number(rate),
+  };
+  const change = useChange(
+    () => api('PATCH /workspaces/{id}', { path: { id: workspace.id }, body }),
+    ['GET /workspaces', 'GET /workspaces/{id}'],
+    onClose,
+  );
+  return (
+    <Dialog title={`Edit ${workspace.name}`} onClose={onClose}>
+      <Form
+        submit="Save"
+        busy={change.isPending}
+        error={change.error}
+        onSubmit={() => change.mutate(undefined)}
+        onCancel={onClose}
+      >
+        <Text label="Name" required value={name} onInput={setName} />
+        <Area label="Description" rows={2} value={description} onInput={setDescription} />
+        <div class="form-row">
+          <Text label="Default model" value={model} onInput={setModel} code />
+          <Choice label="Order of endpoints" value={sort} options={SORTS} onChange={setSort} />
+        </div>
+        <Check label="Keep prompts and answers (I/O logging)" checked={logging} onChange={setLogging} />
+        {logging && (
+          <Text
+            label="Share of requests that is kept, 0 to 1"
+            type="number"
+            min={0}
+            step="any"
+            value={rate}
+            onInput={setRate}
+          />
+        )}
+      </Form>
+    </Dialog>
+  );
+}
+
+function Budgets({ id }: { id: string }) {
+  const { data, error } = useApi('GET /workspaces/{workspace_ref}/budgets', { path: { workspace_ref: id } });
+  const [editing, setEditing] = useState<Interval>();
+  const budgetOf = (interval: Interval) => data?.data.find((each) => each.reset_interval === interval);
+  return (
+    <Card title="Budgets" flush>
+      <Problem error={error} />
+      <Table
+        label="Budgets"
+        rows={INTERVALS.map((interval) => ({ interval, budget: budgetOf(interval) }))}
+        keyOf={({ interval }) => interval}
+        columns={[
+          { head: 'Interval', cell: ({ interval }) => interval },
+          {
+            head: 'Limit',
+            end: true,
+            cell: ({ budget }) => (budget === undefined ? <span class="soft">none</span> : usd(budget.limit_usd)),
+          },
+          {
+            head: 'Change',
+            end: true,
+            cell: ({ interval, budget }) => (
+              <Button kind="quiet" onClick={() => setEditing(interval)}>
+                {budget === undefined ? 'Set' : 'Change'}
+                <span class="unseen"> the {interval} budget</span>
+              </Button>
+            ),
+          },
+        ]}
+      />
+      {editing !== undefined && (
+        <EditBudget id={id} interval={editing} budget={budgetOf(editing)} onClose={() => setEditing(undefined)} />
+      )}
+    </Card>
+  );
+}
+
+interface EditBudgetProps {
+  id: string;
+  interval: Interval;
+  budget: ApiWorkspaceBudget | undefined;
+  onClose(): void;
+}
+
+function EditBudget({ id, interval, budget, onClose }: EditBudgetProps) {
+  const [limit, setLimit] = useState(budget === undefined ? '' : String(budget.limit_usd));
+  const path = { workspace_ref: id, interval };
+  const change = useChange(
+    async () => {
+      if (limit === '') await api('DELETE /workspaces/{workspace_ref}/budgets/{interval}', { path });
+      else
+        await api('PUT /workspaces/{workspace_ref}/budgets/{interval}', { path, body: { limit_usd: Number(limit) } });
+    },
+    ['GET /workspaces/{workspace_ref}/budgets'],
+    onClose,
+  );
+  return (
+    <Dialog title={`The ${interval} budget`} onClose={onClose}>
+      <Form
+        submit="Save"
+        busy={change.isPending}
+        error={change.error}
+        onSubmit={() => change.mutate(undefined)}
+        onCancel={onClose}
+      >
+        <Text
+          label="Limit in USD"
+          type="number"
+          min={0}
+          step="any"
+          value={limit}
+          onInput={setLimit}
+          hint="Requests beyond it are refused with 402. Empty: no limit."
+        />
+      </Form>
+    </Dialog>
+  );
+}
+
+function Members({ id }: { id: string }) {
+  const members = useApi('GET /workspaces/{id}/members', { path: { id } });
+  const everybody = useApi('GET /organization/members', {});
+  const [adding, setAdding] = useState('');
+  const stale = ['GET /workspaces/{id}/members'] as const;
+  const add = useChange(
+    () => api('POST /workspaces/{id}/members/add', { path: { id }, body: { user_ids: [adding] } }),
+    stale,
+    () => setAdding(''),
+  );
+  const remove = useChange(
+    (user: string) => api('POST /workspaces/{id}/members/remove', { path: { id }, body: { user_ids: [user] } }),
+    stale,
+  );
+  const named = new Map(
+    (everybody.data?.data ?? []).map((each) => [
+      each.id,
+      [each.first_name, each.last_name].filter(Boolean).join(' ') || each.email,
+    ]),
+  );
+  const rows = members.data?.data ?? [];
+  const others = [...named].filter(([user]) => !rows.some((row) => row.user_id === user));
+  return (
+    <Card title="Members" flush>
+      <Problem error={members.error ?? add.error ?? remove.error} />
+      {members.data === undefined ? (
+        <Waiting lines={2} />
+      ) : rows.length === 0 ? (
+        <Empty icon="scim" title="No members" />
+      ) : (
+        <Table
+          label="Members"
+          rows={rows}
+          keyOf={({ id: row }) => row}
+          columns={[
+            { head: 'Name', cell: (row) => named.get(row.user_id) ?? row.user_id },
+            { head: 'Role', cell: (row) => <Badge>{row.role}</Badge> },
+            {
+              head: 'Change',
+              end: true,
+              cell: (row) => (
+                <Button kind="quiet" busy={remove.isPending} onClick={() => remove.mutate(row.user_id)}>
+                  Remove<span class="unseen"> {named.get(row.user_id)}</span>
+                </Button>
+              ),
+            },
+          ]}
+        />
+      )}
+      {others.length > 0 && (
+        <form
+          class="inline pad"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (adding !== '') add.mutate(undefined);
+          }}
+        >
+          <Choice label="Add" value={adding} options={[['', 'Choose a member'], ...others]} onChange={setAdding} />
+          <Button type="submit" disabled={adding === ''} busy={add.isPending}>
+            Add
+          </Button>
+        </form>
+      )}
+    </Card>
+  );
+}

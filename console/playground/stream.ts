@@ -1,0 +1,81 @@
+/** Runs one turn: sends the request, reads its events, and reports the answer as it grows. */
+import { ApiError, request } from '../api.ts';
+import { type Answer, EMPTY_ANSWER, type FormatName } from './conversation.ts';
+import { FORMATS, failureOf, routeOf } from './formats.ts';
+
+/** The most that an event without an end may hold. */
+const MOST_BUFFERED = 16 * 1024 * 1024;
+
+export async function runTurn(
+  format: FormatName,
+  body: Record<string, unknown>,
+  signal: AbortSignal,
+  show: (answer: Answer) => void,
+): Promise<void> {
+  const startedAt = performance.now();
+  let answer = EMPTY_ANSWER;
+  let waiting = false;
+  const update = (changes: Partial<Answer>) => {
+    answer = { ...answer, ...changes };
+    // At most once a frame: a fast model sends thousands of events a second.
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      show(answer);
+    });
+  };
+  try {
+    const { path, add } = FORMATS[format];
+    const headers = { 'X-Svc-Metadata': 'enabled' };
+    const response = await request('POST', `../api/v1${path}`, { body, signal, headers });
+    update({ id: response.headers.get('x-generation-id') ?? undefined });
+    for await (const event of eventsOf(response)) {
+      const next = add(answer, event);
+      const route = routeOf(event);
+      const error = failureOf(event);
+      const isFirst = answer.firstMs === undefined && hasContent(next);
+      update({
+        ...next,
+        ...(isFirst && { firstMs: performance.now() - startedAt }),
+        ...(route && { route }),
+        ...(error !== undefined && { error }),
+      });
+    }
+    update({ state: 'done', totalMs: performance.now() - startedAt });
+  } catch (error) {
+    const stopped = (error as Error).name === 'AbortError';
+    update({
+      state: stopped ? 'stopped' : 'done',
+      totalMs: performance.now() - startedAt,
+      ...(!stopped && { error: (error as Error).message }),
+      ...(error instanceof ApiError && { id: error.generationId }),
+    });
+  }
+}
+
+function hasContent({ text, reasoning, calls, images }: Answer): boolean {
+  return text !== '' || reasoning !== '' || calls.length > 0 || images.length > 0;
+}
+
+async function* eventsOf(response: Response): AsyncGenerator<Record<string, unknown>> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
+    if (done) return;
+    rest += value;
+    if (rest.length > MOST_BUFFERED) throw new Error('An event of the answer is too large.');
+    const blocks = rest.split(/\r?\n\r?\n/);
+    rest = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const data = block
+        .split(/\r?\n/)
+        .filter((line) => line.startsWith('data:'))
+        .map((line) => line.slice('data:'.length).trimStart())
+        .join('\n');
+      if (data === '' || data === '[DONE]') continue;
+      yield JSON.parse(data) as Record<string, unknown>;
+    }
+  }
+}

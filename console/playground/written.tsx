@@ -1,0 +1,27 @@
+/**
+ * What a model wrote, as text. Only fences of code are told apart; everything is a text node, so nothing that a model
+ * writes can become markup.
+ */
+export function Written({ text }: { text: string }) {
+  if (text === '') return null;
+  return (
+    <div class="written">
+      {text.split(/^```/m).map((piece, at) => {
+        const isCode = at % 2 === 1;
+        const [, language = '', code = ''] = isCode ? (/^([\w+-]*)\n?(.*)$/s.exec(piece) ?? []) : [];
+        return isCode ? <CodePiece key={at} language={language} code={code} /> : <p key={at}>{piece.trim()}</p>;
+      })}
+    </div>
+  );
+}
+
+function CodePiece({ language, code }: { language: string; code: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard.
+    <section class="code" tabIndex={0} aria-label={language === '' ? 'Code' : `Code in ${language}`}>
+      <pre>
+        <code>{code}</code>
+      </pre>
+    </section>
+  );
+}

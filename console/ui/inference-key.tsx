@@ -1,0 +1,83 @@
+/** Choosing the inference key that this session runs models with: management keys run none. */
+import { useState } from 'preact/hooks';
+import { api } from '../api.ts';
+import { useChange } from '../query.ts';
+import { chooseInferenceKey, type Session } from '../session.ts';
+import { Button, Card } from './basics.tsx';
+import { Dialog, Form, Text } from './forms.tsx';
+
+interface Parts {
+  /** What needs the key: "The playground". */
+  what: string;
+}
+
+export function InferenceKeyNeeded({ what }: Parts) {
+  return (
+    <Card title="An inference key is needed">
+      <p class="soft">
+        {what} acts for an inference key: management keys cannot run models. Its budgets and guardrails apply. The key
+        is kept on the gateway for this session only.
+      </p>
+      <ChooseKey />
+    </Card>
+  );
+}
+
+const DEFAULT_LIMIT_USD = '5';
+
+function ChooseKey({ done }: { done?: () => void }) {
+  const [limit, setLimit] = useState(DEFAULT_LIMIT_USD);
+  const [key, setKey] = useState('');
+  const create = useChange(
+    async () => {
+      const name = `Console, ${new Date().toISOString().slice(0, 10)}`;
+      const made = await api('POST /keys', {
+        body: { name, ...(limit !== '' && { limit: Number(limit), limit_reset: 'daily' as const }) },
+      });
+      await chooseInferenceKey(made.key);
+    },
+    ['GET /keys'],
+    done,
+  );
+  const paste = useChange(chooseInferenceKey, [], done);
+  return (
+    <div class="columns choose">
+      <Form
+        submit="Create a key"
+        busy={create.isPending}
+        error={create.error}
+        onSubmit={() => create.mutate(undefined)}
+      >
+        <Text
+          label="Limit a day in USD"
+          type="number"
+          min={0}
+          step="any"
+          value={limit}
+          onInput={setLimit}
+          hint="Empty: no limit"
+        />
+      </Form>
+      <Form submit="Use this key" busy={paste.isPending} error={paste.error} onSubmit={() => paste.mutate(key.trim())}>
+        <Text label="Or paste an inference key" type="password" required maxLength={512} value={key} onInput={setKey} />
+      </Form>
+    </div>
+  );
+}
+
+/** Shows which key is used, and lets it be changed. */
+export function InferenceKeyInUse({ session }: { session: Session }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <Button kind="quiet" icon="keys" onClick={() => setOpen(true)}>
+        <span class="clip">{session.inference_key?.name}</span>
+      </Button>
+      {open && (
+        <Dialog title="Use another inference key" wide onClose={() => setOpen(false)}>
+          <ChooseKey done={() => setOpen(false)} />
+        </Dialog>
+      )}
+    </>
+  );
+}
