@@ -26,7 +26,7 @@ export async function measureEgress({ rounds, seconds, warmup, json }) {
   const ends = [];
   const place = { after: (run) => ends.push(run) };
   const newHosts = Array.from({ length: NEW_HOSTS }, (_, index) => `host${index}.new.test`);
-  const leaf = await issueFor([BOUND, FREE, ...newHosts]);
+  const leaf = issueFor([BOUND, FREE, ...newHosts]);
   const host = fork(path.join(HERE, 'egress-host.mjs'));
   ends.push(() => host.disconnect());
   try {

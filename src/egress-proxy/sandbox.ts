@@ -15,7 +15,8 @@ import { asRefusal, Refusal } from './refusal.ts';
 import { checkSecrets } from './secret.ts';
 import type { SandboxSettings } from './settings.ts';
 import { Release, SecretTexts } from './text/release.ts';
-import { type Authority, LeafIssuer } from './trust/authority.ts';
+import type { Authority } from './trust/authority.ts';
+import { LeafIssuer } from './trust/leaf-issuer.ts';
 
 const MOST_CONNECTIONS = 256;
 /** Memory for bodies that are held as a whole. Beyond it they are streamed, without their length. */
@@ -35,7 +36,7 @@ export class Sandbox {
   #texts!: SecretTexts;
   #domains!: AllowList;
   #authority!: Authority;
-  #issuer!: Promise<LeafIssuer>;
+  #issuer!: LeafIssuer;
 
   /** @throws Error if the settings are malformed */
   constructor(settings: SandboxSettings, context: SharedContext, report: Report) {
@@ -60,15 +61,13 @@ export class Sandbox {
     this.#domains = new AllowList(domains, ports, within);
     this.#texts = new SecretTexts(secrets);
     if (this.#authority?.certificate === authority.certificate) return;
+    this.#issuer = new LeafIssuer(authority, this.#context.clock);
     this.#authority = authority;
-    this.#issuer = LeafIssuer.create(authority, this.#context.clock);
-    this.#issuer.catch(() => {});
     this.#forgetHosts();
   }
 
   /** @param path of the socket; a socket that a dead process left there is replaced */
   async listen(path: string, mode: number): Promise<void> {
-    await this.#issuer;
     rmSync(path, { force: true });
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);

@@ -11,7 +11,7 @@ import type { TLSSocket } from 'node:tls';
 import type { Destination } from '../destination.ts';
 import { asRefusal, Refusal } from '../refusal.ts';
 import { Release, type SecretTexts } from '../text/release.ts';
-import type { Leaf, LeafIssuer } from '../trust/authority.ts';
+import type { Leaf, LeafIssuer } from '../trust/leaf-issuer.ts';
 import { IDLE_MS, MOST_HEAD_BYTES, type ProxyContext, type Report } from './context.ts';
 import { checkPath, exchange } from './exchange.ts';
 import { checkAuthority, headerOf, pairsOf } from './heads.ts';
@@ -35,25 +35,24 @@ interface Interception {
 export class InterceptedHost {
   readonly #parts: Interception;
   readonly #upstream: Upstream;
-  readonly #issued: Promise<Leaf>;
-  #leaf: Leaf | undefined;
-  /** Wall time in milliseconds. */
-  expiresAt = Number.POSITIVE_INFINITY;
+  readonly #leaf: Leaf;
   readonly #servers = new Map<boolean, https.Server | http2.Http2SecureServer>();
   #release: Release | undefined;
 
-  constructor(parts: Interception, issuer: Promise<LeafIssuer>) {
+  constructor(parts: Interception, issuer: LeafIssuer) {
     this.#parts = parts;
-    this.#issued = this.#issue(issuer);
-    this.#issued.catch(() => {});
+    this.#leaf = issuer.issue(parts.destination.host);
     this.#upstream = new Upstream(parts.destination, parts.context);
   }
 
-  /** Verifies the host, while its certificate is issued. @returns whether it offers HTTP/2 @throws Refusal */
-  async verify(): Promise<boolean> {
-    const [offersHttp2, leaf] = await Promise.all([this.#upstream.offersHttp2(), this.#issued]);
-    this.#leaf = leaf;
-    return offersHttp2;
+  /** When its certificate expires: wall time in milliseconds. */
+  get expiresAt(): number {
+    return this.#leaf.expiresAt;
+  }
+
+  /** @returns whether the host offers HTTP/2 @throws Refusal if it does not prove its name */
+  verify(): Promise<boolean> {
+    return this.#upstream.offersHttp2();
   }
 
   /** Takes over a connection of the sandbox. To be called after `verify`. @param offersHttp2 what it returned */
@@ -72,23 +71,11 @@ export class InterceptedHost {
     this.#upstream.close();
   }
 
-  async #issue(issuer: Promise<LeafIssuer>): Promise<Leaf> {
-    try {
-      const leaf = await (await issuer).issue(this.#parts.destination.host);
-      this.expiresAt = leaf.expiresAt;
-      return leaf;
-    } catch (error) {
-      // The next connection tries again, with another one of this class.
-      this.expiresAt = 0;
-      throw error;
-    }
-  }
-
   /** It never listens: connections are handed to it. */
   #createServer(offersHttp2: boolean): https.Server | http2.Http2SecureServer {
     const options = {
-      key: this.#leaf!.key,
-      cert: this.#leaf!.certificate,
+      key: this.#leaf.key,
+      cert: this.#leaf.certificate,
       minVersion: 'TLSv1.2' as const,
       handshakeTimeout: HANDSHAKE_MS,
       maxHeaderSize: MOST_HEAD_BYTES,

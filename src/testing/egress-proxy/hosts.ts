@@ -5,7 +5,8 @@ import https from 'node:https';
 import net from 'node:net';
 import { systemClock } from '../../base/clock.ts';
 import type { Dialling } from '../../egress/index.ts';
-import { LeafIssuer, makeAuthority } from '../../egress-proxy/trust/authority.ts';
+import { makeAuthority } from '../../egress-proxy/trust/authority.ts';
+import { LeafIssuer } from '../../egress-proxy/trust/leaf-issuer.ts';
 
 export interface SeenRequest {
   version: string;
@@ -35,10 +36,10 @@ export interface TlsHost {
 }
 
 export const root = await makeAuthority(systemClock);
-const issuer = await LeafIssuer.create(root, systemClock);
+const issuer = new LeafIssuer(root, systemClock);
 
 /** A certificate of the root for some names. */
-export function issueFor(names: readonly string[]): Promise<{ certificate: string; key: string }> {
+export function issueFor(names: readonly string[]): { certificate: string; key: string } {
   return issuer.issue(...(names as [string, ...string[]]));
 }
 
@@ -60,7 +61,7 @@ export interface HostOptions {
 /** @param name for which its certificate is valid */
 export async function startTlsHost(name: string, options: HostOptions = {}): Promise<TlsHost> {
   const { http1Only = false, serve: own } = options;
-  const leaf = await issuer.issue(name);
+  const leaf = issuer.issue(name);
   const secure = { key: leaf.key, cert: leaf.certificate + root.certificate };
   const seen: SeenRequest[] = [];
   let answerer: Answerer = echo;
