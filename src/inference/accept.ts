@@ -7,7 +7,7 @@ import { generationId } from '../base/ids.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
 import { refuseDisabledTools } from './admission/workspace-rules.ts';
-import { requestedPlugins } from './plugins/index.ts';
+import { ONLINE, requestedPlugins, withSearch } from './plugins/index.ts';
 import { type AcceptedRequest, type AnyFormat, isConversationFormat, type RequestAbout } from './request.ts';
 import { checkServerTools } from './tools/index.ts';
 
@@ -29,7 +29,8 @@ export function accept<Format extends AnyFormat>(
   const facts = checkedFacts(format, document);
   if (isConversationFormat(format)) checkServerTools(format, document);
   const plugins = pluginsOf(format, document);
-  return { id: generationId(startedAt), format, document, facts, caller, startedAt, about, plugins };
+  const request = { id: generationId(startedAt), format, document, facts, caller, startedAt, about, plugins };
+  return facts.model?.endsWith(ONLINE) && isConversationFormat(format) ? withSearch(request) : request;
 }
 
 function pluginsOf(format: AnyFormat, document: JsonDocument): AcceptedRequest['plugins'] {

@@ -58,8 +58,8 @@ export class Call implements TurnOwner, Interruptible {
     this.#task = task;
     this.#route = route;
     this.#parts = parts;
-    this.#reservation = new RequestReservation(context, task, parts);
-    this.#earlier = new EarlierTurns(this.#reservation);
+    this.#reservation = context.prepaid?.reservation.ofTask(task) ?? new RequestReservation(context, task, parts);
+    this.#earlier = new EarlierTurns(this.#reservation, context.prepaid?.tools);
     this.#stream = new AnswerStream(context, parts);
     this.#turn = this.#newTurn(route, undefined);
   }

@@ -2,13 +2,17 @@
 import type { Clock } from '../base/clock.ts';
 import type { Hit } from '../guardrails/index.ts';
 import type { RateLimitHold } from '../rate-limits/index.ts';
+import { ToolAccount } from './accounting/tool-account.ts';
 import type { ReferencedFiles } from './admission/referenced-files.ts';
+import { RequestReservation } from './admission/reservation.ts';
 import { type DebugEvents, debugEvents } from './answer/debug-events.ts';
 import type { AnswerListener } from './answer/listener.ts';
 import type { Sink } from './answer/sink.ts';
 import type { ContentBounds } from './answer/transcript.ts';
+import type { InferenceParts } from './parts.ts';
 import type { PipelineStage } from './plugins/plugin.ts';
 import type { AcceptedRequest } from './request.ts';
+import type { SearchResult } from './web-search/index.ts';
 
 /** A file of the request whose text the model reads in its place. */
 export interface ParsedFile {
@@ -67,6 +71,10 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   logged: ContentBounds | undefined;
   /** Listeners of the answer; undefined for most requests. */
   listeners: readonly AnswerListener[] | undefined;
+  /** Pages that a plugin has put before the prompt, by their URLs; undefined for most requests. */
+  searched: ReadonlyMap<string, SearchResult> | undefined;
+  /** Tools that were paid before the first turn, and what is reserved for them; undefined for most requests. */
+  prepaid: { readonly reservation: RequestReservation; readonly tools: ToolAccount } | undefined;
   /** The upstream's id of the answer that this thread continues. */
   previousId: string | undefined;
   /** The upstream's id of the answer whose prompt is compared with this one. */
@@ -76,6 +84,15 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
     super(request);
     this.sink = sink;
     this.debug = debugEvents(request, clock);
+  }
+
+  /** The account of tools that run before the first turn. */
+  payingForTools(parts: InferenceParts): ToolAccount {
+    if (this.prepaid === undefined) {
+      const reservation = new RequestReservation(this, undefined, parts);
+      this.prepaid = { reservation, tools: new ToolAccount(reservation) };
+    }
+    return this.prepaid.tools;
   }
 
   addListener(listener: AnswerListener): void {

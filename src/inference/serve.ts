@@ -58,8 +58,9 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     if (thrown instanceof BlockedByFilter) await entered(context, thrown, parts);
     if (!(thrown instanceof Abandoned)) refuse(context, thrown, parts);
   } finally {
-    // Does nothing if the request's row has settled the hold already.
+    // Both do nothing if the request's row has settled them already.
     context.rateLimitHold?.settle(0);
+    context.prepaid?.reservation.release();
   }
 }
 

@@ -143,7 +143,7 @@ test('routers, plugins and :online are reported as missing features, not as mist
     const error = await refused('/chat/completions', ask(model), /is a router/);
     assert.equal(error.availability, undefined);
   }
-  const online = await refused('/chat/completions', ask('test/chat:online'), /web search by the suffix :online/);
+  const online = await refused('/chat/completions', ask('test/chat:online'), /needs a search engine, and none is/);
   assert.equal(online.availability, undefined);
   const mistyped = await refused('/chat/completions', ask('test/chad:online'), /not a known model/);
   assert.equal(mistyped.availability.code, 'model_not_found');
@@ -154,8 +154,8 @@ test('routers, plugins and :online are reported as missing features, not as mist
   );
   await refused(
     '/responses',
-    { model: 'test/chat', input: 'hi', plugins: [{ id: 'web' }] },
-    /plugins\[0\]\.id requests the plugin "web"/,
+    { model: 'test/chat', input: 'hi', plugins: [{ id: 'fusion' }] },
+    /plugins\[0\]\.id requests the plugin "fusion"/,
   );
 });
 

@@ -7,7 +7,8 @@ import type { Metered } from './meter.ts';
 
 export class ToolAccount implements ToolSpending {
   readonly #reservation: RequestReservation;
-  readonly #changed: () => void;
+  /** Called whenever the cost changes. */
+  changed: () => void = () => {};
   /** Includes calls that are being made: a request that ends meanwhile is charged for them. */
   #costNano: Nano = 0n;
   #requested = 0;
@@ -15,24 +16,32 @@ export class ToolAccount implements ToolSpending {
   #searches = 0;
   #fetches = 0;
 
-  /** @param changed called whenever the cost changes */
-  constructor(reservation: RequestReservation, changed: () => void) {
+  constructor(reservation: RequestReservation) {
     this.#reservation = reservation;
-    this.#changed = changed;
+  }
+
+  /** In USD, of all tools so far. */
+  get costUsd(): number {
+    return usdFromNano(this.#costNano);
+  }
+
+  /** A search that no model asked for was made. */
+  searched(): void {
+    this.#searches += 1;
   }
 
   async hold(nano: Nano): Promise<void> {
     if (nano === 0n) return;
     await this.#reservation.holdTool(nano);
     this.#costNano += nano;
-    this.#changed();
+    this.changed();
   }
 
   settle(held: Nano, spent: Nano): void {
     if (held === spent) return;
     this.#reservation.toolEnded(held, spent);
     this.#costNano += spent - held;
-    this.#changed();
+    this.changed();
   }
 
   count({ executed, searches = 0, fetches = 0 }: Parameters<ToolSpending['count']>[0]): void {
@@ -47,7 +56,7 @@ export class ToolAccount implements ToolSpending {
    * use.
    */
   get metered(): Metered | undefined {
-    if (this.#requested === 0 && this.#costNano === 0n) return undefined;
+    if (this.#requested + this.#searches === 0 && this.#costNano === 0n) return undefined;
     const usage: Usage = {
       ...NO_TOKENS,
       toolCallsRequested: this.#requested,

@@ -16,7 +16,7 @@ const NOTHING: Charge = { creditNano: 0n, byokNano: 0n };
 
 export class RequestReservation {
   readonly #context: Admission;
-  readonly #task: Task;
+  #task: Task | undefined;
   readonly #parts: InferenceParts;
   readonly #budgets: readonly Budget[];
   #reservation: Reservation | undefined;
@@ -24,11 +24,18 @@ export class RequestReservation {
   #earlier: Charge = NOTHING;
   #earlierTokens = 0;
 
-  constructor(context: Admission, task: Task, parts: InferenceParts) {
+  /** @param task undefined as long as only tools are paid for (`ofTask`) */
+  constructor(context: Admission, task: Task | undefined, parts: InferenceParts) {
     this.#context = context;
     this.#task = task;
     this.#parts = parts;
     this.#budgets = budgetsOf(context.request.caller, parts.accountBalanceNano());
+  }
+
+  /** From now on for the turns of this task too. */
+  ofTask(task: Task): this {
+    this.#task = task;
+    return this;
   }
 
   /** The argument for `spend.begin`; set once `hold` succeeds. */
@@ -60,10 +67,7 @@ export class RequestReservation {
 
   /** A turn of the answer is complete: of its bound, its cost stays reserved. @param spent by this turn */
   turnEnded(spent: Charge, tokens: number): void {
-    this.#earlier = {
-      creditNano: this.#earlier.creditNano + spent.creditNano,
-      byokNano: this.#earlier.byokNano + spent.byokNano,
-    };
+    this.#earlier = plus(this.#earlier, spent);
     this.#earlierTokens += tokens;
   }
 
@@ -96,7 +100,7 @@ export class RequestReservation {
     const budgets = this.#budgets;
     // Spend on a BYOK credential counts only in budgets that include it.
     const matters = byok === undefined ? budgets.length > 0 : budgets.some(({ includeByok }) => includeByok);
-    return matters ? this.#task.bound(endpoint) : undefined;
+    return matters ? this.#task!.bound(endpoint) : undefined;
   }
 
   async #holdFewer(
@@ -115,9 +119,9 @@ export class RequestReservation {
     let bound = byBytes;
     let refusal = first;
     // A token may have many bytes, so count the exact tokens before refusing.
-    const counted = await this.#task.countPrompt?.(candidate.endpoint);
+    const counted = await this.#task!.countPrompt?.(candidate.endpoint);
     if (counted !== undefined) {
-      bound = this.#task.bound(candidate.endpoint, counted);
+      bound = this.#task!.bound(candidate.endpoint, counted);
       const answer = await this.#ask(chargeOf(candidate, bound));
       if (answer === undefined) return undefined;
       refusal = answer;
@@ -145,7 +149,7 @@ export class RequestReservation {
     const { rateLimitHold: hold } = this.#context;
     if (hold === undefined || !hold.countsTokens) return undefined;
     return holdTokens(hold, {
-      task: this.#task,
+      task: this.#task!,
       endpoint,
       cap,
       earlier: this.#earlierTokens,
@@ -156,7 +160,8 @@ export class RequestReservation {
   /** @returns the refusal, with figures for all that this request holds and asks for together */
   #ask(charge: Charge): undefined | Refusal | Promise<Refusal | undefined> {
     if (this.#reservation === undefined) {
-      const answer = this.#parts.spend.reserve(this.#budgets, charge, this.#context.request.startedAt);
+      const all = this.#earlier === NOTHING ? charge : plus(this.#earlier, charge);
+      const answer = this.#parts.spend.reserve(this.#budgets, all, this.#context.request.startedAt);
       return answer instanceof Promise ? answer.then((known) => this.#reserved(known)) : this.#reserved(answer);
     }
     const { held } = this.#reservation;
@@ -174,6 +179,10 @@ export class RequestReservation {
     this.#reservation = answer;
     return undefined;
   }
+}
+
+function plus(one: Charge, other: Charge): Charge {
+  return { creditNano: one.creditNano + other.creditNano, byokNano: one.byokNano + other.byokNano };
 }
 
 function extended(answer: true | Refusal, held: Charge): Refusal | undefined {

@@ -26,6 +26,11 @@ export function refuseDisabledTools({ workspace }: Caller, document: JsonDocumen
   }
 }
 
+/** Throws GatewayError 403 if the workspace has disabled a server tool that the request asks for in another way. */
+export function refuseIfDisabled(tool: string, { workspace }: Caller, path: string): void {
+  if (workspace.disabledServerTools.has(tool)) throw switchedOff(tool, path);
+}
+
 function switchedOff(tool: string, path: string): GatewayError {
   return new GatewayError('permission_denied', `${path} names ${tool}, which this workspace has disabled`, {
     path,

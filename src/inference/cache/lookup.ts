@@ -17,10 +17,16 @@ import { CacheRecorder } from './recorder.ts';
  * True when the request asks for the cache and both the installation and the operation support it. A `debug` stream
  * never uses the cache, because it shows how the upstream's answer arrives.
  */
-export function wantsCache({ request, debug }: RequestContext, task: Task, { cached }: InferenceParts): boolean {
+export function wantsCache(
+  { request, debug, prepaid }: RequestContext,
+  task: Task,
+  { cached }: InferenceParts,
+): boolean {
   return (
     request.about.cache !== undefined &&
     debug === undefined &&
+    // The results of a search are in the prompt, and no request is the same again.
+    prepaid === undefined &&
     // A cached answer gets a new id, and no upstream could continue a thread from it.
     request.facts.thread === undefined &&
     task.renew !== undefined &&

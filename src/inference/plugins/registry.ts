@@ -4,8 +4,9 @@ import { fileParser } from './file-parser/index.ts';
 import type { Plugin } from './plugin.ts';
 import { responseHealing } from './response-healing/index.ts';
 import { routerPlugins } from './routers/index.ts';
+import { web } from './web/index.ts';
 
-export const PLUGINS: readonly Plugin[] = [...routerPlugins, fileParser, contextCompression, responseHealing];
+export const PLUGINS: readonly Plugin[] = [...routerPlugins, fileParser, web, contextCompression, responseHealing];
 
 /** Ids of plugins that are not built. */
-export const UNBUILT: ReadonlySet<string> = new Set(['alignment', 'fusion', 'moderation', 'web', 'web-fetch']);
+export const UNBUILT: ReadonlySet<string> = new Set(['alignment', 'fusion', 'moderation', 'web-fetch']);

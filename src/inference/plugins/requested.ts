@@ -32,7 +32,7 @@ export function requestedPlugins(document: JsonDocument): readonly RequestedPlug
     checkOf(plugin)(settings, path);
     if (settings['enabled'] !== false) requested.push({ plugin, settings, path });
   });
-  return requested.length === 0 ? undefined : inOrder(requested);
+  return requested.length === 0 ? undefined : sorted(requested);
 }
 
 function refusal(id: string): string {
@@ -42,7 +42,7 @@ function refusal(id: string): string {
 }
 
 /** Plugins act in the order of the registry, however the client orders them. */
-function inOrder(requested: readonly RequestedPlugin[]): readonly RequestedPlugin[] {
+export function sorted(requested: readonly RequestedPlugin[]): readonly RequestedPlugin[] {
   if (requested.length === 1) return requested;
   return requested.toSorted((a, b) => PLUGINS.indexOf(a.plugin) - PLUGINS.indexOf(b.plugin));
 }

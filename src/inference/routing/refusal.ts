@@ -30,7 +30,7 @@ export function unsupportedModel(name: string, knows: (name: string) => boolean)
     return new GatewayError('invalid_request', problem, { path: 'model' });
   }
   if (!ONLINE.test(name) || !knows(name.replace(ONLINE, ''))) return undefined;
-  const problem = `${quoted} asks for web search by the suffix :online, which this gateway does not support: remove it`;
+  const problem = `${quoted} asks for web search by the suffix :online, which only the model of a conversation can have`;
   return new GatewayError('invalid_request', problem, { path: 'model' });
 }
 

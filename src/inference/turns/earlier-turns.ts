@@ -13,8 +13,10 @@ export class EarlierTurns {
   #tools: ToolAccount | undefined;
   #stop: AbortController | undefined;
 
-  constructor(reservation: RequestReservation) {
+  /** @param tools that were paid before the first turn */
+  constructor(reservation: RequestReservation, tools?: ToolAccount) {
     this.#reservation = reservation;
+    this.#tools = tools;
   }
 
   get count(): number {
@@ -46,7 +48,8 @@ export class EarlierTurns {
     parts: InferenceParts,
     { advanced, changed }: { advanced(): void; changed(): void },
   ): LoopRunning {
-    this.#tools ??= new ToolAccount(this.#reservation, changed);
+    this.#tools ??= new ToolAccount(this.#reservation);
+    this.#tools.changed = changed;
     this.#stop ??= new AbortController();
     return {
       request,

@@ -19,13 +19,16 @@ const MAX_DOMAINS = 100;
 /** Characters of all results together. */
 const CONTEXT_CHARACTERS: Readonly<Record<string, number>> = { low: 5_000, medium: 15_000, high: 30_000 };
 
+/** The names of the lists of domains, which the plugin calls otherwise. */
+const DOMAIN_LISTS = { allowed: 'allowed_domains', excluded: 'excluded_domains' };
+
 /** @throws GatewayError 400 with the path of a member that is not valid. Unknown members are ignored. */
-export function readSearchSettings(settings: Fields, path: string): SearchSettings {
+export function readSearchSettings(settings: Fields, path: string, lists = DOMAIN_LISTS): SearchSettings {
   const read = new Members(settings, path);
-  const allowedDomains = read.domains('allowed_domains');
-  const excludedDomains = read.domains('excluded_domains');
+  const allowedDomains = read.domains(lists.allowed);
+  const excludedDomains = read.domains(lists.excluded);
   if (allowedDomains !== undefined && excludedDomains !== undefined) {
-    throw invalidField(`${path}.excluded_domains`, 'cannot be combined with allowed_domains');
+    throw invalidField(`${path}.${lists.excluded}`, `cannot be combined with ${lists.allowed}`);
   }
   if (isFields(settings['x_search'])) throw invalidField(`${path}.x_search`, 'is not supported by this gateway');
   const maxResults = read.count('max_results', MAX_RESULTS) ?? DEFAULT_RESULTS;

@@ -5,15 +5,15 @@
 import Type from 'typebox';
 import { invalidField } from '../../../base/errors.ts';
 import { applyEdits, parseJson, readDocument, stringifyJson } from '../../../base/json.ts';
-import type { Citation, Turn, TurnEvent } from '../../../formats/conversation/conversation.ts';
-import { type Fields, fieldsOf, listOf } from '../../../formats/conversation/fields.ts';
+import type { Citation } from '../../../formats/conversation/conversation.ts';
+import { fieldsOf, listOf } from '../../../formats/conversation/fields.ts';
 import { eachPart, type FileWords } from '../../../formats/conversation/file-words.ts';
 import { nullable, optional, word } from '../../../formats/conversation/loose-schema.ts';
-import { collect, eventsOf } from '../../../formats/conversation/replay.ts';
 import { changeDocument } from '../../admission/changed-document.ts';
 import type { Admission, ParsedFile } from '../../context.ts';
 import type { ConversationRequest } from '../../request.ts';
-import type { AdmissionParts, AnswerRevision, Plugin } from '../plugin.ts';
+import { Citing } from '../citing.ts';
+import type { AdmissionParts, Plugin } from '../plugin.ts';
 import { annotatedTexts, annotationOf, withoutFiles } from './annotations.ts';
 import { documentKey, type ParsedPart, parseDocuments } from './documents.ts';
 
@@ -37,7 +37,9 @@ export const fileParser: Plugin = {
   },
   revise({ context }) {
     const { parsed, request } = context;
-    return parsed === undefined || request.format.id !== 'chat' ? undefined : new Annotating(parsed);
+    if (parsed === undefined || request.format.id !== 'chat') return undefined;
+    const annotations = parsed.map((file): Citation => ({ native: { origin: 'chat', value: annotationOf(file) } }));
+    return new Citing((_text, isFirst) => (isFirst ? annotations : []));
   },
 };
 
@@ -89,34 +91,4 @@ function withTexts(json: string, words: FileWords, parsed: readonly ParsedPart[]
 
 function shown({ filename = 'document.pdf', texts }: ParsedFile): { text: string; filename: string } {
   return { text: `Text of the file ${filename}:\n\n${texts.join('\n\n')}`, filename };
-}
-
-/** Adds the annotations to the first text of the answer. */
-class Annotating implements AnswerRevision {
-  readonly #annotations: readonly Fields[];
-  /** Index of the first text part of the first choice. */
-  #index: number | undefined;
-
-  constructor(parsed: readonly ParsedFile[]) {
-    this.#annotations = parsed.map(annotationOf);
-  }
-
-  take(events: readonly TurnEvent[]): TurnEvent[] {
-    return events.flatMap((event) => {
-      if (event.type === 'partStart' && event.choice === 0 && event.part.type === 'text') this.#index ??= event.index;
-      const ends = event.type === 'partStop' && event.choice === 0 && event.index === this.#index;
-      return ends ? [...this.#deltas(event.index), event] : [event];
-    });
-  }
-
-  turn(turn: Turn): Turn {
-    return { ...turn, choices: collect(this.take(eventsOf(turn))).choices };
-  }
-
-  #deltas(index: number): TurnEvent[] {
-    return this.#annotations.map((value) => {
-      const citation: Citation = { native: { origin: 'chat', value } };
-      return { type: 'partDelta', choice: 0, index, delta: { citation } };
-    });
-  }
 }
