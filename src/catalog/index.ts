@@ -28,3 +28,4 @@ export {
   type Statistics,
   statisticsMigrations,
 } from './statistics/index.ts';
+export { viewModel } from './view.ts';

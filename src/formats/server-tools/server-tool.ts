@@ -33,7 +33,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   { name: 'svc:files', built: false, canDisable: false },
   { name: 'svc:fusion', built: false, canDisable: true, plugin: 'fusion' },
   { name: 'svc:image_generation', built: false, canDisable: true, vendorTypes: /^image_generation$/ },
-  { name: 'svc:experimental__search_models', built: false, canDisable: true },
+  { name: 'svc:experimental__search_models', built: true, canDisable: true },
   { name: 'svc:shell', built: false, canDisable: true },
   { name: 'svc:subagent', built: false, canDisable: true },
   {

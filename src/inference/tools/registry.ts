@@ -1,9 +1,10 @@
 /** Every server tool that is built. */
 import { datetime } from './datetime.ts';
+import { searchModels } from './search-models.ts';
 import type { ServerTool } from './tool.ts';
 import { webSearch } from './web-search.ts';
 
-const TOOLS: readonly ServerTool[] = [datetime, webSearch];
+const TOOLS: readonly ServerTool[] = [datetime, webSearch, searchModels];
 
 const BY_NAME = new Map<string, ServerTool>(TOOLS.map((tool) => [tool.name, tool]));
 

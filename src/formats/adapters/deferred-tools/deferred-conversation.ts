@@ -4,6 +4,7 @@
  * sent once, with the search result that first contains it.
  */
 import { scanMembers, stringifyJson } from '../../../base/json.ts';
+import type { WordIndex } from '../../../base/word-index.ts';
 import type {
   Conversation,
   FunctionTool,
@@ -25,12 +26,12 @@ import {
 import { fieldsOf, isFields, listOf, textOf } from '../../conversation/fields.ts';
 import { argumentsProblem } from './arguments.ts';
 import { changedCatalogue } from './protocol.ts';
-import { searchByRegex, WordIndex } from './search.ts';
+import { searchByRegex, wordIndexOf } from './search.ts';
 
 export class DeferredConversation {
   readonly #search: DeferredSearch;
   readonly #deferred: ReadonlyMap<string, FunctionTool>;
-  readonly #index: WordIndex;
+  readonly #index: WordIndex<FunctionTool>;
   readonly #compile: CompileRegex;
   readonly #trace: SearchTrace;
   /** Tools whose definition the model already has. */
@@ -47,7 +48,7 @@ export class DeferredConversation {
     const deferred = tools.filter((tool): tool is FunctionTool => tool.type === 'function' && tool.deferred === true);
     this.#search = search;
     this.#deferred = new Map(deferred.map((tool) => [tool.name, tool]));
-    this.#index = new WordIndex(deferred);
+    this.#index = wordIndexOf(deferred);
     this.#compile = compile;
     this.#trace = trace;
     this.conversation = {
@@ -89,7 +90,7 @@ export class DeferredConversation {
     const found =
       this.#search.type === 'regex'
         ? searchByRegex([...this.#deferred.values()], query, maxResults, this.#compile)
-        : this.#index.search(query, maxResults);
+        : this.#index.search(query, maxResults).map(({ name }) => name);
     return { id, tool: SEARCH_TOOL, arguments: text, ...(found !== undefined && { found }) };
   }
 
