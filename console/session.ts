@@ -1,7 +1,7 @@
 /** Who is signed in. */
 import { useQuery } from '@tanstack/preact-query';
 import type { ApiConsoleSession } from './api.gen.ts';
-import { type ApiError, root } from './api.ts';
+import { ApiError, root } from './api.ts';
 import { queryClient } from './query.ts';
 
 export type SessionState = ApiConsoleSession['data'];
@@ -14,10 +14,22 @@ const CHECK_MS = 60_000;
 export function useSession() {
   return useQuery<SessionState, ApiError>({
     queryKey: KEY,
-    queryFn: async ({ signal }) => (await root('GET /console/session', { signal })).data,
+    queryFn: ({ signal }) => current(signal),
     refetchInterval: CHECK_MS,
     staleTime: CHECK_MS,
   });
+}
+
+const ENDED = 401;
+
+/** A session whose key was disabled has ended too. */
+async function current(signal: AbortSignal): Promise<SessionState> {
+  try {
+    return (await root('GET /console/session', { signal })).data;
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== ENDED) throw error;
+    return { version: '', session: null };
+  }
 }
 
 function keep(data: SessionState): void {

@@ -194,7 +194,8 @@ function originOf(exchange: Place): string {
   if (isForeign(exchange.headers)) throw new GatewayError('permission_denied', 'The request comes from another site.');
   const { origin } = exchange.headers;
   if (origin === undefined) return new URL(publicUrl(exchange)).origin;
-  if (!ORIGIN.test(origin)) throw new GatewayError('permission_denied', 'The request has no usable origin.');
+  if (!ORIGIN.test(origin) || !URL.canParse(origin))
+    throw new GatewayError('permission_denied', 'The request has no usable origin.');
   return origin;
 }
 

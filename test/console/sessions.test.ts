@@ -140,6 +140,16 @@ test('only a management key signs in', async () => {
   }
 });
 
+test('an origin that names no site is refused', async () => {
+  for (const origin of ['null', 'http://[', 'http://a:99999', 'ftp://a', 'http://a/path']) {
+    const answer = await send('POST', '/console/session', {
+      body: { key: MANAGEMENT_KEY },
+      headers: { ...MARK, origin },
+    });
+    assert.equal(answer.status, 403, origin);
+  }
+});
+
 test('another site can neither use a session nor read who is signed in', async () => {
   const { cookie, ...own } = await signedIn();
   const foreign: Record<string, string>[] = [
