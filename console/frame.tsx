@@ -65,6 +65,12 @@ const GROUPS: readonly { title: string; entries: readonly Entry[] }[] = [
         load: async () => (await import('./pages/models.tsx')).Models,
       },
       {
+        path: '/interns',
+        title: 'Interns',
+        icon: 'interns',
+        load: async () => (await import('./pages/interns.tsx')).Interns,
+      },
+      {
         path: '/batches',
         title: 'Batches',
         icon: 'batches',

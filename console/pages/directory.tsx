@@ -102,7 +102,7 @@ function Groups() {
         {groups.data !== undefined && groups.data.data.length === 0 ? (
           <Empty icon="scim" title="No groups yet">
             <p>
-              Create a token with <code>npx gatehouse scim create-token</code> and give it to your identity provider
+              Create a token with <code>npx gatehouse scim token create</code> and give it to your identity provider
               with the address <code>/scim/v2</code>.
             </p>
           </Empty>

@@ -135,7 +135,7 @@ function StoreSecret({ onClose }: { onClose(): void }) {
           code
           value={name}
           onInput={setName}
-          placeholder="GITHUB_TOKEN"
+          placeholder="github_token"
           hint="An existing secret of this name is replaced"
         />
         <Text label="Value" type="password" required value={value} onInput={setValue} />

@@ -29,6 +29,7 @@ const PAGES = [
   ['#/models', 'Models'],
   ['#/models/simulated%2Fecho', 'Simulated: Echo'],
   ['#/batches', 'Batches'],
+  ['#/interns', 'Interns'],
   ['#/files', 'Files'],
   ['#/keys', 'Keys'],
   ['#/keys?new=key', 'Keys'],
