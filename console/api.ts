@@ -21,7 +21,6 @@ export interface Call<O extends Described> {
 export type ApiName = keyof ApiOperations;
 export type Reply<N extends ApiName> = ApiOperations[N]['reply'];
 export type Body<N extends ApiName> = ApiOperations[N]['body'];
-export type Query<N extends ApiName> = ApiOperations[N]['query'];
 
 /** Makes a request one that only the console can send; pages of other origins cannot set it. */
 const MARK = { 'X-Gatehouse-Console': '1' };

@@ -4,7 +4,7 @@
  */
 import { useCallback, useEffect, useState } from 'preact/hooks';
 
-export interface Place {
+interface Place {
   path: string;
   params: URLSearchParams;
 }

@@ -28,7 +28,7 @@ const ACTIONS: readonly Option[] = [
   ['redact', 'Redact'],
   ['block', 'Block'],
 ];
-export const ACTION_TONES: Readonly<Record<string, Tone>> = { block: 'bad', redact: 'warn', flag: 'info' };
+const ACTION_TONES: Readonly<Record<string, Tone>> = { block: 'bad', redact: 'warn', flag: 'info' };
 
 export function Guardrails({ rest }: PageParts) {
   return rest === '' ? <GuardrailTable /> : <GuardrailDetail key={rest} id={rest} />;

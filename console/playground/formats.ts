@@ -21,7 +21,7 @@ interface Tool {
 }
 
 /** @throws Error with what is wrong with them */
-export function readTools(text: string): Tool[] {
+function readTools(text: string): Tool[] {
   if (text.trim() === '') return [];
   let value: unknown;
   try {

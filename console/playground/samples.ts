@@ -2,7 +2,7 @@
 import type { FormatName } from './conversation.ts';
 import { FORMATS } from './formats.ts';
 
-export interface Sample {
+interface Sample {
   title: string;
   text: string;
 }

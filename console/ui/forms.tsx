@@ -11,7 +11,7 @@ interface FieldProps {
   children(id: string, describedBy: string | undefined): ComponentChildren;
 }
 
-export function Field({ label, hint, children }: FieldProps) {
+function Field({ label, hint, children }: FieldProps) {
   const id = useId();
   const hintId = hint === undefined ? undefined : `${id}-hint`;
   return (

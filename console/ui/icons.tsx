@@ -23,7 +23,6 @@ const PATHS = {
   plus: 'M12 5v14M5 12h14',
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
   check: 'M5 12.5l4.5 4.5L19 7',
-  chevron: 'M9 6l6 6-6 6',
   search: 'M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM16 16l4.5 4.5',
   trash: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',
   refresh: 'M20 11a8 8 0 1 0-2 6M20 5v6h-6',
