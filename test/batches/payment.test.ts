@@ -123,8 +123,18 @@ test('a key without a limit submits whatever it costs', async () => {
   assert.equal(batch.status, 'completed');
 });
 
-test('a first request that fits into no context is named', async () => {
-  const { refused, send } = batchesOf(gateway);
-  const message = /^requests\[0\] \(custom_id "item-0"\): the prompt has about \d+ tokens > 200000/;
-  await refused(send('POST', '/batches', withPrompts(2, 4_000_000)), 400, message);
+test('a request that fits into no context fails alone, wherever it is, and its prompt need not be paid', async () => {
+  const { key } = await keyOf({ limit: 0.5 });
+  const { submitted, ended } = batchesOf(gateway, key);
+  const [short, long] = [100, 2_100_000];
+  for (const lengths of [[long, short, long, short], [short, long], [long]]) {
+    const requests = lengths.map((bytes, n) => ({ ...withPrompts(1, bytes).requests[0]!, custom_id: `item-${n}` }));
+    const batch = await ended((await submitted(chatBatch(requests, { model: 'test/text' }))).id, 60_000);
+    assert.equal(batch.status, 'completed');
+    const seen = batch.results.map(({ custom_id: id, error }: Json) => [id, error?.error_type, error?.message]);
+    for (const [n, [id, type, message]] of seen.entries()) {
+      assert.deepEqual([id, type], [`item-${n}`, lengths[n] === long ? 'context_length_exceeded' : undefined]);
+      if (type !== undefined) assert.match(message, /the prompt has about \d+ tokens > 200000/);
+    }
+  }
 });

@@ -1,7 +1,7 @@
 /** Checks and stores the items of a new batch while they arrive, whatever API they come through. */
 import type { Caller } from '../../access/index.ts';
 import { GatewayError, invalidField } from '../../base/errors.ts';
-import { leastPromptPrice } from '../../inference/index.ts';
+import { type LeastPrice, type PromptTerms, promptTerms } from '../../inference/index.ts';
 import { WINDOW_MS } from '../batch.ts';
 import { acceptItem, type ItemTarget, modelOf } from '../item.ts';
 import { insertItems, itemsFrom, type NewItem, positionsOf } from '../items.sql.ts';
@@ -16,15 +16,22 @@ const WRITTEN_BYTES = 1024 * 1024;
 /** Different ones that the items of a batch may name: each is routed once before the batch is accepted. */
 const MOST_MODELS = 100;
 
+const NOTHING: LeastPrice = { credit: 0n, any: 0n };
+
 export interface IntakeParts extends Pick<RunParts, 'database' | 'clock' | 'inference'> {
   /** Of one item. */
   itemBytes: number;
 }
 
-/** Items with the same model: the position of the first, and their bytes together. */
+/** Items with the same model. */
 interface ModelItems {
-  position: number;
+  /** Null: that of the batch. */
+  readonly model: string | null;
+  /** Of the first. */
+  readonly position: number;
+  /** Together, and of the longest. */
   bytes: number;
+  longest: number;
 }
 
 export class ItemIntake {
@@ -34,7 +41,7 @@ export class ItemIntake {
   readonly #form: ItemForm;
   readonly #models = new Map<string, ModelItems>();
   #total = 0;
-  #totalBytes = 0;
+  readonly #ofBatch: ModelItems = { model: null, position: 0, bytes: 0, longest: 0 };
   #waiting: NewItem[] = [];
   #waitingBytes = 0;
 
@@ -59,7 +66,7 @@ export class ItemIntake {
     const position = this.#total;
     this.#total += 1;
     const item = this.#form.read(bytes, position);
-    this.#totalBytes += item.body.length;
+    addBytes(this.#ofBatch, item.body.length);
     const model = target === undefined ? null : this.#check(item, position, target);
     this.#waiting.push({ position, ...item, model });
     this.#waitingBytes += item.body.length;
@@ -94,11 +101,16 @@ export class ItemIntake {
 
   /** Checks all items with a target that became known after them. @throws GatewayError that names the item */
   async checkStored(target: ItemTarget): Promise<void> {
-    for (let from = 0; from < this.#total; ) {
+    for await (const item of this.#stored(0)) this.#check(item, item.position, target);
+  }
+
+  async *#stored(from: number): AsyncGenerator<NewItem> {
+    for (let next = from; next < this.#total; ) {
       const limits = { count: WRITTEN_ITEMS, bytes: WRITTEN_BYTES };
-      const items = await itemsFrom(this.#parts.database, this.#batchId, from, limits);
-      for (const item of items) this.#check(item, item.position, target);
-      from = items.at(-1)!.position + 1;
+      const items = await itemsFrom(this.#parts.database, this.#batchId, next, limits);
+      if (items.length === 0) throw new IntakeEnded();
+      yield* items;
+      next = items.at(-1)!.position + 1;
     }
   }
 
@@ -107,24 +119,41 @@ export class ItemIntake {
    */
   async checkTogether(target: ItemTarget): Promise<void> {
     const { inference, clock } = this.#parts;
-    const all = target.model === null ? [...this.#models.values()] : [{ position: 0, bytes: this.#totalBytes }];
+    const all = target.model === null ? [...this.#models.values()] : [this.#ofBatch];
     const prompts: PromptSum[] = [];
     for (const items of all) prompts.push(await this.#promptSum(items, target));
     await refuseUnaffordable(prompts, this.#caller, inference, clock.now() + WINDOW_MS);
   }
 
-  async #promptSum({ position, bytes }: ModelItems, target: ItemTarget): Promise<PromptSum> {
-    const { database, clock, inference } = this.#parts;
-    const [item] = await itemsFrom(database, this.#batchId, position, { count: 1, bytes: 1 });
-    if (item === undefined) throw new IntakeEnded();
+  /** Of those that fit the context of an endpoint. Each other one fails alone when it runs, and costs nothing. */
+  async #promptSum({ model, position, bytes, longest }: ModelItems, target: ItemTarget): Promise<PromptSum> {
+    const sum: PromptSum = { bytes, price: NOTHING };
+    let mostBytes = 0;
+    for await (const item of this.#stored(position)) {
+      if (item.model !== model || item.body.length <= mostBytes) continue;
+      const terms = await this.#termsOf(item, target);
+      if (terms === undefined) sum.bytes -= item.body.length;
+      else if (mostBytes === 0) {
+        sum.price = terms;
+        mostBytes = terms.mostBytes;
+        if (longest <= mostBytes) break;
+      }
+    }
+    return sum;
+  }
+
+  /** Undefined if the item is too long for every endpoint. @throws GatewayError of routing */
+  async #termsOf(item: NewItem, target: ItemTarget): Promise<PromptTerms | undefined> {
+    const { clock, inference } = this.#parts;
     try {
       const request = acceptItem(item.body, target, this.#caller, clock.now());
-      return { bytes, price: await leastPromptPrice(request, new ItemSink(), inference) };
+      return await promptTerms(request, new ItemSink(), inference);
     } catch (error) {
       if (!(error instanceof GatewayError) || error.status >= 500) throw error;
+      if (error.type === 'context_length_exceeded') return undefined;
       // With one model for all, what is wrong with the routing of the first item holds for all of them, except with its body.
       const isOfItem = target.model === null || error.status === 400;
-      throw isOfItem ? this.#form.explain(error, position, item.customId) : error;
+      throw isOfItem ? this.#form.explain(error, item.position, item.customId) : error;
     }
   }
 
@@ -134,8 +163,7 @@ export class ItemIntake {
       const { document } = acceptItem(body, target, this.#caller, this.#parts.clock.now());
       if (target.model !== null) return null;
       const model = modelOf(document.member('model'));
-      const known = this.#models.get(model) ?? this.#addModel(model, position);
-      known.bytes += body.length;
+      addBytes(this.#models.get(model) ?? this.#addModel(model, position), body.length);
       return model;
     } catch (error) {
       throw error instanceof GatewayError ? this.#form.explain(error, position, customId) : error;
@@ -147,10 +175,15 @@ export class ItemIntake {
     if (this.#models.size === MOST_MODELS) {
       throw invalidField('model', `is one too many: the requests of a batch may name at most ${MOST_MODELS} models`);
     }
-    const items = { position, bytes: 0 };
+    const items = { model, position, bytes: 0, longest: 0 };
     this.#models.set(model, items);
     return items;
   }
+}
+
+function addBytes(items: ModelItems, bytes: number): void {
+  items.bytes += bytes;
+  items.longest = Math.max(items.longest, bytes);
 }
 
 /** The items are no longer wanted: they were removed while they arrived, or another process has read them all. */

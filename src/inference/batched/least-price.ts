@@ -18,18 +18,26 @@ export interface LeastPrice {
   any: Price;
 }
 
+export interface PromptTerms extends LeastPrice {
+  /** A prompt with more bytes is too long for every endpoint. */
+  mostBytes: number;
+}
+
 /** At the cheapest endpoint. @throws GatewayError that routing refuses the request with: no endpoint that the rules allow */
-export async function leastPromptPrice(
+export async function promptTerms(
   request: AcceptedRequest,
   sink: Sink,
   parts: InferenceParts,
-): Promise<LeastPrice> {
+): Promise<PromptTerms> {
   const context = new RequestContext(request, sink, parts.clock);
   await parts.refresh?.();
   const { candidates } = routeOf(context, taskOf(context, parts), parts);
   return {
     credit: least(candidates.map((each) => (each.byok === undefined ? promptPrice(each) : 0n))),
     any: least(candidates.map(promptPrice)),
+    mostBytes: Math.max(
+      ...candidates.map(({ endpoint }) => (endpoint.contextLength ?? Number.POSITIVE_INFINITY) * MAX_BYTES_PER_TOKEN),
+    ),
   };
 }
 
