@@ -86,8 +86,22 @@ for (const [name, make] of [
       /did not run this request: (no batches here|the provider refuses the cred)/,
     );
     assert.equal(refused.usage, null);
+    assert.deepEqual([...vendor.files.keys()], [], 'no upload stays');
+    const { upstream } = (await client.send('DELETE', `/batches/${refused.id}`)).body.deletion;
+    assert.equal(upstream.status, name === 'refuses the credential' ? 'not_applicable' : 'deleted');
   });
 }
+
+test('a file that cannot be removed at the provider does not keep the others there', async (t) => {
+  const { vendor, gateway } = await startNative(t, 'openai');
+  vendor.answer = chatAnswer;
+  vendor.fault = first(1, ({ method }) => method === 'DELETE', { status: 500 });
+  const client = batchesOf(gateway);
+  const { id } = await client.ended((await client.submitted(nativeBatch(requests))).id);
+  assert.deepEqual([...vendor.files.keys()], [vendor.batches[0]!.uploadId]);
+  const { upstream } = (await client.send('DELETE', `/batches/${id}`)).body.deletion;
+  assert.equal(upstream.status, 'unsupported');
+});
 
 for (const kind of ['openai', 'anthropic'] as const) {
   test(`a submission to ${kind} whose answer is lost is found again, and not made twice`, async (t) => {

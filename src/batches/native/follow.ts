@@ -161,11 +161,18 @@ export class NativeFollower {
         return 0;
       }
     }
-    const isGone = await service.remove(upstream, part.uploadId, account).catch((error: unknown) => {
+    return this.#end(step, upstream, await this.#remove(step, upstream));
+  }
+
+  /** False: the provider keeps something. @param upstream null: no batch was created */
+  async #remove({ part, batch }: Step, upstream: UpstreamBatch | null): Promise<boolean> {
+    try {
+      const { service, account } = placeOf(part, batch, this.#parts.inference);
+      return await service.remove(upstream, part.uploadId, account);
+    } catch (error) {
       this.#parts.inference.log.warn('a provider keeps the data of a batch', { native: part.id, error });
       return false;
-    });
-    return this.#end(step, upstream, isGone);
+    }
   }
 
   /** False: the results are those of another batch, which was taken for this one. */
@@ -182,11 +189,14 @@ export class NativeFollower {
 
   /** The items without a result run one by one, fail, or end with the batch; then nothing of the part is left. */
   async #end(
-    { part, batch }: Step,
+    step: Step,
     upstream: Pick<UpstreamBatch, 'state' | 'message'> | undefined,
-    isGone = false,
+    isRemoved = false,
   ): Promise<Next> {
+    const { part, batch } = step;
     const { database, inference, blobs } = this.#parts;
+    const isOnlyUpload = part.upstreamId === null && part.uploadId !== null && part.triedAt === null;
+    const isGone = isOnlyUpload ? await this.#remove(step, null) : isRemoved;
     const freeAt = new Date(this.#clock.now());
     const isWanted = !isOver(batch, this.#clock);
     if (isWanted && !fallsBack(batch)) await this.#failOpen(part, batch, upstream?.message);
@@ -256,11 +266,11 @@ export class NativeFollower {
     const isSubmission = part.upstreamId === null;
     const isTooLate = this.#clock.now() > batch.expiresAt.getTime() + GRACE_MS;
     const isHopeless = isRefusal && !error.passing;
+    // After a definite refusal nothing was created.
+    await step.change({ failures, ...(isSubmission && isDefinite && { triedAt: null }) });
     if (isTooLate || (isHopeless && isDefinite) || (isSubmission && failures >= MOST_FAILURES && isDefinite)) {
       return this.#end(step, { state: 'failed', message: (error as Error).message });
     }
-    // After a definite refusal nothing was created.
-    await step.change({ failures, ...(isSubmission && isDefinite && { triedAt: null }) });
     const delayMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10));
     return Math.max(delayMs, (isRefusal && error.retryAfterMs) || 0);
   }

@@ -24,11 +24,7 @@ export interface PromptTerms extends LeastPrice {
 }
 
 /** At the cheapest endpoint. @throws GatewayError that routing refuses the request with: no endpoint that the rules allow */
-export async function promptTerms(
-  request: AcceptedRequest,
-  sink: Sink,
-  parts: InferenceParts,
-): Promise<PromptTerms> {
+export async function promptTerms(request: AcceptedRequest, sink: Sink, parts: InferenceParts): Promise<PromptTerms> {
   const context = new RequestContext(request, sink, parts.clock);
   await parts.refresh?.();
   const { candidates } = routeOf(context, taskOf(context, parts), parts);

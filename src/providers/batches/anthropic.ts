@@ -70,8 +70,8 @@ export const anthropicBatches: BatchService = {
   async cancel(id, account) {
     await unlessStatus(DONE, call(account, { path: `${pathOf(id)}/cancel`, body: '' }));
   },
-  async remove({ id }, _uploadId, account) {
-    return await forget(account, pathOf(id));
+  async remove(batch, _uploadId, account) {
+    return batch === null || (await forget(account, pathOf(batch.id)));
   },
 };
 

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { isKeyDocument } from '../auth/bedrock-credentials.ts';
 import { type BatchBucket, isOfOperator } from './bucket.ts';
-import type { BatchService, UpstreamBatch, UpstreamResult } from './contract.ts';
+import { type BatchService, dataOf, type UpstreamBatch, type UpstreamResult } from './contract.ts';
 import { call, createdId, type Json, listIn, nameOf, pages, post, textIn, unlessStatus } from './exchange.ts';
 import { objectOf, oneLine, spliced } from './lines.ts';
 
@@ -97,9 +97,8 @@ export function bedrockBatches({ bucket, role, address, least }: BedrockJobs): B
     async cancel(id, account) {
       await unlessStatus(DONE, call(account, { ...at(`${pathOf(id)}/stop`), body: '' }));
     },
-    async remove({ outputs }, uploadId, account) {
-      await bucket.remove(uploadId === null ? outputs : [uploadId, ...outputs], account);
-      return true;
+    async remove(batch, uploadId, account) {
+      return bucket.remove(dataOf(batch, uploadId), account);
     },
   };
 }

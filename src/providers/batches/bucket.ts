@@ -4,7 +4,7 @@
  */
 import type { UpstreamTarget } from '../byok-target.ts';
 import { type BatchAccount, BatchRefusal, type Submission, type UpstreamResult } from './contract.ts';
-import { nameOf } from './exchange.ts';
+import { nameOf, removeAll } from './exchange.ts';
 import { linesOf } from './lines.ts';
 
 /** Where a bucket is, by its address (`s3://name/folder`). */
@@ -23,7 +23,7 @@ export interface BucketStore {
   list(prefix: string, account: BatchAccount): Promise<string[]>;
   open(name: string, account: BatchAccount): Promise<AsyncIterable<Buffer>>;
   /** Resolves also if there is no such object. */
-  remove(name: string, account: BatchAccount): Promise<unknown>;
+  remove(name: string, account: BatchAccount): Promise<boolean>;
 }
 
 /** One folder for each batch: its calls, and what the provider writes. */
@@ -77,8 +77,8 @@ export class BatchBucket {
     }
   }
 
-  async remove(names: readonly string[], account: BatchAccount): Promise<void> {
-    for (const name of names) await this.#named(this.#store.remove(name, account));
+  remove(names: readonly string[], account: BatchAccount): Promise<boolean> {
+    return removeAll(names.map((name) => () => this.#named(this.#store.remove(name, account))));
   }
 
   /** Failures name the bucket. */

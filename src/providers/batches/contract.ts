@@ -90,8 +90,16 @@ export interface BatchService {
   results(batch: UpstreamBatch, account: BatchAccount): AsyncIterable<UpstreamResult>;
   /** Resolves also for a batch that is over. */
   cancel(id: string, account: BatchAccount): Promise<void>;
-  /** Removes what the provider keeps of a final batch. Resolves with false if some of it cannot be removed. */
-  remove(batch: UpstreamBatch, uploadId: string | null, account: BatchAccount): Promise<boolean>;
+  /**
+   * Removes what the provider keeps of a final batch, or of an upload without a batch (null). Resolves with false if some
+   * of it cannot be removed.
+   */
+  remove(batch: UpstreamBatch | null, uploadId: string | null, account: BatchAccount): Promise<boolean>;
+}
+
+/** The upload and the outputs. */
+export function dataOf(batch: UpstreamBatch | null, uploadId: string | null): string[] {
+  return [...(uploadId === null ? [] : [uploadId]), ...(batch?.outputs ?? [])];
 }
 
 /** The provider refused a call of its batch interface, or did not answer it. */

@@ -102,11 +102,23 @@ export async function forget(account: BatchAccount, target: string | BatchReques
   return true;
 }
 
-/** False: some of it is kept. */
-export async function forgetAll(account: BatchAccount, paths: readonly string[]): Promise<boolean> {
+/** False: some of it is kept. Throws what the first failure threw, after all were tried. */
+export async function removeAll(removals: readonly (() => Promise<boolean>)[]): Promise<boolean> {
   let isGone = true;
-  for (const path of paths) isGone = (await forget(account, path)) && isGone;
+  const failures: unknown[] = [];
+  for (const remove of removals) {
+    try {
+      isGone = (await remove()) && isGone;
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
   return isGone;
+}
+
+export function forgetAll(account: BatchAccount, paths: readonly string[]): Promise<boolean> {
+  return removeAll(paths.map((path) => () => forget(account, path)));
 }
 
 /** Pages of a list that are searched for a batch. */

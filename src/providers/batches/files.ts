@@ -1,6 +1,6 @@
 /** Files of calls and results, which OpenAI and those like it have in common. */
 
-import type { BatchAccount, Submission, UpstreamResult } from './contract.ts';
+import { type BatchAccount, dataOf, type Submission, type UpstreamBatch, type UpstreamResult } from './contract.ts';
 import { createdId, forget, forgetAll, get, type Json, listIn, open, upload } from './exchange.ts';
 import { linesOf, objectOf } from './lines.ts';
 
@@ -40,14 +40,13 @@ async function removeUploads(name: string, path: string, account: BatchAccount):
 
 /** Removes the upload and the files of results. Returns whether all are gone. */
 export function removeFiles(
-  outputs: readonly string[],
+  batch: UpstreamBatch | null,
   uploadId: string | null,
   account: BatchAccount,
 ): Promise<boolean> {
-  const files = uploadId === null ? outputs : [uploadId, ...outputs];
   return forgetAll(
     account,
-    files.map((file) => `/files/${encodeURIComponent(file)}`),
+    dataOf(batch, uploadId).map((file) => `/files/${encodeURIComponent(file)}`),
   );
 }
 

@@ -7,6 +7,7 @@ import {
   type BatchAccount,
   BatchRefusal,
   type BatchService,
+  dataOf,
   type Submission,
   type UpstreamBatch,
   type UpstreamResult,
@@ -89,8 +90,8 @@ export const geminiBatches: BatchService = {
   async cancel(id, account) {
     await unlessStatus(DONE, post(account, `/${checked(id)}:cancel`));
   },
-  async remove({ id, outputs }, uploadId, account) {
-    const names = [id, ...outputs, ...(uploadId === null ? [] : [uploadId])];
+  async remove(batch, uploadId, account) {
+    const names = [...(batch === null ? [] : [batch.id]), ...dataOf(batch, uploadId)];
     return await forgetAll(
       account,
       names.map((name) => `/${checked(name)}`),

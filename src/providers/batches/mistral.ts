@@ -63,5 +63,5 @@ export const mistralBatches: BatchService = {
   async cancel(id, account) {
     await unlessStatus(DONE, post(account, `/batch/jobs/${encodeURIComponent(id)}/cancel`));
   },
-  remove: ({ outputs }, uploadId, account) => removeFiles(outputs, uploadId, account),
+  remove: removeFiles,
 };

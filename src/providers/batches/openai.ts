@@ -97,7 +97,7 @@ export function openaiBatches(variation: Variation): BatchService {
     async cancel(id, account) {
       await unlessStatus(DONE, post(account, `/batches/${encodeURIComponent(id)}/cancel`));
     },
-    remove: ({ outputs }, uploadId, account) => removeFiles(outputs, uploadId, account),
+    remove: removeFiles,
   };
 }
 

@@ -10,10 +10,23 @@ import {
   type BatchAccount,
   BatchRefusal,
   type BatchService,
+  dataOf,
   type UpstreamBatch,
   type UpstreamResult,
 } from './contract.ts';
-import { createdId, forget, get, type Json, listIn, nameOf, pages, post, textIn, unlessStatus } from './exchange.ts';
+import {
+  createdId,
+  forget,
+  get,
+  type Json,
+  listIn,
+  nameOf,
+  pages,
+  post,
+  removeAll,
+  textIn,
+  unlessStatus,
+} from './exchange.ts';
 import { httpStatusOf } from './grpc-status.ts';
 import { objectOf, oneLine, spliced } from './lines.ts';
 
@@ -87,9 +100,9 @@ export function vertexBatches(bucket: BatchBucket): BatchService {
     async cancel(id, account) {
       await unlessStatus(DONE, post(account, `${pathOf(id)}:cancel`));
     },
-    async remove({ id, outputs }, uploadId, account) {
-      await bucket.remove(uploadId === null ? outputs : [uploadId, ...outputs], account);
-      return forget(account, pathOf(id));
+    async remove(batch, uploadId, account) {
+      const data = () => bucket.remove(dataOf(batch, uploadId), account);
+      return removeAll(batch === null ? [data] : [data, () => forget(account, pathOf(batch.id))]);
     },
   };
 }

@@ -69,10 +69,10 @@ export const xaiBatches: BatchService = {
   async cancel(id, account) {
     await unlessStatus(DONE, post(account, `${pathOf(id)}:cancel`));
   },
-  async remove(_batch, uploadId, account) {
-    if (uploadId !== null) await forget(account, `/files/${encodeURIComponent(uploadId)}`);
+  async remove(batch, uploadId, account) {
+    const isGone = uploadId === null || (await forget(account, `/files/${encodeURIComponent(uploadId)}`));
     // No operation deletes a batch and its results.
-    return false;
+    return batch === null && isGone;
   },
 };
 
