@@ -20,6 +20,8 @@ export interface EgressRequest {
   maxBytes: number;
   /** Plain http is refused, except to networks that the operator allows. */
   tlsOnly?: boolean;
+  /** Default `follow`. `return` resolves with a redirect instead, whose body is not read. */
+  redirects?: 'follow' | 'return';
   /** Resolves with the head of the response, whose body is not read. */
   headOnly?: boolean;
   /** For everything together: names, connections, redirects, body. */
@@ -162,7 +164,8 @@ class CheckedEgress implements Egress {
         connect(url, rules, { ...(this.#options.dialling ?? NETWORK), tlsOnly: request.tlsOnly ?? false }, signal),
       );
       const location = reply.headers['location'];
-      const follows = REDIRECTS.has(reply.status) && (request.method ?? 'GET') === 'GET';
+      const follows =
+        REDIRECTS.has(reply.status) && (request.method ?? 'GET') === 'GET' && request.redirects !== 'return';
       if (!follows || location === undefined) return reply;
       if (hops === MOST_REDIRECTS) throw new EgressError('redirect', `redirects more than ${MOST_REDIRECTS} times`);
       const next = rules.url(location, url);

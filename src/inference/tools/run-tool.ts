@@ -4,6 +4,7 @@ import { parseJson } from '../../base/json.ts';
 import { argumentsProblem } from '../../formats/adapters/deferred-tools/index.ts';
 import { type Fields, isFields } from '../../formats/conversation/fields.ts';
 import type { ToolsRunning } from '../turns/gateway-tools.ts';
+import { screenedArguments, screenedResult } from './guarded.ts';
 import { type RequestedTool, ToolError, type ToolOutcome } from './tool.ts';
 
 interface CallRunning {
@@ -12,26 +13,30 @@ interface CallRunning {
   calls: number;
 }
 
-/** @param text the arguments as the model wrote them */
+/**
+ * @param text the arguments as the model wrote them
+ * @throws GatewayError 403 when a guardrail blocks them
+ */
 export async function runTool(
   tool: RequestedTool,
   text: string,
   { running, calls }: CallRunning,
 ): Promise<ToolOutcome> {
+  const written = screenedArguments(text, running);
   const { parts, spending, request } = running;
   const { serverToolCalls, serverToolResultBytes } = parts.limits;
   if (calls > serverToolCalls) {
     spending.count({ executed: false });
     return failure(`not run: this request has already made ${serverToolCalls} calls of tools`, tool);
   }
-  const input = inputOf(text, tool.parameters);
+  const input = inputOf(written, tool.parameters);
   if (typeof input === 'string') {
     spending.count({ executed: false });
     return failure(input, tool);
   }
   let outcome: ToolOutcome;
   try {
-    outcome = await withinTime(tool, input, running);
+    outcome = screened(await withinTime(tool, input, running), tool, input, running);
   } catch (thrown) {
     running.signal.throwIfAborted();
     if (thrown instanceof ToolError) outcome = shownBy(thrown, tool, input);
@@ -49,6 +54,19 @@ export async function runTool(
     return failure(message, tool, input);
   }
   return outcome;
+}
+
+/** The outcome as guardrails let the model read it. */
+function screened(outcome: ToolOutcome, tool: RequestedTool, input: Fields, running: ToolsRunning): ToolOutcome {
+  const { text, hits } = screenedResult(outcome.result, running);
+  running.found(hits);
+  if (text !== undefined) return { ...outcome, result: text };
+  const { searches, fetches } = outcome;
+  return {
+    ...failure('a guardrail blocks what the tool found', tool, input),
+    ...(searches && { searches }),
+    ...(fetches && { fetches }),
+  };
 }
 
 function failure(message: string, tool: RequestedTool, input: Fields = {}): ToolOutcome {

@@ -112,13 +112,13 @@ function shownFailure(query: string, code: ErrorCode): Pick<ToolOutcome, 'item' 
   };
 }
 
-/** The member that vendors encrypt holds the text that the model reads. */
-function blockOf({ url, title, text, published }: SearchResult): Fields {
+/** The text that the model reads is next to the content, where guardrails see it. */
+function blockOf({ url, title, published }: SearchResult): Fields {
   return {
     type: 'web_search_result',
     url,
     title,
-    encrypted_content: Buffer.from(text).toString('base64'),
+    encrypted_content: '',
     page_age: published ?? null,
   };
 }

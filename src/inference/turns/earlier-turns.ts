@@ -44,7 +44,7 @@ export class EarlierTurns {
    * @param changed the sum has changed
    */
   running(
-    { request }: RequestContext,
+    context: RequestContext,
     parts: InferenceParts,
     { advanced, changed }: { advanced(): void; changed(): void },
   ): LoopRunning {
@@ -52,10 +52,11 @@ export class EarlierTurns {
     this.#tools.changed = changed;
     this.#stop ??= new AbortController();
     return {
-      request,
+      request: context.request,
       parts,
       signal: this.#stop.signal,
       spending: this.#tools,
+      found: (hits) => context.addHits(hits),
       advanced,
       spent: () => {
         const { usage, costNano, byokNano } = this.with(null)!;

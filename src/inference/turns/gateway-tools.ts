@@ -9,6 +9,7 @@ import type {
   ToolCallPart,
 } from '../../formats/conversation/conversation.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
+import type { Hit } from '../../guardrails/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
@@ -68,6 +69,8 @@ export interface ToolsRunning {
   /** Aborted when the client disconnects or the gateway shuts down. */
   readonly signal: AbortSignal;
   readonly spending: ToolSpending;
+  /** Filter matches of guardrails in what tools return. */
+  found(hits: readonly Hit[]): void;
 }
 
 /** Cost and counts of tools. Each call that costs something is reserved before it is made. */
