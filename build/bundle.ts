@@ -48,6 +48,7 @@ async function bundle(folder: string): Promise<void> {
       // A thread or process starts at a file of its own, which is searched for next to the file that starts it.
       'count-worker': 'src/inference/tokens/count-worker.ts',
       'pdf-worker': 'src/inference/documents/pdf-worker.ts',
+      'page-worker': 'src/inference/documents/page-worker.ts',
       embedder: 'src/providers/local/embedder.ts',
       'egress-proxy': 'src/egress-proxy/egress-proxy.ts',
       'sandbox-init': 'src/egress-proxy/sandbox-init.ts',

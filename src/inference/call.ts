@@ -125,7 +125,8 @@ export class Call implements TurnOwner, Interruptible {
     this.#writeScheduled = false;
     if (this.#over) return;
     try {
-      if (attempt === this.#turn.current?.attempt) this.#generation!.seen(attempt.outputBytes);
+      // A complete turn has been reported with its cost.
+      if (attempt === this.#turn.current?.attempt && !attempt.over) this.#generation!.seen(attempt.outputBytes);
       if (!this.#stream.write(attempt.take(), this.#current!.stamp, attempt.encoding)) attempt.pause();
     } catch (cause) {
       this.#unwritable(cause, attempt, this.#turn.stop());

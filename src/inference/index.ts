@@ -13,6 +13,7 @@ export type { Sink } from './answer/sink.ts';
 export { type LeastPrice, leastTokens, type PromptTerms, promptTerms } from './batched/least-price.ts';
 export { atBatch, type BatchableCall, encodeForBatch, hasBatches } from './batched/prepare.ts';
 export { settleBatched } from './batched/settle.ts';
+export { PageReader } from './documents/page-reader.ts';
 export { PdfReader } from './documents/pdf-reader.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';

@@ -16,6 +16,7 @@ import type { Spend } from '../spend/index.ts';
 import type { Transcripts } from '../transcripts/index.ts';
 import type { Concurrency } from './admission/concurrency.ts';
 import type { RateLimiting } from './admission/rate-limits.ts';
+import type { PageReader } from './documents/page-reader.ts';
 import type { PdfReader } from './documents/pdf-reader.ts';
 import type { RequestsInFlight } from './requests-in-flight.ts';
 import type { AccountPolicy, Credentials, Health, Sessions } from './routing/index.ts';
@@ -62,6 +63,8 @@ export interface InferenceParts {
   thinking?: RememberedThinking;
   transport: Transport;
   egress: Egress;
+  /** Reads HTML pages. Absent: they are not read. */
+  pages?: PageReader;
   /** Searches the web. Absent: no tool of a request can. */
   webSearch?: WebSearch;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */

@@ -185,6 +185,7 @@ function inferenceParts(
     thinking: new RememberedThinking(clock),
     files: createFileContents({ ...parts, clock }),
     vendorCopies: createVendorCopies({ ...parts, clock, log }),
+    pages: parts.pages,
     webSearch: createWebSearch(parts.operatorEgress, () => live.settings.webSearch),
     accountPolicy: () => live.settings.account,
     promptCaching: () => live.settings.account.promptCaching,

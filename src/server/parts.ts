@@ -13,7 +13,15 @@ import { createEgress } from '../egress/index.ts';
 import { EgressProxy, socketFolderFor } from '../egress-proxy/index.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
-import { Identities, PdfReader, RequestsInFlight, regionOf, TokenCounter, userHashSecret } from '../inference/index.ts';
+import {
+  Identities,
+  PageReader,
+  PdfReader,
+  RequestsInFlight,
+  regionOf,
+  TokenCounter,
+  userHashSecret,
+} from '../inference/index.ts';
 import { createJobs, type StartOfJobs } from '../jobs/index.ts';
 import type { Exposed } from '../observability/index.ts';
 import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
@@ -137,8 +145,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
     identities: new Identities(await userHashSecret(database)),
     statistics: createStatistics({ database, clock, log }),
     inFlight: new RequestsInFlight(log),
-    tokens: new TokenCounter(clock),
-    pdf: new PdfReader(clock),
+    ...readersOf(clock),
   };
 }
 
@@ -147,6 +154,11 @@ function sandboxFacts({ sandboxes: settings, dataDir, outgoing: { extraCa } }: C
 }
 
 /** Starts no process before a sandbox needs it. */
+/** What works in threads of its own, which start when they are needed. */
+function readersOf(clock: Clock) {
+  return { tokens: new TokenCounter(clock), pdf: new PdfReader(clock), pages: new PageReader(clock) };
+}
+
 /** One for addresses that users give, and one for those of the configuration. */
 function egressesOf(live: LiveConfig, clock: Clock) {
   return {
@@ -177,7 +189,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.sandboxes.close();
   parts.releases.end();
   await parts.egressProxy.end();
-  await Promise.all([parts.tokens.close(), parts.pdf.close()]);
+  await Promise.all([parts.tokens.close(), parts.pdf.close(), parts.pages.close()]);
   await parts.spend.close();
   await parts.limiter.close();
   await parts.statistics.close();

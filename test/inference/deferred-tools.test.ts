@@ -154,6 +154,30 @@ for (const format of CLIENT_FORMATS) {
     });
   }
 
+  test(`the server tool svc:tool_search defers in the same way | ${format}`, async () => {
+    for (const prefix of ['svc', 'openrouter']) {
+      const search = { type: `${prefix}:tool_search`, parameters: { max_results: 1 } };
+      const more = { tools: [...toolsOf(format), search], deferred_tools: undefined };
+      const turns = [{ calls: [SEARCH] }, { calls: [CALL] }];
+      const { sent, text, raw } = await ask(format, 'chat', true, turns, bodyOf(format, 'chat', true, more));
+      assert.deepEqual(namesOf(sent[0]), ['get_time', 'search_tools', 'call_tool']);
+      assert.equal(['Bills a customer', 'Unpaid bills'].filter((text) => raw[1]!.includes(text)).length, 1);
+      assert.equal(read(format, true, text).choices[0]!.calls[0]!.name, 'create_invoice');
+      const wrong = { ...search, parameters: { max_results: 0 } };
+      const refused = await ask(
+        format,
+        'chat',
+        false,
+        [],
+        bodyOf(format, 'chat', false, { ...more, tools: [...toolsOf(format), wrong] }),
+      );
+      assert.ok(refused.status === 400 && refused.text.includes('tools[4].parameters.max_results '), refused.text);
+      const nothing = { ...more, tools: [search, toolsOf(format)[0]] };
+      const plain = await ask(format, 'chat', false, [{ text: 'ok' }], bodyOf(format, 'chat', false, nothing));
+      assert.deepEqual(namesOf(plain.sent[0]), ['get_time'], plain.text);
+    }
+  });
+
   test(`arguments that do not fit are turned down before the client sees them | ${format}`, async () => {
     const wrong = { ...CALL, id: 'call_0', arguments: '{"tool":"create_invoice","arguments":{"customer":"Ada"}}' };
     for (const stream of [false, true]) {

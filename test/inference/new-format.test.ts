@@ -65,7 +65,7 @@ const letters: ServedFormat = {
   loggedContent: (document) => loggedMessages(document, 'letters', 'rules'),
   images: () => new Set(),
   toolTrace: {
-    marks: [],
+    holds: () => false,
     replaces: false,
     start: () => undefined,
     end: () => ({ type: 'opaque', origin: 'chat', value: {} }),

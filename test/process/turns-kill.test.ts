@@ -1,6 +1,7 @@
 /** A process that dies during a later turn of an answer: the finished turns are charged exactly, the running one by estimate. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sleep, systemClock } from '../../src/base/clock.ts';
 import { embeddedTarget, rowsOnce } from '../../src/testing/database/rows.ts';
 import { gatewayHome, plannedYaml, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 import { answerOf, chatChunk, streamOf } from '../../src/testing/upstream/answers.ts';
@@ -54,5 +55,36 @@ for (const [moment, second] of Object.entries(SECOND)) {
     assert.ok(row!.input! > 1_000n && row!.input! < 3_000n, String(row!.input));
     assert.equal(row!.output, moment === 'after some text' ? 100n : 0n);
     assert.equal(row!.cost, FIRST_NANO + row!.input! * 3_000n + row!.output! * 15_000n);
+  });
+}
+
+for (const moment of ['during a search', 'in the turn after it'] as const) {
+  test(`killed ${moment}: the finished turn and the search are charged once`, async (t) => {
+    const upstream = await startUpstream();
+    t.after(() => upstream.close());
+    const found = { chunks: ['{"results":[]}'] };
+    const engine = upstream.script('engine', [moment === 'during a search' ? { end: 'stall-before-headers' } : found]);
+    const call = { id: 'call_1', name: 'web_search', arguments: '{"query":"bees"}' };
+    const url = upstream.script('it', [
+      answerOf('chat', true, { text: 'Looking.', calls: [call], usage: FIRST }),
+      { end: 'stall-before-headers' },
+    ]);
+    const home = await gatewayHome(t);
+    const engines = [{ kind: 'searxng', url: engine, price_per_search: 0.25 }];
+    const yaml = plannedYaml(url, { model: { id: 'test/it', pricing }, web_search: { engines } });
+    const gateway = await startGatewayProcess(t, { home, yaml });
+    const { deferred_tools: _, ...body } = BODY;
+    void gateway.post('/chat/completions', { ...body, tools: [{ type: 'svc:web_search' }] }).catch(() => {});
+    await upstream.request('engine', 1);
+    if (moment !== 'during a search') await upstream.request('it', 2);
+    // The journal has what happened up to 50 ms ago.
+    else await sleep(systemClock, 200);
+    gateway.signal('SIGKILL');
+    await gateway.exit;
+    await startGatewayProcess(t, { home });
+    const [row, ...others] = await rowsOnce(embeddedTarget(home), 1);
+    assert.equal(others.length, 0);
+    const ofTurn = moment === 'during a search' ? 0n : row!.input! * 3_000n;
+    assert.equal(row!.cost, FIRST_NANO + 250_000_000n + ofTurn);
   });
 }

@@ -1,12 +1,12 @@
 /** Calls of server tools, in `reasoning_details` (`reasoning.server_tool_call`). */
 import { CALL_TOOL, SEARCH_TOOL } from '../conversation/deferred-search.ts';
-import { fieldsOf, textOf } from '../conversation/fields.ts';
+import { fieldsOf, listOf, textOf } from '../conversation/fields.ts';
 import { type PastToolStep, readStepId, readSteps, stepId, type ToolTrace } from '../conversation/tool-steps.ts';
 
 const TYPE = 'reasoning.server_tool_call';
 
 export const toolTrace: ToolTrace = {
-  marks: [TYPE],
+  holds: ({ messages }) => listOf(messages).some(holdsStep),
   replaces: false,
   start: () => undefined,
   end(step) {
@@ -23,6 +23,12 @@ export const toolTrace: ToolTrace = {
   },
   read: readSteps(stepOf),
 };
+
+function holdsStep(message: unknown): boolean {
+  const { role, reasoning_details: details } = fieldsOf(message);
+  if (role !== 'assistant' || !Array.isArray(details)) return false;
+  return details.some((detail) => fieldsOf(detail)['type'] === TYPE);
+}
 
 function stepOf(value: unknown): PastToolStep | undefined {
   const detail = fieldsOf(value);

@@ -3,12 +3,13 @@
  * its own words (`ServedFormat.toolTrace`); the conversation of a later request is rebuilt from what it shows.
  */
 import type { Message, OpaquePart, Part } from './conversation.ts';
+import type { Fields } from './fields.ts';
 
 /** A call that the gateway is about to run. */
 export interface ToolStart {
   /** Id of the call, as the model or the upstream made it. */
   id: string;
-  /** Wire name of the tool: `svc:datetime`. */
+  /** Wire name of the tool in the client's spelling: `svc:datetime`. */
   tool: string;
   /** Name of the function that the model called. */
   name: string;
@@ -27,7 +28,7 @@ interface ToolStep extends ToolStart {
   failed: boolean;
   /** Members of the tool's item in the responses format. */
   item: Readonly<Record<string, unknown>>;
-  /** Type and content of the tool's result in the messages format. Absent: `svc_<name>_tool_result` with the item's members. */
+  /** Type and content of the tool's result in the messages format. Absent: `svc_<tool>_tool_result` with the item's members. */
   block?: { readonly type: string; readonly content: unknown };
 }
 
@@ -35,8 +36,8 @@ interface ToolStep extends ToolStart {
 export type PastToolStep = Omit<ToolStep, 'item' | 'block' | 'tool'>;
 
 export interface ToolTrace {
-  /** ASCII texts that every body whose history holds steps contains at least one of. */
-  readonly marks: readonly string[];
+  /** Whether the history of a request holds steps. Cheap enough for every request. @param request checked */
+  holds(request: Fields): boolean;
   /** Shown when the call begins; undefined where the format shows a call with its result only. */
   start(step: ToolStart): OpaquePart | undefined;
   /** Shown when the call has ended. */

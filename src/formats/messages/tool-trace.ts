@@ -2,7 +2,7 @@
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import { WIRE_NAME } from '../../base/namespace.ts';
 import type { OpaquePart, Part } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf, isFields, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import {
   type PastToolStep,
   type PastToolSteps,
@@ -16,7 +16,7 @@ import {
 const ID_PREFIX = `srvtoolu_${WIRE_NAME}_`;
 
 export const toolTrace: ToolTrace = {
-  marks: [ID_PREFIX],
+  holds: ({ messages }) => listOf(messages).some(holdsStep),
   replaces: false,
   start: (step) =>
     block({
@@ -27,7 +27,7 @@ export const toolTrace: ToolTrace = {
       caller: { type: 'direct' },
     }),
   end(step) {
-    const own = `${WIRE_NAME}_${step.name}`;
+    const own = step.tool.replace(':', '_');
     const { type, content } = step.block ?? {
       type: `${own}_tool_result`,
       content: { type: `${own}_result`, ...step.item },
@@ -44,6 +44,15 @@ export const toolTrace: ToolTrace = {
   },
   read,
 };
+
+function holdsStep(message: unknown): boolean {
+  const { role, content } = fieldsOf(message);
+  if (role !== 'assistant' || !Array.isArray(content)) return false;
+  return content.some((each) => {
+    const { type, id } = fieldsOf(each);
+    return type === 'server_tool_use' && typeof id === 'string' && id.startsWith(ID_PREFIX);
+  });
+}
 
 function block(value: Fields): OpaquePart {
   return { type: 'opaque', origin: 'messages', value };

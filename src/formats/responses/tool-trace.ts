@@ -1,7 +1,7 @@
 /** Calls of server tools, as items of their own types. The members that carry the call itself are additional. */
 import { stringifyJson } from '../../base/json.ts';
-import { toWireName, WIRE_ALIAS, WIRE_NAME } from '../../base/namespace.ts';
-import { type Fields, fieldsOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
+import { type Fields, fieldsOf, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { type PastToolStep, readStepId, readSteps, stepId, type ToolTrace } from '../conversation/tool-steps.ts';
 
 const ID_PREFIX = 'st_';
@@ -10,7 +10,7 @@ const PREFIX = `${WIRE_NAME}:`;
 const SEARCH = `${WIRE_NAME}:tool_search`;
 
 export const toolTrace: ToolTrace = {
-  marks: [`"${PREFIX}`, `"${WIRE_ALIAS}:`],
+  holds: ({ input }) => listOf(input).some((item) => isOurs(fieldsOf(item)['type'])),
   replaces: true,
   start: (step) => item({ type: step.tool, id: idOf({ ...step, failed: false }), status: 'in_progress' }),
   end: (step) =>
@@ -26,6 +26,10 @@ export const toolTrace: ToolTrace = {
     }),
   read: readSteps(stepOf),
 };
+
+function isOurs(type: unknown): boolean {
+  return typeof type === 'string' && toWireName(type).startsWith(PREFIX);
+}
 
 function item(value: Fields) {
   return { type: 'opaque', origin: 'responses', value } as const;

@@ -58,7 +58,7 @@ function serverToolOf(type: string, { shorthands = false }: Pick<FeatureRules, '
  * @param format id of the request's format
  */
 export function serverToolName(type: unknown, format: FormatId): string | undefined {
-  if (typeof type !== 'string') return undefined;
+  if (typeof type !== 'string' || type === 'function') return undefined;
   const tool = serverToolOf(type, { shorthands: format === 'chat' });
   return tool?.built === true ? tool.name : undefined;
 }

@@ -38,13 +38,13 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   { name: 'svc:subagent', built: false, canDisable: true },
   {
     name: 'svc:tool_search',
-    built: false,
+    built: true,
     canDisable: true,
     vendorTypes: /^tool_search(?:_tool_[a-z0-9]+)?(?:_\d[\d_]*)?$/,
   },
   {
     name: 'svc:web_fetch',
-    built: false,
+    built: true,
     canDisable: true,
     vendorTypes: /^web_fetch(?:_\d[\d_]*)?$/,
     plugin: 'web-fetch',

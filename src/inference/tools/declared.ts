@@ -1,6 +1,7 @@
 /** The server tools that a request declares. */
 import type { JsonDocument } from '../../base/json.ts';
-import { type Fields, fieldsOf, isFields, listOf, restOf } from '../../formats/conversation/fields.ts';
+import { toWireName } from '../../base/namespace.ts';
+import { type Fields, fieldsOf, isFields, listOf, restOf, textOf } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { serverToolName } from '../../formats/server-tools/index.ts';
 import { toolOf } from './registry.ts';
@@ -8,6 +9,8 @@ import type { ServerTool } from './tool.ts';
 
 interface Declared {
   tool: ServerTool;
+  /** The name in the client's spelling. */
+  shownName: string;
   settings: Fields;
   /** Of the settings: `tools[0].parameters`. */
   path: string;
@@ -22,11 +25,18 @@ export function declaredTools({ id }: Pick<ServedFormat, 'id'>, document: JsonDo
   return listOf(document.member('tools')).flatMap((value, index) => {
     const declaration = fieldsOf(value);
     const tool = toolOf(serverToolName(declaration['type'], id) ?? '');
-    return tool === undefined ? [] : [{ tool, ...settingsOf(declaration, `tools[${index}]`) }];
+    if (tool === undefined) return [];
+    const settings = settingsOf(declaration, `tools[${index}]`);
+    return [{ tool, shownName: shownName(tool, textOf(declaration['type'])), ...settings }];
   });
 }
 
 const NONE: readonly Declared[] = [];
+
+/** Clients that write the alias prefix expect it in answers too. */
+function shownName({ name }: ServerTool, type: string): string {
+  return toWireName(type) === name ? type : name;
+}
 
 /** Settings are in `parameters`; those of a vendor's type that is short for a server tool are next to its type. */
 function settingsOf(declaration: Fields, path: string): Pick<Declared, 'settings' | 'path'> {

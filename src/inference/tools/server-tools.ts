@@ -39,22 +39,21 @@ export const serverTools: GatewayToolKind = {
   wanted(request, parts) {
     const { format, document } = request;
     const declared = declaredTools(format, document);
-    if (declared.length === 0 && !holdsSteps(format.toolTrace, document.bytes)) return undefined;
+    if (declared.length === 0 && !format.toolTrace.holds(document.structure)) return undefined;
     return new Wanted(
       request,
-      declared.map(({ tool, settings, path }) => ({ wireName: tool.name, tool: tool.begin(settings, path, parts) })),
+      declared.map(({ tool, shownName, settings, path }) => {
+        return { wireName: tool.name, shownName, tool: tool.begin(settings, path, parts) };
+      }),
       parts.limits,
     );
   },
 };
 
-/** Whether the body may have calls of server tools in its history. Cheap enough for every request. */
-function holdsSteps({ marks }: ToolTrace, bytes: Buffer): boolean {
-  return marks.some((mark) => bytes.includes(mark, 0, 'latin1'));
-}
-
 interface Begun {
   wireName: string;
+  /** The name in the client's spelling. */
+  shownName: string;
   tool: RequestedTool;
 }
 
@@ -162,7 +161,7 @@ class ServerTools implements GatewayTools {
   }
 
   #startOf({ id, name, arguments: text }: ToolCallPart, { turn, mixed }: ToolPlace): ToolStart {
-    return { id, tool: this.#byFunction.get(name)!.wireName, name, arguments: text, turn, mixed };
+    return { id, tool: this.#byFunction.get(name)!.shownName, name, arguments: text, turn, mixed };
   }
 }
 

@@ -1,8 +1,13 @@
 /** Deferred tools on the turn loop: the gateway runs the searches of a model that receives its tools on demand. */
 
-import { DeferredConversation } from '../../formats/adapters/deferred-tools/index.ts';
+import { DeferredConversation, isToolSearch } from '../../formats/adapters/deferred-tools/index.ts';
 import type { Conversation, ToolCallPart } from '../../formats/conversation/conversation.ts';
-import { CALL_TOOL, type CompileRegex, SEARCH_TOOL } from '../../formats/conversation/deferred-search.ts';
+import {
+  CALL_TOOL,
+  type CompileRegex,
+  type DeferredSearch,
+  SEARCH_TOOL,
+} from '../../formats/conversation/deferred-search.ts';
 import { isFields } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
@@ -32,15 +37,34 @@ const OWN_TOOLS_BYTES = 4 * 1024;
 
 export const deferredTools: GatewayToolKind = {
   wanted({ document: { structure } }) {
-    const { deferred_tools: settings } = structure;
-    if (settings === undefined || settings === null) return undefined;
+    const { deferred_tools: settings, tools } = structure;
+    const asks = settings !== undefined && settings !== null;
+    if (!asks && !(Array.isArray(tools) && tools.some(isToolSearch))) return undefined;
     return {
       definitionBytes: OWN_TOOLS_BYTES,
       load: () => (compile === undefined && searchesByRegex(settings) ? loadRegex() : undefined),
-      begin: (conversation, format) => new DeferredTools(conversation, format),
+      begin: (conversation, format) => begin(conversation, format),
     };
   },
 };
+
+function begin(all: Conversation, format: ServedFormat): GatewayTools {
+  const conversation = withoutToolSearch(all);
+  const { deferred } = conversation;
+  return deferred === undefined ? nothingDeferred(conversation) : new DeferredTools(conversation, deferred, format);
+}
+
+/** The tool only says that the gateway searches; the model gets functions for that. */
+function withoutToolSearch(conversation: Conversation): Conversation {
+  const { tools, ...others } = conversation;
+  const left = tools?.filter((tool) => tool.type !== 'opaque' || !isToolSearch(tool.value)) ?? [];
+  return left.length === 0 ? others : { ...others, tools: left };
+}
+
+/** For a request that could search, but has nothing to search for. */
+function nothingDeferred(conversation: Conversation): GatewayTools {
+  return { conversation, claims: () => false, run: (call) => ({ call }) };
+}
 
 class DeferredTools implements GatewayTools {
   readonly #rewritten: DeferredConversation;
@@ -51,10 +75,10 @@ class DeferredTools implements GatewayTools {
    * @throws Uncarried for several choices
    * @throws GatewayError 400 when the history names a deferred tool that is missing from the request
    */
-  constructor(conversation: Conversation, { searchTrace }: ServedFormat) {
+  constructor(conversation: Conversation, deferred: DeferredSearch, { searchTrace }: ServedFormat) {
     if ((conversation.choices ?? 1) > 1) throw new Uncarried('n', 'deferred tools support a single choice only');
     this.#trace = searchTrace;
-    this.#rewritten = new DeferredConversation(conversation, conversation.deferred!, compile ?? NO_REGEX, searchTrace);
+    this.#rewritten = new DeferredConversation(conversation, deferred, compile ?? NO_REGEX, searchTrace);
   }
 
   get conversation(): Conversation {

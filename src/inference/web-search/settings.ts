@@ -93,7 +93,7 @@ export class Members {
   }
 }
 
-const DOMAIN = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9-]{2,63}$/;
+const DOMAIN = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9-]{1,63}$/;
 
 function domainOf(value: unknown, path: string): string {
   const domain = typeof value === 'string' ? value.toLowerCase().replace(/^\*\./, '') : '';

@@ -9,5 +9,6 @@ export {
   checkDeferral,
   type DeclaredTool,
   DeferredToolsSchema,
+  isToolSearch,
   readDeferral,
 } from './protocol.ts';

@@ -4,8 +4,9 @@
  */
 import { Type } from 'typebox';
 import { GatewayError, invalidField } from '../../../base/errors.ts';
+import { toWireName, WIRE_NAME } from '../../../base/namespace.ts';
 import { CALL_TOOL, type DeferredSearch, SEARCH_TOOL } from '../../conversation/deferred-search.ts';
-import { type Fields, isFields, textOf } from '../../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../conversation/fields.ts';
 import { optional, word } from '../../conversation/loose-schema.ts';
 
 const DEFAULT_RESULTS = 5;
@@ -41,9 +42,34 @@ export interface DeclaredTool {
   deferred: boolean;
 }
 
-/** Null and absence ask for nothing. */
+/** By `deferred_tools`, or by the server tool for searches. */
 export function asksForDeferral(body: Fields): boolean {
-  return body['deferred_tools'] !== undefined && body['deferred_tools'] !== null;
+  return settingsOf(body) !== undefined;
+}
+
+const SEARCH_TYPE = `${WIRE_NAME}:tool_search`;
+
+/** Whether the tool is the server tool that searches. */
+export function isToolSearch(tool: unknown): boolean {
+  return toWireName(textOf(fieldsOf(tool)['type'])) === SEARCH_TYPE;
+}
+
+/** The server tool `svc:tool_search` is short for a search by words. Null and absence ask for nothing. */
+function settingsOf(body: Fields): unknown {
+  const settings = body['deferred_tools'] ?? undefined;
+  if (settings !== undefined) return settings;
+  const tools = listOf(body['tools']);
+  const index = tools.findIndex(isToolSearch);
+  // Without deferred tools there is nothing to search for.
+  if (index === -1 || !tools.some((tool) => fieldsOf(tool)['defer_loading'] === true)) return undefined;
+  const { max_results: maxResults } = fieldsOf(fieldsOf(tools[index])['parameters']);
+  checkMaxResults(maxResults, `tools[${index}].parameters.max_results`);
+  return {
+    protocol: 'v1',
+    profile: 'portable',
+    validation: 'runtime',
+    search: { type: 'bm25', ...(maxResults !== undefined && { max_results: maxResults }) },
+  };
 }
 
 /** @throws GatewayError 400 with the path of the offending member */
@@ -51,9 +77,9 @@ export function checkDeferral(body: Fields, tools: readonly DeclaredTool[], chos
   if (!asksForDeferral(body)) {
     const marked = tools.find(({ deferred }) => deferred);
     if (marked === undefined) return;
-    throw invalidField(`${marked.path}.defer_loading`, 'requires deferred_tools');
+    throw invalidField(`${marked.path}.defer_loading`, 'requires deferred_tools or the tool svc:tool_search');
   }
-  const settings = body['deferred_tools'];
+  const settings = settingsOf(body);
   if (!isFields(settings)) throw invalidField('deferred_tools', 'must be an object');
   only(settings, 'protocol', 'v1');
   only(settings, 'profile', 'portable');
@@ -77,19 +103,19 @@ function checkSearch(search: unknown, tools: readonly DeclaredTool[]): void {
   if (type !== 'bm25' && type !== 'regex' && type !== 'custom') {
     throw invalidField(`${path}.type`, "must be 'bm25', 'regex' or 'custom'");
   }
-  if (
-    maxResults !== undefined &&
-    maxResults !== null &&
-    !(Number.isInteger(maxResults) && Number(maxResults) >= 1 && Number(maxResults) <= MAX_RESULTS)
-  ) {
-    throw invalidField(`${path}.max_results`, `must be an integer from 1 to ${MAX_RESULTS}`);
-  }
+  checkMaxResults(maxResults, `${path}.max_results`);
   if (type !== 'custom') return;
   if (textOf(key) === '') throw invalidField(`${path}.result_key`, 'must name the member that lists the tools');
   const own = tools.find(({ name }) => name !== undefined && name === id);
   if (own === undefined || own.deferred) {
     throw invalidField(`${path}.tool_id`, 'must name a tool of the request that is not deferred');
   }
+}
+
+function checkMaxResults(value: unknown, path: string): void {
+  if (value === undefined || value === null) return;
+  if (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MAX_RESULTS) return;
+  throw invalidField(path, `must be an integer from 1 to ${MAX_RESULTS}`);
 }
 
 function checkNames(tools: readonly DeclaredTool[]): void {
@@ -109,8 +135,9 @@ function checkNames(tools: readonly DeclaredTool[]): void {
 
 /** Reads a checked request; undefined when it defers nothing. */
 export function readDeferral(body: Fields): DeferredSearch | undefined {
-  if (!asksForDeferral(body)) return undefined;
-  const { search } = body['deferred_tools'] as { search: Fields };
+  const settings = settingsOf(body);
+  if (settings === undefined) return undefined;
+  const { search } = settings as { search: Fields };
   const maxResults = typeof search['max_results'] === 'number' ? search['max_results'] : DEFAULT_RESULTS;
   if (search['type'] !== 'custom') return { type: search['type'] === 'regex' ? 'regex' : 'bm25', maxResults };
   return { type: 'custom', tool: textOf(search['tool_id']), resultKey: textOf(search['result_key']), maxResults };
