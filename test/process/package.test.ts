@@ -51,7 +51,7 @@ test('the package holds the built service and nothing else', (t) => {
   }
   const strange = names.filter(
     (name) =>
-      !/^(?:bin\/gatehouse\.js$|dist\/[^/]+\.js$|dist\/console\/[\w-]+\.(?:html|js|css)(?:\.br|\.gz)?$|dist\/LICENSES\.txt$|[A-Z]+(?:\.md)?$|openapi\.json$|package\.json$)/.test(
+      !/^(?:bin\/gatehouse\.js$|dist\/[^/]+\.js$|dist\/agent\/main\.js$|dist\/console\/[\w-]+\.(?:html|js|css)(?:\.br|\.gz)?$|dist\/LICENSES\.txt$|[A-Z]+(?:\.md)?$|openapi\.json$|package\.json$)/.test(
         name,
       ),
   );
