@@ -119,7 +119,7 @@ export interface Entry {
 export interface Sandbox {
   readonly id: string;
   readonly limits: SandboxLimits;
-  /** Starts a command; several may run at once. Resolves when it runs. */
+  /** Starts a command; several may run at once. Resolves when it is on its way. */
   exec(command: Command): Promise<Execution>;
   /**
    * The content of a file.

@@ -60,7 +60,7 @@ export class BubblewrapSandbox implements DriverSandbox {
 
   /** Runs a command that does nothing. @throws GatewayError 503 with what bubblewrap says */
   async prove(): Promise<void> {
-    const execution = this.#launch({ argv: ['true'], cwd: WORKSPACE, environment: {}, cpuSeconds: null });
+    const execution = await this.#launch({ argv: ['true'], cwd: WORKSPACE, environment: {}, cpuSeconds: null });
     const timer = this.#parts.clock.timer(PROVE_MS, () => execution.end('time'));
     execution.stdin.end();
     execution.stdout.resume();
@@ -96,12 +96,13 @@ export class BubblewrapSandbox implements DriverSandbox {
     return [...this.#running].flatMap((execution) => execution.firstProcess() ?? []);
   }
 
-  #launch({ argv, cwd, environment, cpuSeconds }: DriverCommand): Launched {
+  async #launch({ argv, cwd, environment, cpuSeconds }: DriverCommand): Promise<Launched> {
     if (this.#isStopped) throw new GatewayError('invalid_request', 'The sandbox was stopped.', { status: 409 });
     const { folder, uid, group, programs, network, filter, inherited } = this.#parts;
     const forwarded = network === null ? argv : [...forwarderOf(network), ...argv];
     const killsBefore = group?.memoryKills() ?? 0;
-    const execution = launch({
+    const execution = await launch({
+      pipeFolder: folder.folder,
       ...{ folder: folder.folder, cwd, uid, filter, inherited, argv: forwarded },
       system: systemOptions({ ...folder, programs, network }),
       environment: {
@@ -113,8 +114,9 @@ export class BubblewrapSandbox implements DriverSandbox {
       limits: this.#limits(cpuSeconds),
       lacksMemory: () => (group?.memoryKills() ?? 0) > killsBefore,
     });
-    const ended = this.#disk.begin();
     this.#running.add(execution);
+    if (this.#isStopped) execution.end('stopped');
+    const ended = this.#disk.begin();
     void execution.ended.then(() => {
       this.#running.delete(execution);
       ended();
@@ -140,7 +142,7 @@ export class BubblewrapSandbox implements DriverSandbox {
   }
 
   async #uncover(): Promise<void> {
-    const execution = this.#launch({ argv: [...UNCOVER], cwd: WORKSPACE, environment: {}, cpuSeconds: null });
+    const execution = await this.#launch({ argv: [...UNCOVER], cwd: WORKSPACE, environment: {}, cpuSeconds: null });
     execution.stdin.end();
     execution.stdout.resume();
     execution.stderr.resume();

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Timer } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
@@ -37,7 +38,7 @@ export class BubblewrapDriver implements SandboxDriver {
   }
 
   examine(): Promise<Examination> {
-    this.#examined ??= examineMachine(this.#here(), this.#isRoot);
+    this.#examined ??= examineMachine(this.#here(), this.#isRoot, tmpdir());
     return this.#examined;
   }
 

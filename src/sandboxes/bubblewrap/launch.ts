@@ -9,10 +9,13 @@ import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import type { DriverExecution } from '../driver.ts';
 import type { Ending, EndReason } from '../sandbox.ts';
+import { makePipes, type OutputPipes } from './pipes.ts';
 import { childrenOf, kill } from './processes.ts';
 import { INSIDE_USER } from './system.ts';
 
 interface Launch {
+  /** Where pipes can be made for a moment. */
+  pipeFolder: string;
   /** Named in the command line, so that a sweep finds the process: the folder of the sandbox. */
   folder: string;
   /** Options of bubblewrap for the file system. */
@@ -60,6 +63,8 @@ const NAMESPACES = [
 /** Processes of a sandbox give way to those of the gateway. */
 const NICE = ['nice', '-n', '5'];
 const LONGEST_STATUS = 64 * 1024;
+/** Exit codes after signals. */
+const [KILLED, TOO_LARGE] = [128 + constants.signals.SIGKILL, 128 + constants.signals.SIGXFSZ];
 
 /** A command whose namespaces exist. */
 export interface Launched extends DriverExecution {
@@ -67,7 +72,16 @@ export interface Launched extends DriverExecution {
   firstProcess(): number | undefined;
 }
 
-export function launch(options: Launch): Launched {
+export async function launch(options: Launch): Promise<Launched> {
+  const pipes = await makePipes(options.pipeFolder);
+  try {
+    return start(options, pipes);
+  } finally {
+    for (const end of pipes.ends) closeSync(end);
+  }
+}
+
+function start(options: Launch, pipes: OutputPipes): Launched {
   const { uid, joinFiles, folder, filter } = options;
   const become = uid === null ? [] : ['setpriv', '--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups'];
   const bounding = uid === null ? [] : ['--bounding-set=-all', '--inh-caps=-all', '--no-new-privs'];
@@ -81,7 +95,7 @@ export function launch(options: Launch): Launched {
     ...['prlimit', ...options.limits, 'sh', '-c', AWAIT, 'sh', ...options.argv],
   ];
   const nothing = openSync('/dev/null', 'r');
-  const stdio = new Array<number | 'pipe' | 'ignore'>(SECCOMP + 1).fill('pipe');
+  const stdio: (number | 'pipe' | 'ignore')[] = ['pipe', ...pipes.ends, 'pipe', 'pipe', 'pipe', 'pipe'];
   // What is not replaced would reach the sandbox.
   for (const each of options.inherited) if (each > SECCOMP) stdio[each] = nothing;
   try {
@@ -91,16 +105,13 @@ export function launch(options: Launch): Launched {
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
       cwd: '/',
     });
-    return new Process(child, options);
+    return new Process(child, pipes, options);
   } finally {
     closeSync(nothing);
   }
 }
 
-type Pipes = [
-  ...[stdin: Writable, out: Readable, errors: Readable],
-  ...[options: Writable, status: Readable, word: Writable, calls: Writable],
-];
+type OwnPipes = [stdin: Writable, null, null, options: Writable, status: Readable, word: Writable, calls: Writable];
 
 class Process implements Launched {
   readonly stdin: Writable;
@@ -112,12 +123,12 @@ class Process implements Launched {
   #reason: EndReason | undefined;
   #hasEnded = false;
 
-  constructor(child: ChildProcess, { system, environment, filter, lacksMemory }: Launch) {
+  constructor(child: ChildProcess, pipes: OutputPipes, { system, environment, filter, lacksMemory }: Launch) {
     this.#child = child;
-    const [stdin, stdout, stderr, options, status, word, calls] = child.stdio as unknown as Pipes;
+    const [stdin, , , options, status, word, calls] = child.stdio as unknown as OwnPipes;
     this.stdin = stdin;
-    this.stdout = stdout;
-    this.stderr = stderr;
+    this.stdout = pipes.stdout;
+    this.stderr = pipes.stderr;
     for (const each of [stdin, options, word, calls]) each.on('error', () => {});
     const variables = Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]);
     calls.end(filter ?? '');
@@ -142,7 +153,10 @@ class Process implements Launched {
 
   signal(name: NodeJS.Signals): void {
     if (this.#hasEnded) return;
-    if (name === 'SIGKILL') this.#child.kill('SIGKILL');
+    if (name === 'SIGKILL') {
+      this.end('exit');
+      return;
+    }
     // The first child of the first process is the command: everything ends with it.
     const command = this.#first === undefined ? undefined : childrenOf(this.#first)[0];
     if (command !== undefined) kill(command, name);
@@ -155,10 +169,11 @@ class Process implements Launched {
   }
 
   #ending(code: number | undefined, lacksMemory: () => boolean): Ending {
+    if (this.#reason === 'exit') return { code: code ?? KILLED, reason: 'exit' };
     if (this.#reason !== undefined) return { code: null, reason: this.#reason };
-    const wasKilled = code === undefined || code === 128 + constants.signals.SIGKILL;
+    const wasKilled = code === undefined || code === KILLED;
     if (wasKilled && lacksMemory()) return { code: code ?? null, reason: 'memory' };
-    if (code === 128 + constants.signals.SIGXFSZ) return { code, reason: 'disk' };
+    if (code === TOO_LARGE) return { code, reason: 'disk' };
     return code === undefined ? { code: null, reason: 'lost' } : { code, reason: 'exit' };
   }
 }

@@ -16,7 +16,13 @@ const execFileAsync = promisify(execFile);
 
 const OLDEST = [0, 8] as const;
 /** The programs that the driver starts, with the package of Debian and Ubuntu. */
-const PROGRAMS = { setpriv: 'util-linux', prlimit: 'util-linux', du: 'coreutils', find: 'findutils' };
+const PROGRAMS = {
+  setpriv: 'util-linux',
+  prlimit: 'util-linux',
+  du: 'coreutils',
+  mkfifo: 'coreutils',
+  find: 'findutils',
+};
 /** Before, the kernel counted the processes of a user on the whole machine. */
 const COUNTS_BY_NAMESPACE = [5, 14] as const;
 const GUIDE = 'docs/guides/sandboxes.md';
@@ -44,8 +50,8 @@ export function machineHere(clock: Clock, isRoot: boolean): Omit<Machine, 'inher
   };
 }
 
-/** Tries it. */
-export async function examineMachine(machine: Machine, isRoot: boolean): Promise<Examination> {
+/** Tries it. @param pipeFolder that the gateway can write to */
+export async function examineMachine(machine: Machine, isRoot: boolean, pipeFolder: string): Promise<Examination> {
   const unusable = (problem: DriverProblem): Examination => ({
     driver: 'bubblewrap',
     isolation: null,
@@ -68,7 +74,7 @@ export async function examineMachine(machine: Machine, isRoot: boolean): Promise
       remedy: 'run it as another user, or give the container at least 65,536 users',
     });
   }
-  const failure = await tryOut(machine);
+  const failure = await tryOut(machine, pipeFolder);
   if (failure !== undefined) return unusable({ message: `bubblewrap cannot start: ${failure}`, remedy: remedyFor() });
   const user = machine.users === null ? 'the user of the gateway' : 'a user for each sandbox';
   const filter = machine.filter === null ? '' : ', filtered system calls';
@@ -102,8 +108,9 @@ function weaknesses({ users, groups, filter, countsProcesses }: Machine): Driver
 }
 
 /** Runs a command like those of sandboxes. @returns why it failed */
-async function tryOut({ users, filter, inherited }: Machine): Promise<string | undefined> {
-  const execution = launch({
+async function tryOut({ users, filter, inherited }: Machine, pipeFolder: string): Promise<string | undefined> {
+  const execution = await launch({
+    pipeFolder,
     ...{ folder: '/', environment: { PATH: '/usr/bin:/bin' }, cwd: '/', argv: ['true'] },
     ...{ system: ['--proc', '/proc', '--dev', '/dev', ...bareSystem()], filter, inherited },
     ...{ uid: users === null ? null : users.first, joinFiles: [], limits: ['--core=0'], lacksMemory: () => false },
