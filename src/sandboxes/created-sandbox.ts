@@ -68,7 +68,14 @@ export class CreatedSandbox implements Sandbox {
   }
 
   stop(): Promise<void> {
-    this.#stopping ??= this.#inner.stop().then(() => this.#parts.stopped());
+    this.#stopping ??= this.#inner.stop().then(
+      () => this.#parts.stopped(),
+      (error: unknown) => {
+        // It can be tried again.
+        this.#stopping = undefined;
+        throw error;
+      },
+    );
     return this.#stopping;
   }
 

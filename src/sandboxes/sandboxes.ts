@@ -94,7 +94,15 @@ export class Sandboxes {
   /** Stops all; workspaces stay. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#running.values()].map((sandbox) => sandbox?.stop()));
+    const { log } = this.#parts;
+    const stop = async (sandbox: CreatedSandbox | null) => {
+      try {
+        await sandbox?.stop();
+      } catch (error) {
+        log.error('a sandbox cannot be stopped', { sandbox: sandbox?.id, error });
+      }
+    };
+    await Promise.all([...this.#running.values()].map(stop));
   }
 
   #reserve(id: string): void {

@@ -50,7 +50,7 @@ export class BubblewrapSandbox implements DriverSandbox {
   }
 
   async exec(command: DriverCommand): Promise<DriverExecution> {
-    if (this.#disk.isStale) await this.#disk.count();
+    if (this.#disk.isFull || this.#disk.isStuck) await this.#disk.count();
     if (this.#disk.isStuck) {
       const message = `The sandbox ${this.#parts.id} has made files beyond its limit again and again. Destroy it.`;
       throw new GatewayError('payload_too_large', message);
@@ -136,8 +136,9 @@ export class BubblewrapSandbox implements DriverSandbox {
       data: group === null ? limits.memoryBytes : null,
       cpu: cpuSeconds,
     };
+    const own = readFileSync('/proc/self/limits', 'utf8');
     return Object.entries(wanted).flatMap(([name, value]) => {
-      return value === null ? [] : [`--${name}=${Math.min(value, hardLimit(name))}`];
+      return value === null ? [] : [`--${name}=${Math.min(value, hardLimit(name, own))}`];
     });
   }
 
@@ -164,11 +165,9 @@ const LIMIT_NAMES: Readonly<Record<string, string>> = {
   cpu: 'Max cpu time',
 };
 
-/** Of the gateway; nothing that it starts can have more. */
-function hardLimit(name: string): number {
-  const line = readFileSync('/proc/self/limits', 'utf8')
-    .split('\n')
-    .find((each) => each.startsWith(LIMIT_NAMES[name]!));
+/** Of the gateway; nothing that it starts can have more. @param own its limits, as the kernel lists them */
+function hardLimit(name: string, own: string): number {
+  const line = own.split('\n').find((each) => each.startsWith(LIMIT_NAMES[name]!));
   const [, hard = 'unlimited'] = line?.slice(LIMIT_NAMES[name]!.length).trim().split(/\s+/) ?? [];
   return hard === 'unlimited' ? Number.POSITIVE_INFINITY : Number(hard);
 }

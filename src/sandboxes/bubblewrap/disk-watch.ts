@@ -52,7 +52,7 @@ export class DiskWatch {
   #allowed: Usage;
   #freeBytes = 0;
   #strikes = 0;
-  #nextCountAt = 0;
+  #nextCountAt = Number.POSITIVE_INFINITY;
   #intervalMs = LOOK_MS;
   #counting: Promise<void> | undefined;
 
@@ -74,7 +74,7 @@ export class DiskWatch {
     return this.#strikes >= MOST_STRIKES;
   }
 
-  /** Counts now. Call it before the first command. */
+  /** Counts now. */
   async count(): Promise<void> {
     this.#counting ??= this.#countOnce().finally(() => {
       this.#counting = undefined;
@@ -87,21 +87,16 @@ export class DiskWatch {
     if (this.#commands === 0) this.#allow();
     this.#commands += 1;
     this.#intervalMs = LOOK_MS;
-    this.#nextCountAt = this.#clock.monotonic() + LOOK_MS;
+    this.#nextCountAt = Math.min(this.#nextCountAt, this.#clock.monotonic() + LOOK_MS);
     this.#timer ??= this.#clock.timer(LOOK_MS, () => void this.#look());
     return () => {
       this.#commands -= 1;
       if (this.#commands > 0) return;
       this.#timer?.cancel();
       this.#timer = undefined;
-      // So that the next command starts with the truth.
-      this.#nextCountAt = 0;
+      // Commands that are shorter than the time between two looks add up, too.
+      if (this.#clock.monotonic() >= this.#nextCountAt) void this.count();
     };
-  }
-
-  /** Whether it has to be counted before a command starts. */
-  get isStale(): boolean {
-    return this.#commands === 0 && this.#nextCountAt === 0;
   }
 
   #allow(): void {
@@ -188,7 +183,12 @@ async function outputOf(program: string, args: readonly string[]): Promise<{ out
   }
 }
 
+/** Without an answer, the folders still are counted. */
 function freeBytes(folder: string): number {
-  const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize;
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize;
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
 }

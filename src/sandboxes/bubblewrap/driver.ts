@@ -47,7 +47,7 @@ export class BubblewrapDriver implements SandboxDriver {
     const { egressProxy } = this.#parts;
     const { users } = this.#here();
     const uid = users === null ? null : userOf(id, users);
-    if (this.#folders.abandoned().includes(id)) await this.#end(id);
+    if (this.#folders.isAbandoned(id)) await this.#end(id);
     if (!(await this.#folders.take(id, owner, uid))) throw busy(id);
     this.#running.add(id);
     this.#renew();
@@ -73,14 +73,21 @@ export class BubblewrapDriver implements SandboxDriver {
   }
 
   async remove(id: string): Promise<void> {
-    if (this.#folders.abandoned().includes(id)) await this.#end(id);
+    if (this.#folders.isAbandoned(id)) await this.#end(id);
     if (!(await this.#folders.remove(id))) throw busy(id);
   }
 
   async sweep(): Promise<number> {
-    const abandoned = this.#folders.abandoned();
-    for (const id of abandoned) await this.#end(id);
-    return abandoned.length;
+    let ended = 0;
+    for (const id of this.#folders.ids().filter((each) => this.#folders.isAbandoned(each))) {
+      try {
+        await this.#end(id);
+        ended += 1;
+      } catch (error) {
+        this.#parts.log.error('a sandbox of a gateway that was killed cannot be ended', { sandbox: id, error });
+      }
+    }
+    return ended;
   }
 
   #here(): Machine {

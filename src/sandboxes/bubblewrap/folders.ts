@@ -78,20 +78,32 @@ export class Folders {
    * @returns false if another process runs the sandbox
    */
   async take(id: string, owner: string, uid: number | null): Promise<boolean> {
-    const { folder, etc } = this.of(id);
+    const { folder } = this.of(id);
     // Others may pass through to the folders that they have rights for.
     const mode = uid === null ? 0o700 : 0o711;
     mkdirSync(this.base, { recursive: true, mode });
     mkdirSync(folder, { recursive: true, mode });
-    if (!this.#claim(id)) return false;
+    // Before the claim, so that `list` finds whatever has an owner.
     const record = path.join(folder, RECORD);
-    writeFileSync(`${record}.new`, JSON.stringify({ owner }), { mode: 0o600 });
-    renameSync(`${record}.new`, record);
+    const isNew = !existsSync(record);
+    if (isNew) writeRecord(record, owner);
+    if (!this.#claim(id)) return false;
+    try {
+      if (!isNew) writeRecord(record, owner);
+      await this.#furnish(id, uid);
+      return true;
+    } catch (error) {
+      rmSync(path.join(folder, OWNER), { force: true });
+      throw error;
+    }
+  }
+
+  async #furnish(id: string, uid: number | null): Promise<void> {
+    const { folder, etc, temporary } = this.of(id);
     mkdirSync(etc, { recursive: true, mode: 0o755 });
     for (const [name, text] of Object.entries(ETC_FILES)) writeFileSync(path.join(etc, name), text, { mode: 0o644 });
-    await removeTree(path.join(folder, 'tmp'));
+    await removeTree(temporary);
     for (const name of WRITABLE) await giveFolder(path.join(folder, name), uid);
-    return true;
   }
 
   /** For the sandbox to read. */
@@ -109,20 +121,21 @@ export class Folders {
   /** Gives a sandbox back, after its last process has ended. Workspace and home stay. */
   async release(id: string): Promise<void> {
     const { folder, temporary } = this.of(id);
-    await removeTree(temporary);
+    // Without its record, a gateway was killed while it removed the sandbox.
+    await removeTree(existsSync(path.join(folder, RECORD)) ? temporary : folder);
     rmSync(path.join(folder, OWNER), { force: true });
   }
 
   list(): SandboxRecord[] {
-    return this.#ids().flatMap((id) => {
+    return this.ids().flatMap((id) => {
       const owner = ownerOf(path.join(this.of(id).folder, RECORD));
       return owner === undefined ? [] : [{ id, owner, running: this.isOwned(id) }];
     });
   }
 
-  /** Those whose owner has died. */
-  abandoned(): string[] {
-    return this.#ids().filter((id) => existsSync(path.join(this.of(id).folder, OWNER)) && !this.isOwned(id));
+  /** Whether its owner has died. */
+  isAbandoned(id: string): boolean {
+    return existsSync(path.join(this.of(id).folder, OWNER)) && !this.isOwned(id);
   }
 
   isOwned(id: string): boolean {
@@ -134,11 +147,13 @@ export class Folders {
     const { folder } = this.of(id);
     if (!existsSync(folder)) return true;
     if (!this.#claim(id)) return false;
+    rmSync(path.join(folder, RECORD), { force: true });
     await removeTree(folder);
     return true;
   }
 
-  #ids(): string[] {
+  /** Also of sandboxes that were removed in part. */
+  ids(): string[] {
     try {
       return readdirSync(this.base, { withFileTypes: true }).flatMap((each) => (each.isDirectory() ? [each.name] : []));
     } catch {
@@ -173,6 +188,12 @@ export class Folders {
     if (ownerLives(moved, this.#clock)) linkSync(moved, file);
     unlinkSync(moved);
   }
+}
+
+function writeRecord(record: string, owner: string): void {
+  const next = `${record}.${randomUUID()}`;
+  writeFileSync(next, JSON.stringify({ owner }), { mode: 0o600 });
+  renameSync(next, record);
 }
 
 function ownerOf(record: string): string | undefined {

@@ -129,7 +129,7 @@ class Process implements Launched {
     this.stdin = stdin;
     this.stdout = pipes.stdout;
     this.stderr = pipes.stderr;
-    for (const each of [stdin, options, word, calls]) each.on('error', () => {});
+    for (const each of [stdin, this.stdout, this.stderr, options, word, calls]) each.on('error', () => {});
     const variables = Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]);
     calls.end(filter ?? '');
     options.end(zeroTerminated([...variables, ...system]));

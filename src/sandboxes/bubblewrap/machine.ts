@@ -57,6 +57,9 @@ export async function examineMachine(machine: Machine, isRoot: boolean, pipeFold
     isolation: null,
     problems: [problem],
   });
+  if (process.platform !== 'linux') {
+    return unusable({ message: 'bubblewrap needs Linux', remedy: 'run the gateway on Linux, or in a Linux container' });
+  }
   const version = await versionOf('bwrap');
   if (version === undefined) {
     return unusable({ message: 'bubblewrap is not installed', remedy: 'apt-get install bubblewrap' });

@@ -72,6 +72,7 @@ const CLOSES = 0o2000000;
 
 /** Descriptors of this process, apart from the standard ones, that every child would have. Node's own are not among them. */
 export function inheritedDescriptors(): number[] {
+  if (process.platform !== 'linux') return [];
   return readdirSync('/proc/self/fd').flatMap((name) => {
     try {
       const [, flags = '0'] = /^flags:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, 'utf8')) ?? [];
