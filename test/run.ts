@@ -28,8 +28,8 @@ const MS_PER_BYTE = 0.15;
 
 const files = filesOf(process.argv.slice(2));
 if (files.length === 0) throw new Error(`no test file matches; layers are ${LAYERS.join(', ')}`);
-// Whoever runs the unit tests alone does so after every change.
-if (process.argv.slice(2).join() === 'unit') process.env['GATEHOUSE_TEST_QUICK'] ??= '1';
+// A file that is run alone, and `npm run test:exhaustive`, have more samples.
+if (process.env['GATEHOUSE_TEST_EXHAUSTIVE'] !== '1') process.env['GATEHOUSE_TEST_QUICK'] ??= '1';
 // Half of what a process spends on loading is compiling what the one before it has compiled.
 process.env['NODE_COMPILE_CACHE'] ??= CACHE;
 const entries = mkdtempSync(path.join(tmpdir(), 'gatehouse-test-entries-'));

@@ -3,7 +3,7 @@
 const { GATEHOUSE_TEST_EXHAUSTIVE: exhaustive, GATEHOUSE_TEST_QUICK: quick } = process.env;
 
 /**
- * @param usual of `npm test`; a third of them when the unit tests run alone (`npm run test:unit`), where a law is tried often
+ * @param usual of a file that is run alone; a third of them in a run of many files (`test/run.ts`), unless it is exhaustive
  * @param many of `npm run test:exhaustive`; default the usual number
  */
 export function samples(usual: number, many = usual): number {
