@@ -4,7 +4,7 @@
  */
 import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
-import { type Clock, sleep, waitAtMost } from '../base/clock.ts';
+import { type Clock, sleep, type Timer, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { launch } from './launch.ts';
 import type { News, Order, ProxySettings, ProxyUser, RefusalReport, SandboxSettings } from './settings.ts';
@@ -58,6 +58,8 @@ interface Entry extends ProxiedSandbox {
   mode: number;
   /** Ends when the proxy has what was loaded last. It is told one state at a time, so that none overtakes a newer one. */
   telling: Promise<void>;
+  /** Until it is tried again to load its secrets. */
+  retry: Timer | undefined;
   way: EgressWay;
 }
 
@@ -106,6 +108,7 @@ export class EgressProxy {
       ...sandbox,
       ...this.#folders.make(id, sandbox.gid),
       telling: Promise.resolve(),
+      retry: undefined,
       way: this.#way(id),
     };
     this.#sandboxes.set(id, entry);
@@ -160,7 +163,7 @@ export class EgressProxy {
         const child = this.#child;
         if (!isOpen() || child === undefined) return;
         send(child, { type: 'close', id });
-        this.#restoreLater(child, id);
+        this.#restoreLater(id);
       },
     };
     return way;
@@ -242,12 +245,18 @@ export class EgressProxy {
     } catch (error) {
       if (this.#child !== child || this.#isClosed) return;
       this.#options.log.error('a sandbox has no egress, because its secrets cannot be loaded', { sandbox: id, error });
-      this.#restoreLater(child, id);
+      this.#restoreLater(id);
     }
   }
 
-  #restoreLater(child: Child, id: string): void {
-    this.#options.clock.timer(RELOAD_DELAY_MS, () => void (this.#child === child && this.#restore(id)));
+  /** A new process restores every sandbox by itself. */
+  #restoreLater(id: string): void {
+    const entry = this.#sandboxes.get(id);
+    if (entry === undefined) return;
+    entry.retry ??= this.#options.clock.timer(RELOAD_DELAY_MS, () => {
+      entry.retry = undefined;
+      if (entry.way.isOpen) void this.#restore(id);
+    });
   }
 
   #receive(child: Child, news: Exclude<News, { type: 'ready' }>): void {

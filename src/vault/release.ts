@@ -72,6 +72,8 @@ class Release implements SandboxEgress {
   #withheld: readonly WithheldSecret[] = [];
   /** Monotonic time in ms at which what the proxy has was known to be right. */
   rightAt = Number.NEGATIVE_INFINITY;
+  /** Its way out is closed, because the secrets could not be read. */
+  isSuspended = false;
   /** Known once the sandbox is opened. */
   way: EgressWay | undefined;
 
@@ -110,6 +112,7 @@ class Release implements SandboxEgress {
     this.#names = usable.map(({ name }) => name);
     this.#withheld = secrets.filter(({ name }) => isReservedVariable(name)).map(withheld);
     this.rightAt = startedAt;
+    this.isSuspended = false;
     const { domains, ports } = settings();
     const wanted = this.#policy.ports;
     return {
@@ -223,7 +226,10 @@ export class SecretReleases {
       if (!way.isOpen) return;
       const isUnreachable = !(error instanceof SealingError);
       if (isUnreachable && !isChanged && changes.freshness.inGrace(release.rightAt)) return;
-      log.error('a sandbox has no egress, because its secrets cannot be read', { vault: release.vaults.ownId, error });
+      const vault = release.vaults.ownId;
+      if (!release.isSuspended)
+        log.error('a sandbox has no egress, because its secrets cannot be read', { vault, error });
+      release.isSuspended = true;
       way.suspend();
     }
   }
