@@ -18,7 +18,7 @@ import {
   inferenceOperations,
   leavesEndpoint,
 } from './inference/index.ts';
-import { type InternParts, internOperations } from './interns/index.ts';
+import { type ChatOperationParts, chatOperations, internOperations } from './interns/index.ts';
 import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
 import { type PageParts, pageOperations } from './pages/index.ts';
 import { type ScimParts, scimOperations } from './scim/index.ts';
@@ -37,7 +37,7 @@ export interface OperationParts {
   files: FileParts;
   batches: BatchParts;
   vault: VaultParts;
-  interns: InternParts;
+  interns: ChatOperationParts;
   scim: ScimParts;
   signIn: SignInParts;
   inference: InferenceParts;
@@ -76,6 +76,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     ...fileOperations(parts.files),
     ...vaultOperations(parts.vault),
     ...internOperations(parts.interns),
+    ...chatOperations(parts.interns),
     ...scimOperations(parts.scim),
     ...signInOperations(parts.signIn),
     ...spendOperations<Caller>({

@@ -23,7 +23,7 @@ export interface ChangeParts {
 }
 
 /** What an event brings besides the next state. */
-interface EventFacts extends Partial<Pick<Intern, 'hostname' | 'lastFailureMessage' | 'lossAcknowledged'>> {
+export interface EventFacts extends Partial<Pick<Intern, 'hostname' | 'lastFailureMessage' | 'lossAcknowledged'>> {
   at: Date;
 }
 

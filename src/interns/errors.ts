@@ -30,18 +30,19 @@ const REASONS = {
   turn_failed: [502, false],
 } as const satisfies Record<string, readonly [Status, boolean]>;
 
-type Reason = keyof typeof REASONS;
+export type Reason = keyof typeof REASONS;
 
 interface ReasonDetails {
   /** If it differs from the usual one. */
   status?: Status;
   cause?: unknown;
+  retryAfterSeconds?: number;
 }
 
 export function internError(reason: Reason, message: string, details: ReasonDetails = {}): GatewayError {
   const status = details.status ?? REASONS[reason][0];
   const type = status >= 500 ? 'server' : status === 404 ? 'not_found' : 'invalid_request';
-  return new GatewayError(type, message, { status, metadata: reasonMetadata(reason), cause: details.cause });
+  return new GatewayError(type, message, { ...details, status, metadata: reasonMetadata(reason) });
 }
 
 function reasonMetadata(reason: Reason): { reason: Reason; retryable: boolean } {

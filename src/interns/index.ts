@@ -2,13 +2,17 @@
  * Interns: agents that live in a sandbox of their own, with a workspace that lasts, an own vault and an own API key.
  *
  *  - `operations.ts` is the resource; `create-intern.ts` and `change-intern.ts` are its changes
- *  - `lifecycle.ts` is the table of states, `work/` what happens between two of them
+ *  - `lifecycle.ts` is the table of states, `work/` what happens between two of them: agents start in sandboxes, workspaces are archived
+ *  - `chat/` is the chat: a run is one turn of the agent (`chat/run.ts`), a response reads it (`chat/response.ts`)
+ *  - `agents/` is the connection to the program in the sandbox
+ *  - `runtime.ts` is what one process has of all that
  *
- * Not here: secrets and their release (`vault/`, `egress-proxy/`), model calls (`inference/`).
+ * Not here: how code is isolated (`sandboxes/`), secrets and their release (`vault/`, `egress-proxy/`), model calls (`inference/`).
  */
-
+export { type AgentProfile, agentProfiles, DEFAULT_AGENT } from './agents/index.ts';
+export { type ChatOperationParts, chatOperations } from './chat/operations.ts';
 export { internMigrations } from './migrations/index.ts';
-export { type InternParts, internOperations } from './operations.ts';
+export { internOperations } from './operations.ts';
+export { InternRuntime } from './runtime.ts';
 export { vaultsOfIntern } from './vaults.ts';
-export { internWork } from './work/work.ts';
 export { endInterns } from './workspace-end.ts';

@@ -69,3 +69,8 @@ export function bodyHash({ name, description, instructions, provision, vault_id 
 export function isUnfinished({ provisionOnCreate, provisionedAt, status }: Intern): boolean {
   return provisionOnCreate && provisionedAt === null && status === 'failed';
 }
+
+/** The name of its sandbox. */
+export function sandboxIdOf(internId: string): string {
+  return `i${internId.replaceAll('-', '')}`;
+}

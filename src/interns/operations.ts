@@ -30,7 +30,7 @@ const common = {
 
 const ACCESS = { ...INFERENCE, programme: 'interns', regions: ['global'] } as const;
 /** The key of an intern is confined to that intern. */
-const ONE = { ...ACCESS, scope: 'intern' } as const;
+export const ACCESS_TO_ONE = { ...ACCESS, scope: 'intern' } as const;
 const ALL = { ...ACCESS, scope: 'interns' } as const;
 
 /** Reads `parts` only while handling a request. */
@@ -137,7 +137,7 @@ function create(parts: InternParts): Operation<Caller> {
 
 function getIntern(parts: InternParts): Operation<Caller> {
   return {
-    ...{ ...common, access: ONE },
+    ...{ ...common, access: ACCESS_TO_ONE },
     id: 'getIntern',
     method: 'GET',
     path: '/interns/{internId}',
@@ -153,7 +153,7 @@ function getIntern(parts: InternParts): Operation<Caller> {
 
 function update(parts: InternParts): Operation<Caller> {
   return {
-    ...{ ...common, access: ONE },
+    ...{ ...common, access: ACCESS_TO_ONE },
     id: 'updateIntern',
     method: 'PATCH',
     path: '/interns/{internId}',
@@ -174,7 +174,7 @@ function update(parts: InternParts): Operation<Caller> {
 
 function provision(parts: InternParts): Operation<Caller> {
   return {
-    ...{ ...common, access: ONE },
+    ...{ ...common, access: ACCESS_TO_ONE },
     id: 'provisionIntern',
     method: 'POST',
     path: '/interns/{internId}/provision',
@@ -193,7 +193,7 @@ function provision(parts: InternParts): Operation<Caller> {
 
 function suspend(parts: InternParts): Operation<Caller> {
   return {
-    ...{ ...common, access: ONE },
+    ...{ ...common, access: ACCESS_TO_ONE },
     id: 'suspendIntern',
     method: 'POST',
     path: '/interns/{internId}/suspend',
@@ -212,7 +212,7 @@ function suspend(parts: InternParts): Operation<Caller> {
 
 function remove(parts: InternParts): Operation<Caller> {
   return {
-    ...{ ...common, access: ONE },
+    ...{ ...common, access: ACCESS_TO_ONE },
     id: 'deleteIntern',
     method: 'DELETE',
     path: '/interns/{internId}',
@@ -236,7 +236,7 @@ function checkWorkspace(named: string | undefined, workspaceId: string): void {
 }
 
 /** The intern that the path names. @throws GatewayError 404 if the workspace of the key has none with this id */
-async function existingIntern(
+export async function existingIntern(
   { caller, params }: Pick<Exchange<Caller>, 'caller' | 'params'>,
   { database }: Pick<InternParts, 'database'>,
 ): Promise<Intern> {

@@ -128,16 +128,14 @@ export async function updateLife(tx: Queryable, intern: Intern): Promise<void> {
   await updateRow(tx, 'interns', LIFE, intern, { id: intern.id });
 }
 
-export async function deleteIntern(tx: Queryable, id: string): Promise<void> {
-  await tx.query('delete from interns where id = $1', [id]);
+/** Does nothing after a later request. */
+export async function updateProgress(db: Queryable, { id, epoch, progress }: Intern): Promise<void> {
+  const sql = 'update interns set progress = $3::jsonb where id = $1 and epoch = $2';
+  await db.query(sql, [id, epoch, JSON.stringify(progress)]);
 }
 
-/** Returns the ids. */
-export async function deleteInternsIn(tx: Queryable, workspaceId: string): Promise<string[]> {
-  const rows = await tx.query<{ id: string }>('delete from interns where workspace_id = $1 returning id', [
-    workspaceId,
-  ]);
-  return rows.map(({ id }) => id);
+export async function deleteIntern(tx: Queryable, id: string): Promise<void> {
+  await tx.query('delete from interns where id = $1', [id]);
 }
 
 /** Those with unfinished work, oldest first. */

@@ -27,7 +27,7 @@ import {
   Sessions,
   Threads,
 } from '../inference/index.ts';
-import { endInterns, internWork, vaultsOfIntern } from '../interns/index.ts';
+import { agentProfiles, DEFAULT_AGENT, endInterns, InternRuntime, vaultsOfIntern } from '../interns/index.ts';
 import type { Observability } from '../observability/index.ts';
 import type { OperationParts } from '../operations.ts';
 import type { PageParts } from '../pages/index.ts';
@@ -68,9 +68,7 @@ export function operationParts(
     itemBytes: config.limits.inferenceBodyBytes,
     callerOfKey: (hash: string) => access.callerOfKey(hash),
   };
-  const internParts = { database, changes, clock, sealing };
-  const work = internWork(internParts, parts.jobs);
-  parts.jobs.register(work.kind);
+  const interns = internRuntime(options, parts, namespace);
   return {
     workspaces: {
       ...{ database, changes, clock, spendEntered },
@@ -82,7 +80,7 @@ export function operationParts(
         endByokCredentials(changes),
         endFiles(blobs),
         endBatches(),
-        endInterns(changes),
+        endInterns(changes, blobs),
         endVaults(changes),
       ],
     },
@@ -100,8 +98,9 @@ export function operationParts(
       vaultsOfIntern,
     },
     interns: {
-      ...{ ...internParts, wake: work.wake },
+      ...{ database, changes, clock, sealing, runtime: interns, chats: interns.chats },
       confirmProgramme: (caller) => parts.programme.confirm(caller),
+      wake: (tx, intern) => interns.wake(tx, intern),
     },
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
@@ -118,6 +117,13 @@ export function operationParts(
     ...{ audit: { database }, pages: pageParts(live, consoleFiles), readiness },
     console: { sessions: parts.consoleSessions, files: consoleFiles, version: manifest.version },
   };
+}
+
+function internRuntime({ clock, log, agent }: AppOptions, parts: Parts, namespace: Namespace): InternRuntime {
+  return new InternRuntime({
+    ...{ ...parts, clock, log, namespace },
+    agent: () => agent ?? agentProfiles(clock, {}).get(DEFAULT_AGENT)!,
+  });
 }
 
 /** What removes the copies of files at vendors. */

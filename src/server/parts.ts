@@ -22,6 +22,7 @@ import {
   TokenCounter,
   userHashSecret,
 } from '../inference/index.ts';
+import type { AgentProfile } from '../interns/index.ts';
 import { createJobs, type StartOfJobs } from '../jobs/index.ts';
 import type { Exposed } from '../observability/index.ts';
 import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
@@ -46,6 +47,10 @@ import { StartError } from './start-error.ts';
 export interface AppOptions {
   /** Addresses where local model servers are looked for; default: their standard ports. */
   localServers?: readonly LocalServer[];
+  /** The drivers for sandboxes; default: those of the product. */
+  sandboxDrivers?: ConstructorParameters<typeof Sandboxes>[1];
+  /** The program that interns are; default: as configured. */
+  agent?: AgentProfile;
   /** The formats that conversations can be held in; default: all. */
   formats?: readonly ServedFormat[];
   config: Config;
@@ -69,7 +74,8 @@ const SCOPES: AccessChecks['scopes'] = {
 
 export type Parts = Awaited<ReturnType<typeof openParts>>;
 
-export async function openParts({ config, target, clock, log, random = Math.random }: AppOptions, live: LiveConfig) {
+export async function openParts(options: AppOptions, live: LiveConfig) {
+  const { config, target, clock, log, random = Math.random } = options;
   const database = await openDatabase({ target, clock, log }).catch(forOperator);
   const changes = await openChanges({ target, database, clock, log }).catch(async (error: unknown) => {
     await database.close();
@@ -122,7 +128,7 @@ export async function openParts({ config, target, clock, log, random = Math.rand
   });
   const blobs = createBlobs({ database, clock, log, ...configuredBackends(config) });
   const egressProxy = egressProxyOf(config, live, shared);
-  const sandboxes = new Sandboxes({ ...sandboxFacts(config), egressProxy, clock, log, blobs });
+  const sandboxes = new Sandboxes({ ...sandboxFacts(config), egressProxy, clock, log, blobs }, options.sandboxDrivers);
   await sandboxes.sweep();
   const sweepKeys = sweepJob({ ...shared, sealing, rows: sealedRows });
   // While the database is down nothing can be sent. The job repeats.

@@ -18,7 +18,7 @@ import {
 import { join } from 'node:path';
 import { type Clock, sleep } from '../base/clock.ts';
 
-interface Owner {
+export interface Owner {
   pid: number;
   /** Start time in ticks since boot; null without /proc. */
   startTicks: string | null;
@@ -47,9 +47,13 @@ export function renewOwner(path: string, clock: Clock): void {
 /** Whether the process that wrote the file lives. A file that is gone or not readable as an owner has none. */
 export function ownerLives(path: string, clock: Clock): boolean {
   const owner = readOwner(path);
-  if (owner === undefined) return false;
+  return owner !== undefined && processLives(owner, () => statSync(path).mtimeMs, clock);
+}
+
+/** @param renewedAt wall time in ms at which it last showed that it lives */
+export function processLives(owner: Owner, renewedAt: () => number, clock: Clock): boolean {
   if (canLookUp(owner)) return startTicks(owner.pid) === owner.startTicks;
-  return clock.now() - statSync(path).mtimeMs < SILENT_MS;
+  return clock.now() - renewedAt() < SILENT_MS;
 }
 
 function readOwner(path: string): Owner | undefined {

@@ -197,6 +197,11 @@ const EXPECTED: Record<string, Expectation | Open> = {
   updateIntern: { ...NO_INTERN, path: () => '/interns/none', body: {} },
   deleteIntern: { ...NO_INTERN, path: () => '/interns/none' },
   provisionIntern: { ...NO_INTERN, path: () => '/interns/none/provision' },
+  createInternChatCompletion: {
+    ...{ ...NO_INTERN, path: () => '/interns/none/chat/completions' },
+    body: { messages: [{ role: 'user', content: 'hi' }], stream: true },
+  },
+  invokeIntern: { ...NO_INTERN, path: () => '/interns/none/invoke', body: { input: 'hi' } },
   suspendIntern: { ...NO_INTERN, path: () => '/interns/none/suspend' },
   listFiles: { ...GLOBAL, inference: 200, management: 200 },
   // What a form must hold is asked once the key is known.

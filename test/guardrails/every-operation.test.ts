@@ -114,7 +114,13 @@ const BATCHES = [
 ];
 
 /** Interns ask models with keys of their own, through the operations above. */
-const INTERNS = ['/interns', '/interns/{internId}/provision', '/interns/{internId}/suspend'];
+const INTERNS = [
+  '/interns',
+  '/interns/{internId}/provision',
+  '/interns/{internId}/suspend',
+  '/interns/{internId}/invoke',
+  '/interns/{internId}/chat/completions',
+];
 
 const every = async (
   key: Pick<GuardedKey, 'token'>,

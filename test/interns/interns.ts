@@ -1,6 +1,7 @@
 /** Interns as a client uses them. */
 import assert from 'node:assert/strict';
 import { until } from '../../src/testing/clock/clock.ts';
+import { connect } from '../../src/testing/database/rows.ts';
 import { type Gateway, INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
 import type { Json } from '../workspaces/control.ts';
 
@@ -60,4 +61,14 @@ export function internsOf({ api }: Pick<Gateway, 'api'>, token = INFERENCE_KEY) 
       await until(async () => (await call('GET', `/${id}`)).status === 404, 'the intern is gone');
     },
   };
+}
+
+/** What no operation shows. */
+export async function rowsOf({ target }: Pick<Gateway, 'target'>, sql: string, values: Json[] = []): Promise<Json[]> {
+  const client = await connect(target);
+  try {
+    return (await client.query(sql, values)).rows;
+  } finally {
+    await client.end();
+  }
 }

@@ -15,6 +15,7 @@ const ROWS: Record<string, string> = {
   generation_days: 'are the history of what was spent',
   generations: 'are the history of what was spent',
   guardrails: 'deleted',
+  intern_archives: 'deleted',
   interns: 'deleted',
   scim_group_mappings: 'deleted',
   transcripts: 'end with their retention',

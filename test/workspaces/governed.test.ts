@@ -61,6 +61,9 @@ const BODIES: Record<string, Json | 'free'> = {
   deleteIntern: 'free',
   provisionIntern: 'free',
   suspendIntern: 'free',
+  // Its agent asks models with the intern's key.
+  createInternChatCompletion: 'free',
+  invokeIntern: 'free',
   cancelBatch: 'free',
   deleteBatch: 'free',
   createMessageBatch: 'free',

@@ -1,5 +1,7 @@
 /** The tables of interns, for `storage/migrate.ts`. */
 import type { Migration } from '../../storage/migrate.ts';
 import { interns } from './0190-interns.ts';
+import { internSessions } from './0191-intern-sessions.ts';
+import { internHolders } from './0192-intern-holders.ts';
 
-export const internMigrations: readonly Migration[] = [interns];
+export const internMigrations: readonly Migration[] = [interns, internSessions, internHolders];

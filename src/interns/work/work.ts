@@ -1,82 +1,119 @@
 /**
  * The work that requests leave behind: starting an intern and deleting it. A job says that there is some; what is to be done is
- * read from the intern's row, so a job that runs twice does no harm.
+ * read from the intern's row, so a job that runs twice, or in another process than the one before, does no harm.
  */
-import { endInternKey } from '../../access/index.ts';
 import { type Changed, changeAs, gatewayAuthor } from '../../audit/index.ts';
-import type { Job, JobKind, Jobs } from '../../jobs/index.ts';
-import type { Changes, Queryable } from '../../storage/database.ts';
-import { endInternVault } from '../../vault/index.ts';
-import { applyEvent, type ChangeParts } from '../change-intern.ts';
+import type { Clock } from '../../base/clock.ts';
+import { GatewayError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Changes, Database, Queryable } from '../../storage/database.ts';
+import { applyEvent, type EventFacts } from '../change-intern.ts';
 import type { Intern } from '../intern.ts';
 import type { LifecycleEvent } from '../lifecycle.ts';
 import * as store from '../store.ts';
+import { type AgentHost, STEP_COUNT } from './agent-host.ts';
+import type { Holders } from './holders.ts';
 
-interface WorkParts extends Omit<ChangeParts, 'wake'> {
-  changes: Changes;
+export interface WorkParts {
+  database: Database;
+  changes: Pick<Changes, 'announce'>;
+  clock: Clock;
+  log: Log;
+  holders: Holders;
+  host: AgentHost;
+  teardown(intern: Intern): Promise<Teardown>;
 }
 
-/** Interns that one process starts or deletes at the same time. */
-const CONCURRENCY = 4;
-
-interface InternJob {
-  /** Absent: look for interns that no job was sent for. */
-  internId?: string;
+/** What happens with the last change of a deleted intern. */
+export interface Teardown {
+  /** Why it failed; undefined: it is done. */
+  problem?: string;
+  /** In the transaction that deletes the intern. */
+  finish(tx: Queryable, changed: Changed, at: Date): Promise<void>;
 }
 
-/** The kind of job; register it, and give `wake` to the operations. */
-export function internWork(parts: WorkParts, jobs: Pick<Jobs, 'send'>) {
-  const kind: JobKind<InternJob> = {
-    name: 'interns.work',
-    runs: 'many',
-    concurrency: CONCURRENCY,
-    pollSeconds: 1,
-    atStart: true,
-    async run({ data }: Job<InternJob>) {
-      if (data.internId !== undefined) return work(parts, data.internId);
-      // The database may have been restored without its jobs.
-      for (const internId of await store.internsAtWork(parts.database, ['queued', 'provisioning', 'destroying'])) {
-        await jobs.send(kind, { internId });
-      }
-    },
-  };
-  const wake = (tx: Queryable, { id }: Pick<Intern, 'id'>) => jobs.send(kind, { internId: id }, { tx });
-  return { kind, wake };
-}
-
-async function work(parts: WorkParts, id: string): Promise<void> {
+/** Does what the intern waits for. Throws: another process holds it, or this one closes; try again. */
+export async function work(parts: WorkParts, id: string, signal: AbortSignal): Promise<void> {
   const intern = await store.internWithId(parts.database, id);
-  if (intern?.status === 'queued' || intern?.status === 'provisioning') {
-    await happened(parts, intern, 'provision_failed', 'This version of the gateway cannot start interns yet.');
-  } else if (intern?.status === 'destroying') {
-    await happened(parts, intern, 'destroyed', null);
+  if (intern === undefined || !['queued', 'provisioning', 'destroying'].includes(intern.status)) return;
+  const holder = await parts.holders.take(id);
+  if (holder !== undefined) {
+    // It starts there already.
+    if (intern.status === 'provisioning') return;
+    throw new Error(`intern ${id} is still held by process ${holder}`);
+  }
+  if (intern.status === 'destroying') await destroy(parts, intern, signal);
+  else await provision(parts, intern, signal);
+}
+
+async function provision(parts: WorkParts, queued: Intern, signal: AbortSignal): Promise<void> {
+  const { host, holders, log } = parts;
+  const intern = await happened(parts, queued, 'taken', {});
+  if (intern?.status !== 'provisioning') return;
+  try {
+    await host.agentOf(intern, (label, step) => {
+      const progress = { step_label: label, step_number: step, total_steps: STEP_COUNT };
+      return store.updateProgress(parts.database, { ...intern, progress });
+    });
+  } catch (error) {
+    await host.stop(intern.id);
+    await holders.release(intern.id);
+    // The next start continues.
+    if (signal.aborted) throw error;
+    log.warn('an intern could not be started', { intern: intern.id, error });
+    await happened(parts, intern, 'provision_failed', { lastFailureMessage: messageOf(error) });
+    return;
+  }
+  const running = await happened(parts, intern, 'provisioned', { hostname: hostnameOf(intern) });
+  if (running?.status === 'running' && running.epoch === intern.epoch) return;
+  // It was deleted meanwhile.
+  await host.stop(intern.id);
+  await holders.release(intern.id);
+}
+
+async function destroy(parts: WorkParts, intern: Intern, signal: AbortSignal): Promise<void> {
+  const { host, holders, teardown } = parts;
+  await host.stop(intern.id);
+  try {
+    const { problem, finish } = await teardown(intern);
+    if (problem === undefined) await happened(parts, intern, 'destroyed', {}, finish);
+    else if (!signal.aborted) await happened(parts, intern, 'teardown_failed', { lastFailureMessage: problem });
+  } finally {
+    await holders.release(intern.id);
   }
 }
 
-/** Records the end of work that began in the epoch of `intern`, unless a later request overtook it. */
+/**
+ * Records what became of work that began in the epoch of `intern`, unless a later request overtook it.
+ * @returns the intern now; undefined if it is gone, or was
+ */
 async function happened(
-  parts: WorkParts,
+  { database, changes, clock }: WorkParts,
   { id, epoch, organizationId }: Intern,
   event: LifecycleEvent,
-  lastFailureMessage: string | null,
-): Promise<void> {
-  const at = new Date(parts.clock.now());
-  await changeAs(gatewayAuthor(organizationId, at.getTime()), parts, async (tx, changed) => {
+  facts: Omit<EventFacts, 'at'>,
+  also?: Teardown['finish'],
+): Promise<Intern | undefined> {
+  const at = new Date(clock.now());
+  return changeAs(gatewayAuthor(organizationId, at.getTime()), { database, changes }, async (tx, changed) => {
     const intern = await store.lockIntern(tx, id);
-    if (intern === undefined || intern.epoch !== epoch) return;
-    const taken = intern.status === 'queued' ? await applyEvent(tx, changed, intern, 'taken', { at }) : intern;
-    await applyEvent(tx, changed, taken, event, { at, lastFailureMessage });
-    if (event === 'destroyed') await endBelongings(parts, tx, changed, id, at);
+    if (intern === undefined || intern.epoch !== epoch) return intern;
+    const next = await applyEvent(tx, changed, intern, event, { ...facts, at });
+    if (next !== intern) await also?.(tx, changed, at);
+    return event === 'destroyed' ? undefined : next;
   });
 }
 
-async function endBelongings(
-  { changes }: WorkParts,
-  tx: Queryable,
-  changed: Changed,
-  id: string,
-  at: Date,
-): Promise<void> {
-  await endInternKey(tx, changed, id, at);
-  await endInternVault(changes, tx, id);
+/** A running intern that cannot be started again. */
+export async function broke(parts: WorkParts, intern: Intern, error: unknown): Promise<void> {
+  await happened(parts, intern, 'broken', { lastFailureMessage: messageOf(error) });
+}
+
+/** What a caller may see of it. */
+export function messageOf(error: unknown): string {
+  return error instanceof GatewayError ? error.message : 'Internal error; see the log of the gateway.';
+}
+
+function hostnameOf({ name, id }: Intern): string {
+  return `${name}-${id.slice(-12)}.interns.internal`;
 }

@@ -13,6 +13,7 @@ import type { ServedFormat } from '../../formats/conversation/format.ts';
 import type { StartOfJobs } from '../../jobs/index.ts';
 import { migrations } from '../../migrations.ts';
 import { KINDS, type LocalServer } from '../../providers/index.ts';
+import type { AppOptions } from '../../server/parts.ts';
 import type { Target } from '../../storage/connection.ts';
 import { emptyDatabase } from '../database/database.ts';
 import { startUpstream, type Upstream } from '../upstream/upstream.ts';
@@ -51,6 +52,9 @@ export interface GatewayOptions {
   formats?: readonly ServedFormat[];
   /** Default `sent`: most tests need no job, and starting to run them takes longer than the rest of the start. */
   jobs?: StartOfJobs;
+  /** Default: those of the product. */
+  sandboxDrivers?: AppOptions['sandboxDrivers'];
+  agent?: AppOptions['agent'];
   /** Where model servers are looked for; none unless given, so that a test sees nothing of the machine that runs it. */
   localServers?: readonly LocalServer[];
 }
@@ -94,6 +98,8 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
     localServers: options.localServers ?? [],
     jobs: options.jobs ?? 'sent',
     ...(options.formats && { formats: options.formats }),
+    ...(options.sandboxDrivers && { sandboxDrivers: options.sandboxDrivers }),
+    ...(options.agent && { agent: options.agent }),
     log: options.log ?? silentLog,
     random: options.random ?? (() => 0.5),
   }).catch(async (error: unknown) => {

@@ -1,0 +1,114 @@
+/** Writes the events of a chat response as OpenAI's chunks, with comments while nothing else is written. */
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { GatewayError } from '../../base/errors.ts';
+import { fromWireName, type Namespace } from '../../base/namespace.ts';
+import type { AgentUsage } from '../agents/index.ts';
+import type { TextPart } from './run.ts';
+import type { Chunk } from './schema.ts';
+
+/** Where a response goes: a client of this process, or of another one. */
+export interface ChatSink {
+  readonly closed: boolean;
+  /** A JSON response instead of a stream. */
+  reply(status: number, body: object): void;
+  /** Begins the stream. */
+  open(): void;
+  /** Returns false when the client is slow; `onDrain` follows. */
+  write(text: string): boolean;
+  end(): void;
+  onDrain(run: () => void): void;
+  /** Calls `run` once if the client disconnects before the end. */
+  onClose(run: () => void): void;
+}
+
+const KEEP_ALIVE_MS = 30_000;
+const KEEP_ALIVE = ': keepalive\n\n';
+
+type Choice = Chunk['choices'][number];
+type Delta = Choice['delta'];
+
+export class ChunkWriter {
+  readonly #sink: ChatSink;
+  readonly #namespace: Namespace;
+  readonly #id = `chatcmpl-${crypto.randomUUID()}`;
+  readonly #created: number;
+  readonly #timer: Timer;
+
+  /** Opens the stream with the chunk that carries the role. */
+  constructor(sink: ChatSink, namespace: Namespace, clock: Clock) {
+    this.#sink = sink;
+    this.#namespace = namespace;
+    this.#created = Math.floor(clock.now() / 1_000);
+    this.#timer = clock.timer(KEEP_ALIVE_MS, () => {
+      sink.write(KEEP_ALIVE);
+      this.#timer.refresh();
+    });
+    sink.open();
+    this.#delta(null, { role: 'assistant', content: '' });
+  }
+
+  /** Returns false when the client is slow. */
+  text(part: TextPart, text: string, model: string | null): boolean {
+    return this.#delta(model, { [part]: text });
+  }
+
+  /** The call, and the end of the response: the run waits for the answer. */
+  question(id: string, argumentsJson: string, model: string | null, sessionId: string): void {
+    const name = fromWireName('svc.provide_input', this.#namespace);
+    const call = { id, index: 0, type: 'function' as const, function: { name, arguments: argumentsJson } };
+    this.#delta(model, { tool_calls: [call] });
+    this.#finish(model, 'tool_calls');
+    this.#close(model, sessionId, null);
+  }
+
+  complete(model: string | null, sessionId: string, usage: AgentUsage | null): void {
+    this.#finish(model, 'stop');
+    this.#close(model, sessionId, usage);
+  }
+
+  /** @param usage as the intern reported it */
+  failed({ status, message, details }: GatewayError, sessionId: string, usage: AgentUsage | null): void {
+    const metadata = details.metadata as NonNullable<Chunk['error']>['metadata'];
+    this.#finish(null, 'error', { code: status, message, metadata });
+    this.#close(null, sessionId, usage);
+  }
+
+  /** The client is gone. */
+  stop(): void {
+    this.#timer.cancel();
+  }
+
+  #delta(model: string | null, delta: Delta): boolean {
+    return this.#write(model, { choices: [{ index: 0, delta, finish_reason: null }] });
+  }
+
+  #finish(model: string | null, finish_reason: Choice['finish_reason'], error?: NonNullable<Chunk['error']>): void {
+    this.#write(model, { choices: [{ index: 0, delta: {}, finish_reason }], ...(error && { error }) });
+  }
+
+  #close(model: string | null, session_id: string, usage: AgentUsage | null): void {
+    this.#write(model, { choices: [], session_id, usage: usage && usageReply(usage) });
+    this.#timer.cancel();
+    this.#sink.write('data: [DONE]\n\n');
+    this.#sink.end();
+  }
+
+  #write(model: string | null, rest: Pick<Chunk, 'choices'> & Partial<Chunk>): boolean {
+    const chunk: Chunk = {
+      ...{ id: this.#id, object: 'chat.completion.chunk', created: this.#created },
+      model: model ?? fromWireName('svc/intern', this.#namespace),
+      ...rest,
+    };
+    this.#timer.refresh();
+    return this.#sink.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  }
+}
+
+function usageReply({ promptTokens, completionTokens, cachedTokens }: AgentUsage): NonNullable<Chunk['usage']> {
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: cachedTokens },
+  };
+}

@@ -1,0 +1,143 @@
+/** The chat with an intern, and the prompt without a reader. */
+import type { Caller } from '../../access/index.ts';
+import type { GatewayError } from '../../base/errors.ts';
+import type { Exchange, Operation } from '../../http/operation.ts';
+import { encodeInternError, internError } from '../errors.ts';
+import type { Intern } from '../intern.ts';
+import { ACCESS_TO_ONE, existingIntern, type InternParts } from '../operations.ts';
+import type { InternRuntime } from '../runtime.ts';
+import * as intern from '../schema.ts';
+import type { ChatSink } from './chunks.ts';
+import { type ChatRequest, checkedPrompt, readChatRequest } from './request.ts';
+import * as schema from './schema.ts';
+import { checkOwnSession } from './sessions.ts';
+
+export interface ChatOperationParts extends InternParts {
+  runtime: InternRuntime;
+  chats: {
+    /** Rejects with a GatewayError if there is no response yet. @param caller who begins a session */
+    respond(intern: Intern, request: ChatRequest, caller: string, sink: ChatSink): Promise<void>;
+    invoke(
+      intern: Intern,
+      sessionId: string | null,
+      text: string,
+      caller: string,
+    ): Promise<{ sessionId: string; status: 'started' | 'steered' }>;
+  };
+}
+
+const common = {
+  tag: 'Interns',
+  access: ACCESS_TO_ONE,
+  params: intern.InternParams,
+  errorSchema: intern.InternErrorSchema,
+  encodeError: encodeInternError('bad_request') as (error: GatewayError) => unknown,
+} as const;
+
+/** Reads `parts` only while handling a request. */
+export function chatOperations(parts: ChatOperationParts): Operation<Caller>[] {
+  return [chat(parts), invoke(parts)];
+}
+
+function chat(parts: ChatOperationParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'createInternChatCompletion',
+    method: 'POST',
+    path: '/interns/{internId}/chat/completions',
+    summary: 'Talk to an intern: a prompt, an answer to its question, or a message for a turn that runs',
+    body: { schema: schema.ChatBodySchema, maxBytes: intern.BODY_BYTES },
+    errors: [409, 410, 429, 502, 504],
+    replies: {
+      200: {
+        description: 'What the intern says, until it is done or asks',
+        schema: schema.ChunkSchema,
+        contentType: 'text/event-stream',
+      },
+      202: { description: 'The message was added to the turn that runs', schema: schema.SteeredReply },
+    },
+    async handle(exchange) {
+      await parts.confirmProgramme(exchange.caller);
+      const request = readChatRequest(exchange.body as schema.ChatBody);
+      const running = await runningIntern(exchange, parts);
+      await parts.chats.respond(running, request, callerOf(exchange), new HttpChatSink(exchange));
+    },
+  };
+}
+
+function invoke(parts: ChatOperationParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'invokeIntern',
+    method: 'POST',
+    path: '/interns/{internId}/invoke',
+    summary: 'Give an intern a prompt and do not wait for what it says',
+    body: { schema: schema.InvokeBodySchema, maxBytes: intern.BODY_BYTES },
+    errors: [409, 410, 429, 502, 504],
+    replies: { 202: { description: 'It works on it', schema: schema.InvokedReply } },
+    async handle(exchange) {
+      await parts.confirmProgramme(exchange.caller);
+      const { input, session_id = null } = exchange.body as schema.InvokeBody;
+      const text = checkedPrompt('input', input);
+      const running = await runningIntern(exchange, parts);
+      const caller = callerOf(exchange);
+      if (session_id !== null) await checkOwnSession(parts, { internId: running.id, sessionId: session_id }, caller);
+      const { sessionId, status } = await parts.chats.invoke(running, session_id, text, caller);
+      exchange.reply(202, { session_id: sessionId, status });
+    },
+  };
+}
+
+/** @throws GatewayError 404, 409 */
+async function runningIntern(exchange: Exchange<Caller>, parts: ChatOperationParts): Promise<Intern> {
+  const found = await existingIntern(exchange, parts);
+  if (found.status === 'running') return found;
+  throw internError('intern_not_ready', `The intern is ${found.status}; it must be running.`);
+}
+
+function callerOf({ caller }: Exchange<Caller>): string {
+  return caller.userId ?? caller.keyId;
+}
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  // Reverse proxies would buffer events otherwise.
+  'x-accel-buffering': 'no',
+};
+
+class HttpChatSink implements ChatSink {
+  readonly #exchange: Exchange<Caller>;
+
+  constructor(exchange: Exchange<Caller>) {
+    this.#exchange = exchange;
+  }
+
+  get closed(): boolean {
+    return this.#exchange.closed;
+  }
+
+  reply(status: number, body: object): void {
+    this.#exchange.reply(status, body);
+  }
+
+  open(): void {
+    this.#exchange.response.writeHead(200, STREAM_HEADERS);
+  }
+
+  write(text: string): boolean {
+    return this.closed || this.#exchange.response.writePiece(text);
+  }
+
+  end(): void {
+    if (!this.closed) this.#exchange.response.end();
+  }
+
+  onDrain(run: () => void): void {
+    this.#exchange.response.on('drain', run);
+  }
+
+  onClose(run: () => void): void {
+    this.#exchange.onClose(run);
+  }
+}

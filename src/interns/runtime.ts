@@ -1,0 +1,144 @@
+/** What one process does for interns: their agents, runs and jobs. */
+import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { Namespace } from '../base/namespace.ts';
+import type { Blobs } from '../blobs/index.ts';
+import type { Job, JobKind, Jobs } from '../jobs/index.ts';
+import type { Sandboxes } from '../sandboxes/index.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
+import type { AgentConnection } from './agents/index.ts';
+import { INTERNS_TOPIC } from './change-intern.ts';
+import { Chats } from './chat/chats.ts';
+import { internError } from './errors.ts';
+import { type Intern, sandboxIdOf } from './intern.ts';
+import * as store from './store.ts';
+import { AgentHost, type HostParts } from './work/agent-host.ts';
+import { deleteOldArchives, forgetRemains, remains } from './work/archives.sql.ts';
+import { Holders } from './work/holders.ts';
+import { teardown } from './work/teardown.ts';
+import { broke, type WorkParts, work } from './work/work.ts';
+
+interface RuntimeParts extends Pick<HostParts, 'agent' | 'releases'> {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+  log: Log;
+  namespace: Namespace;
+  blobs: Pick<Blobs, 'keep' | 'drop'>;
+  sandboxes: Pick<Sandboxes, 'create' | 'destroy' | 'list'>;
+  jobs: Pick<Jobs, 'send'>;
+}
+
+interface InternJob {
+  internId: string;
+}
+
+/** Interns that one process starts or deletes at the same time. */
+const CONCURRENCY = 4;
+const SWEEP_MS = 600_000;
+const SWEPT_AT_ONCE = 100;
+/** How long the workspaces of deleted interns are kept. */
+const ARCHIVE_MS = 30 * 24 * 3_600_000;
+
+export class InternRuntime {
+  readonly chats: Chats;
+  readonly #parts: RuntimeParts;
+  readonly #holders: Holders;
+  readonly #host: AgentHost;
+  readonly #work: WorkParts;
+  readonly #workKind: JobKind<InternJob>;
+  readonly #sweepKind: JobKind;
+
+  constructor(parts: RuntimeParts) {
+    this.#parts = parts;
+    this.#holders = new Holders(parts);
+    this.#host = new AgentHost({ ...parts, holders: this.#holders });
+    this.#work = {
+      ...{ ...parts, holders: this.#holders, host: this.#host },
+      teardown: (intern) => teardown(parts, intern),
+    };
+    this.chats = new Chats({
+      ...parts,
+      agentOf: (intern) => this.#agentOf(intern),
+      endAgent: (internId) => void this.#host.stop(internId),
+    });
+    this.#workKind = {
+      ...{ name: 'interns.work', runs: 'many', concurrency: CONCURRENCY, pollSeconds: 1 },
+      run: ({ data, signal }: Job<InternJob>) => work(this.#work, data.internId, signal),
+    };
+    this.#sweepKind = {
+      ...{ name: 'interns.sweep', runs: 'one', everyMs: SWEEP_MS, atStart: true, retries: 0 },
+      run: () => this.#sweep(),
+    };
+    parts.changes.subscribe(INTERNS_TOPIC, (id) => this.#changed(id));
+  }
+
+  /** To be registered. */
+  get kinds(): readonly JobKind[] {
+    return [this.#workKind as JobKind, this.#sweepKind];
+  }
+
+  /** In the transaction that leaves work to do. */
+  wake(tx: Queryable, { id }: Pick<Intern, 'id'>): Promise<void> {
+    return this.#parts.jobs.send(this.#workKind, { internId: id }, { tx });
+  }
+
+  /** Ends the runs and agents of this process; others may start them. */
+  async close(): Promise<void> {
+    for (const id of this.#host.epochs().keys()) this.chats.stop(id);
+    await this.#host.close();
+    await this.#holders.close();
+  }
+
+  async #agentOf(intern: Intern): Promise<AgentConnection> {
+    const holder = await this.#holders.take(intern.id);
+    if (holder !== undefined) throw internError('intern_unreachable', 'The intern runs in another process. Retry.');
+    const connection = await this.#host.agentOf(intern).catch(async (error: unknown) => {
+      await this.#holders.release(intern.id);
+      if (!(error instanceof GatewayError) || error.status !== 503) await broke(this.#work, intern, error);
+      throw error;
+    });
+    // A request that stopped it may have been handled before it was started.
+    const now = await store.internWithId(this.#parts.database, intern.id);
+    if (now?.status === 'running' && now.epoch === intern.epoch) return connection;
+    await this.#stop(intern.id);
+    throw internError('intern_not_ready', 'The intern was stopped.');
+  }
+
+  /** A write waits for this, so nothing runs that should not when it resolves. @param id null: any may have changed */
+  async #changed(id: string | null): Promise<void> {
+    const ids = id === null ? [...this.#host.epochs().keys()] : [id];
+    await Promise.all(ids.filter((each) => this.#host.holds(each)).map((each) => this.#follow(each)));
+  }
+
+  async #follow(id: string): Promise<void> {
+    const intern = await store.internWithId(this.#parts.database, id);
+    const isWanted = intern?.status === 'running' || intern?.status === 'provisioning';
+    if (isWanted && intern.epoch === this.#host.epochs().get(id)) return;
+    await this.#stop(id);
+  }
+
+  async #stop(id: string): Promise<void> {
+    this.chats.stop(id);
+    await this.#host.stop(id);
+    await this.#holders.release(id);
+  }
+
+  async #sweep(): Promise<void> {
+    const { database, jobs, sandboxes, blobs, clock } = this.#parts;
+    // The database may have been restored without its jobs.
+    for (const internId of await store.internsAtWork(database, ['queued', 'provisioning', 'destroying'])) {
+      await jobs.send(this.#workKind, { internId });
+    }
+    for (const id of await remains(database, SWEPT_AT_ONCE)) {
+      if ((await this.#holders.holderOf(id)) !== undefined) continue;
+      await sandboxes.destroy(sandboxIdOf(id));
+      await forgetRemains(database, id);
+    }
+    await database.transaction(async (tx) => {
+      const old = new Date(clock.now() - ARCHIVE_MS);
+      for (const blobId of await deleteOldArchives(tx, old, SWEPT_AT_ONCE)) await blobs.drop(tx, blobId);
+    });
+  }
+}

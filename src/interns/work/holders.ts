@@ -1,0 +1,87 @@
+/**
+ * Makes one process at a time responsible for an intern: it has the pipes of the agent. A process that dies loses its interns at
+ * once on this machine, where the kernel knows, and after 15 s of silence elsewhere.
+ */
+import type { Clock, Timer } from '../../base/clock.ts';
+import { uuidv7 } from '../../base/ids.ts';
+import type { Log } from '../../base/log.ts';
+import type { Database } from '../../storage/database.ts';
+import { processLives, RENEW_MS, thisProcess } from '../../storage/owner.ts';
+import * as sql from './holders.sql.ts';
+
+interface HolderParts {
+  database: Database;
+  clock: Clock;
+  log: Log;
+}
+
+export class Holders {
+  readonly id: string;
+  readonly #parts: HolderParts;
+  readonly #owner = thisProcess();
+  #entered: Promise<void> | undefined;
+  #timer: Timer | undefined;
+
+  constructor(parts: HolderParts) {
+    this.#parts = parts;
+    this.id = uuidv7(parts.clock.now());
+  }
+
+  /** Returns undefined if this process holds the intern now, and otherwise the id of the process that does. */
+  async take(internId: string): Promise<string | undefined> {
+    const { database } = this.#parts;
+    await this.#enter();
+    const holder = await sql.holderOf(database, internId);
+    if (holder !== undefined && holder.id !== this.id && this.lives(holder)) return holder.id;
+    if (await sql.takeIntern(database, internId, this.id, holder?.id ?? null)) return undefined;
+    // Another process was faster.
+    return this.take(internId);
+  }
+
+  /** The process that holds the intern, if it lives. */
+  async holderOf(internId: string): Promise<string | undefined> {
+    const holder = await sql.holderOf(this.#parts.database, internId);
+    return holder !== undefined && this.lives(holder) ? holder.id : undefined;
+  }
+
+  async isAlive(processId: string): Promise<boolean> {
+    const row = await sql.findProcess(this.#parts.database, processId);
+    return row !== undefined && this.lives(row);
+  }
+
+  lives({ owner, seenAt }: sql.ProcessRow): boolean {
+    return processLives(owner, () => seenAt.getTime(), this.#parts.clock);
+  }
+
+  async release(internId: string): Promise<void> {
+    await sql.releaseIntern(this.#parts.database, internId, this.id);
+  }
+
+  async close(): Promise<void> {
+    this.#timer?.cancel();
+    if (this.#entered === undefined) return;
+    await this.#entered.catch(() => {});
+    await this.#parts.database.transaction((tx) => sql.deleteProcess(tx, this.id)).catch(() => {});
+  }
+
+  /** Before the first intern. */
+  #enter(): Promise<void> {
+    this.#entered ??= this.#renew().catch((error: unknown) => {
+      this.#entered = undefined;
+      throw error;
+    });
+    return this.#entered;
+  }
+
+  async #renew(): Promise<void> {
+    const { database, clock, log } = this.#parts;
+    await sql.putProcess(database, { id: this.id, owner: this.#owner, seenAt: new Date(clock.now()) });
+    this.#timer ??= clock.timer(RENEW_MS, () => {
+      this.#timer?.refresh();
+      this.#renew().catch((error: unknown) => log.warn('cannot renew the claim on interns', { error }));
+    });
+    for (const row of await sql.processes(database)) {
+      if (row.id !== this.id && !this.lives(row)) await database.transaction((tx) => sql.deleteProcess(tx, row.id));
+    }
+  }
+}
