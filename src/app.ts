@@ -76,6 +76,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const { port } = await server.listen(config.port, config.host).catch(refusedAt(config));
       readiness.ready = true;
       ownPort = port;
+      interns.listens(config.host, port);
       if (config.outgoing.discovery) void discovery.start();
       parts.jobs.start(options.jobs);
       batches.start();

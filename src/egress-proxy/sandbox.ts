@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import { Allowance } from '../base/allowance.ts';
 import { AllowList, type Destination, readAuthority } from './destination.ts';
 import { MOST_HEAD_BYTES, type ProxyContext, type Report, type SharedContext } from './forward/context.ts';
+import { forwardToGateway } from './forward/gateway.ts';
 import { InterceptedHost, unreadable } from './forward/intercept.ts';
 import { forwardPlain, plainDestination } from './forward/plain.ts';
 import { refuse, refuseOn } from './forward/respond.ts';
@@ -13,7 +14,7 @@ import { tunnel } from './forward/tunnel.ts';
 import { reach } from './forward/upstream.ts';
 import { asRefusal, Refusal } from './refusal.ts';
 import { checkSecrets } from './secret.ts';
-import type { SandboxSettings } from './settings.ts';
+import type { GatewaySettings, SandboxSettings } from './settings.ts';
 import { Release, SecretTexts } from './text/release.ts';
 import type { Authority } from './trust/authority.ts';
 import { LeafIssuer } from './trust/leaf-issuer.ts';
@@ -36,6 +37,7 @@ export class Sandbox {
   #texts!: SecretTexts;
   #domains!: AllowList;
   #authority!: Authority;
+  #gateway: GatewaySettings | undefined;
   #issuer!: LeafIssuer;
 
   /** @throws Error if the settings are malformed */
@@ -55,8 +57,9 @@ export class Sandbox {
   }
 
   /** New secrets and rules, also for connections that are open. @throws Error if they are malformed */
-  update({ secrets, domains, withinDomains, ports, authority }: SandboxSettings): void {
+  update({ secrets, domains, withinDomains, ports, authority, gateway }: SandboxSettings): void {
     checkSecrets(secrets);
+    this.#gateway = gateway;
     const within = withinDomains && new AllowList(withinDomains, ports);
     this.#domains = new AllowList(domains, ports, within);
     this.#texts = new SecretTexts(secrets);
@@ -122,6 +125,10 @@ export class Sandbox {
     let destination: Destination | undefined;
     try {
       this.#checkBusy();
+      if (this.#gateway !== undefined && request.url?.startsWith('/')) {
+        await forwardToGateway(this.#gateway, request, response);
+        return;
+      }
       const target = plainDestination(request.url ?? '');
       ({ destination } = target);
       const parts = { texts: this.#texts, domains: this.#domains, context: this.#context };

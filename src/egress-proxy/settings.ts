@@ -12,6 +12,17 @@ export interface SandboxSettings {
   ports: readonly number[];
   /** Signs the certificates that the sandbox sees for hosts with bound secrets. */
   authority: Authority;
+  /** Absent: the sandbox calls no models. */
+  gateway?: GatewaySettings;
+}
+
+/** Where the gateway serves model calls, and the key that is added to them. */
+export interface GatewaySettings {
+  host: string;
+  port: number;
+  /** In PEM, if it serves TLS. */
+  certificate: string | null;
+  token: string;
 }
 
 /** For all sandboxes. */

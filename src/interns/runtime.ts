@@ -27,6 +27,8 @@ interface RuntimeParts extends Pick<HostParts, 'agent' | 'releases'> {
   namespace: Namespace;
   blobs: Pick<Blobs, 'keep' | 'drop'>;
   sandboxes: Pick<Sandboxes, 'create' | 'destroy' | 'list'>;
+  /** Of the gateway, in PEM, if it serves TLS. */
+  certificate: string | null;
   jobs: Pick<Jobs, 'send'>;
 }
 
@@ -49,11 +51,12 @@ export class InternRuntime {
   readonly #work: WorkParts;
   readonly #workKind: JobKind<InternJob>;
   readonly #sweepKind: JobKind;
+  #address: { host: string; port: number } | undefined;
 
   constructor(parts: RuntimeParts) {
     this.#parts = parts;
     this.#holders = new Holders(parts);
-    this.#host = new AgentHost({ ...parts, holders: this.#holders });
+    this.#host = new AgentHost({ ...parts, holders: this.#holders, gateway: () => this.#gateway() });
     this.#work = {
       ...{ ...parts, holders: this.#holders, host: this.#host },
       teardown: (intern) => teardown(parts, intern),
@@ -79,6 +82,12 @@ export class InternRuntime {
     return [this.#workKind as JobKind, this.#sweepKind];
   }
 
+  /** Where this process is reached from the same machine. Before any job runs. */
+  listens(host: string, port: number): void {
+    const isEverywhere = host === '0.0.0.0' || host === '::' || host === '';
+    this.#address = { host: isEverywhere ? '127.0.0.1' : host, port };
+  }
+
   /** In the transaction that leaves work to do. */
   wake(tx: Queryable, { id }: Pick<Intern, 'id'>): Promise<void> {
     return this.#parts.jobs.send(this.#workKind, { internId: id }, { tx });
@@ -89,6 +98,11 @@ export class InternRuntime {
     for (const id of this.#host.epochs().keys()) this.chats.stop(id);
     await this.#host.close();
     await this.#holders.close();
+  }
+
+  #gateway() {
+    if (this.#address === undefined) throw internError('intern_not_ready', 'The gateway does not listen yet.');
+    return { ...this.#address, certificate: this.#parts.certificate };
   }
 
   async #agentOf(intern: Intern): Promise<AgentConnection> {

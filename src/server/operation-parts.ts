@@ -119,9 +119,9 @@ export function operationParts(
   };
 }
 
-function internRuntime({ clock, log, agent }: AppOptions, parts: Parts, namespace: Namespace): InternRuntime {
+function internRuntime({ config, clock, log, agent }: AppOptions, parts: Parts, namespace: Namespace): InternRuntime {
   return new InternRuntime({
-    ...{ ...parts, clock, log, namespace },
+    ...{ ...parts, clock, log, namespace, certificate: config.tls?.certificate ?? null },
     agent: () => agent ?? agentProfiles(clock, {}).get(DEFAULT_AGENT)!,
   });
 }

@@ -135,8 +135,7 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
   followNewKeys(changes, sealing, () => void jobs.send(sweepKeys, {}).catch(() => {}));
   for (const kind of [sync, sweepKeys]) jobs.register(kind);
   jobs.register(tidyLedgerJob({ ...shared, retentionDays }));
-  jobs.register(cleanCacheJob(cache));
-  jobs.register(cleanBlobsJob(blobs));
+  for (const kind of [cleanCacheJob(cache), cleanBlobsJob(blobs)]) jobs.register(kind);
   jobs.register(cleanTranscriptsJob(transcripts));
   const releases = new SecretReleases({ ...shared, sealing, settings: () => live.settings.egressProxy });
   return {

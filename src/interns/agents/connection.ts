@@ -36,9 +36,9 @@ export interface AgentStdio {
   readonly exited: Promise<unknown>;
 }
 
-/** Where things are in the sandbox, all absolute paths. */
+/** Where things are in the sandbox: absolute paths. */
 export interface AgentSurroundings {
-  /** Node.js. */
+  /** Node.js, as a path or a name that `PATH` has. */
   readonly node: string;
   /** Belongs to the agent and lasts as long as the workspace. */
   readonly home: string;

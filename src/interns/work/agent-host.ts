@@ -3,6 +3,7 @@ import { endSandboxSecrets, startSandboxSecret } from '../../access/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { GatewaySettings } from '../../egress-proxy/index.ts';
 import { type Execution, HOME, type Sandbox, type Sandboxes, WORKSPACE } from '../../sandboxes/index.ts';
 import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Changes, Database } from '../../storage/database.ts';
@@ -23,6 +24,8 @@ export interface HostParts {
   /** The program that interns are. @throws GatewayError if there is none */
   agent(): AgentProfile;
   releases: Pick<SecretReleases, 'prepare'>;
+  /** Where sandboxes reach this gateway. */
+  gateway(): Omit<GatewaySettings, 'token'>;
 }
 
 /** Called with each step of a start, from 1. */
@@ -124,10 +127,10 @@ export class AgentHost {
     const id = sandboxIdOf(intern.id);
     const { held, borrowedVaultId } = await vaultsOfIntern(this.#parts.database, intern.workspaceId, intern.id);
     const egress = await this.#parts.releases.prepare(id, { held, borrowedVaultId, domains: EVERY_HOST });
-    await this.#secret(intern);
+    const gateway = { ...this.#parts.gateway(), token: await this.#secret(intern) };
     const sandbox = await this.#parts.sandboxes.create({
-      ...{ id, owner: `intern ${intern.id}`, network: egress.network, environment: egress.environment() },
-      programs: command.programs,
+      ...{ id, owner: `intern ${intern.id}`, environment: egress.environment(), programs: command.programs },
+      network: { ...egress.network, load: async (way) => ({ ...(await egress.network.load(way)), gateway }) },
     });
     try {
       await report(STEPS[1], 2);

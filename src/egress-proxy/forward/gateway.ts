@@ -1,0 +1,49 @@
+/** Model calls of a sandbox: plain requests to the proxy's own port go to the gateway, which gets the key that the sandbox never sees. */
+import http from 'node:http';
+import https from 'node:https';
+import { pipeline } from 'node:stream';
+import { Refusal } from '../refusal.ts';
+import type { GatewaySettings } from '../settings.ts';
+import { SANDBOX_PROXY_PORT } from '../trust/environment.ts';
+
+/** What a program that works with models needs. The control plane is not reached from a sandbox. */
+const PATHS =
+  /^\/(?:api\/)?v1\/(?:chat\/completions|completions|responses|messages(?:\/count_tokens)?|embeddings|rerank|images(?:\/generations)?|models(?:\/[^?]*)?|key)(?:\?.*)?$/;
+const HOSTS = [`127.0.0.1:${SANDBOX_PROXY_PORT}`, `localhost:${SANDBOX_PROXY_PORT}`];
+/** Of this connection alone, or about who sends the request. */
+const DROPPED =
+  /^(?:host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|authorization|x-api-key|cookie|forwarded|x-forwarded-.*|x-real-ip)$/i;
+/** Of a response. */
+const NOT_PASSED = /^(?:connection|keep-alive|transfer-encoding)$/i;
+
+/** @throws Refusal, or what broke before the gateway answered */
+export function forwardToGateway(
+  { host, port, certificate, token }: GatewaySettings,
+  request: http.IncomingMessage,
+  response: http.ServerResponse,
+): Promise<void> {
+  const path = request.url ?? '';
+  if (!HOSTS.includes(request.headers.host ?? ''))
+    throw new Refusal('misdirected', 'This is not the host of the gateway.');
+  if (/%|\/\.|\/\//.test(path.split('?', 1)[0]!) || !PATHS.test(path)) {
+    throw new Refusal('not_allowed', 'Only model calls lead from a sandbox to the gateway.');
+  }
+  const headers = { ...passed(request.headers, DROPPED), authorization: `Bearer ${token}` };
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const target = { host, port, path, method: request.method ?? 'GET', headers, agent: false };
+  const isChecked = { ca: certificate ?? undefined, checkServerIdentity: () => undefined };
+  const outgoing = certificate === null ? http.request(target) : https.request({ ...target, ...isChecked });
+  response.once('close', () => outgoing.destroy());
+  outgoing.on('error', () => reject(new Refusal('upstream', 'The gateway cannot be reached.')));
+  outgoing.once('response', (answer) => {
+    response.writeHead(answer.statusCode ?? 502, passed(answer.headers, NOT_PASSED));
+    response.flushHeaders();
+    pipeline(answer, response, () => resolve());
+  });
+  pipeline(request, outgoing, () => {});
+  return promise;
+}
+
+function passed(headers: http.IncomingHttpHeaders, without: RegExp): http.OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !without.test(name)));
+}
