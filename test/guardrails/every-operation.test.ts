@@ -120,6 +120,7 @@ const INTERNS = [
   '/interns/{internId}/suspend',
   '/interns/{internId}/invoke',
   '/interns/{internId}/chat/completions',
+  '/vault/interns/{internId}/secrets/copy',
 ];
 
 const every = async (

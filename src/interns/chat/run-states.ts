@@ -1,7 +1,7 @@
 /** The states of a run, as one table. A run is one turn of the agent, from the prompt to its end. No I/O. */
 
 /** `cancelling`: the agent was asked to end the turn, and has not confirmed it. */
-const RUN_STATES = ['streaming', 'paused', 'cancelling', 'ended'] as const;
+export const RUN_STATES = ['streaming', 'paused', 'cancelling', 'ended'] as const;
 export type RunState = (typeof RUN_STATES)[number];
 
 /**
@@ -9,7 +9,7 @@ export type RunState = (typeof RUN_STATES)[number];
  * closes while the response is still streaming. From the gateway: a deadline, more output than is kept for a reader, an intern
  * that is stopped, and an agent that does not confirm a cancellation.
  */
-const RUN_EVENTS = [
+export const RUN_EVENTS = [
   'asked',
   'completed',
   'cancelled',

@@ -15,7 +15,7 @@ import { readAnswer } from './answers.ts';
 import { RUN_TABLE, type RunEvent, type RunState } from './run-states.ts';
 
 /** How a run ended. `error` null: the turn is complete. */
-interface RunEnding {
+export interface RunEnding {
   readonly error: GatewayError | null;
   /** As the intern reported it. */
   readonly usage: AgentUsage | null;
