@@ -338,3 +338,17 @@ function plain(answer: Json): Json {
     return value === null ? undefined : value;
   });
 }
+
+test('tokens are counted with the functions that the model gets', async () => {
+  const own = await startGateway(
+    { after: (close) => after(close as () => Promise<void>) },
+    { providers: { claude: { kind: 'anthropic' } } },
+  );
+  own.upstream.script('claude', [{ chunks: ['{"input_tokens":12}'] }]);
+  const messages = [{ role: 'user', content: 'hi' }];
+  const reply = await own.post('/messages/count_tokens', { model: 'test/claude', messages, tools: [DATETIME] });
+  assert.deepEqual(await reply.json(), { input_tokens: 12 });
+  const [sent] = own.upstream.requests('claude') as Json[];
+  assert.deepEqual(namesOf(sent.json), ['datetime']);
+  await own.close();
+});

@@ -23,6 +23,8 @@ import { type Candidate, targetOf } from '../routing/index.ts';
 import { routeOf } from '../serve.ts';
 import { encodingOf } from '../tokens/family.ts';
 import { requestText } from '../tokens/request-text.ts';
+import type { WantedTools } from '../turns/gateway-tools.ts';
+import { gatewayToolsFor } from '../turns/turn-loop.ts';
 import { clientError, failedAt } from '../turns/verdict.ts';
 import { HttpSink } from './http-sink.ts';
 
@@ -57,10 +59,11 @@ export async function countTokens(
   const { candidates } = routeOf(context, new ConversationTask(context, parts), parts);
   // Files are not read only to be counted.
   const hasFiles = (context.files?.size ?? 0) > 0;
+  const ownTools = gatewayToolsFor(request, parts);
   for (const candidate of candidates) {
     const { endpoint } = candidate;
     const counting = countingOf(endpoint);
-    const body = counting && !hasFiles && bodyFor(counting, endpoint, document);
+    const body = counting && !hasFiles && bodyFor(counting, endpoint, document, ownTools);
     if (!counting || !body) continue;
     const counted = await countByProvider(exchange, request, { candidate, ...counting, body }, parts);
     if (typeof counted === 'number') return { input_tokens: counted };
@@ -136,10 +139,11 @@ function bodyFor(
   { spoken, counting }: Pick<CountingCall, 'spoken' | 'counting'>,
   { provider: { kind }, upstreamId, maxCompletionTokens }: Endpoint,
   { exact }: JsonDocument,
+  ownTools: WantedTools | undefined,
 ): string | undefined {
   const wantsBytes = (medium: MediumKind, url: string) => spoken.wantsBytes?.(medium, url, kind.dialect) ?? false;
   if (spoken.wantsBytes !== undefined && remoteMedia(messages.decode(exact), wantsBytes).size > 0) return undefined;
-  if (spoken.id === messages.id) return stringifyJson(counting.body(exact, upstreamId));
+  if (spoken.id === messages.id && ownTools === undefined) return stringifyJson(counting.body(exact, upstreamId));
   const target = {
     model: upstreamId,
     stream: false,
@@ -150,7 +154,10 @@ function bodyFor(
     dialect: kind.dialect,
   };
   try {
-    return stringifyJson(counting.body(spoken.encode(messages.decode(exact), target, new Losses()), upstreamId));
+    const decoded = messages.decode(exact);
+    // Tools that the gateway runs are functions for the model.
+    const conversation = ownTools === undefined ? decoded : ownTools.begin(decoded, messages).conversation;
+    return stringifyJson(counting.body(spoken.encode(conversation, target, new Losses()), upstreamId));
   } catch (error) {
     if (error instanceof Uncarried) return undefined;
     throw error;
