@@ -17,6 +17,7 @@ import { federation } from './config/federation.ts';
 import type { Field } from './config/field.ts';
 import { DEFAULT_IO_LOGGING, ioLogging } from './config/io-logging.ts';
 import { type MemberType, memberTypes } from './config/member-types.ts';
+import { moderation } from './config/moderation.ts';
 import { readOutgoing } from './config/outgoing.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
@@ -51,6 +52,7 @@ export type { IoLoggingSettings } from './config/io-logging.ts';
 export { type IssuerKey, readIssuerKey, SIGNATURE_ALGORITHMS } from './config/issuer-key.ts';
 export type { OptionFacts } from './config/kind-options.ts';
 export type { MemberType } from './config/member-types.ts';
+export type { ModerationSettings } from './config/moderation.ts';
 export type { OutgoingSettings } from './config/outgoing.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
 export { type KindFacts, UNKNOWN_DATA_POLICY } from './config/provider-readers.ts';
@@ -169,6 +171,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     vault: read?.vault ?? DEFAULT_VAULT,
     sandboxes: read?.sandboxes ?? DEFAULT_SANDBOXES,
     webSearch: read?.web_search ?? NO_WEB_SEARCH,
+    moderation: read?.moderation ?? null,
     internProgramme: read?.intern_programme ?? null,
     federation: read?.federation ?? [],
     rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
@@ -194,6 +197,7 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     vault,
     sandboxes,
     web_search: webSearch,
+    moderation,
     intern_programme: internProgramme,
     federation,
     rate_limits: rateLimits,

@@ -35,6 +35,8 @@ export class Admission<R extends AcceptedRequest = AcceptedRequest> {
   files: ReferencedFiles | undefined;
   /** What plugins have done; undefined for most requests. */
   stages: readonly PipelineStage[] | undefined;
+  /** How long the moderation service took; undefined for most requests. */
+  moderationMs: number | undefined;
   /** Files that a plugin has turned into text; undefined for most requests. */
   parsed: readonly ParsedFile[] | undefined;
   #headers: Readonly<Record<string, string>> | undefined;

@@ -19,6 +19,7 @@ export { inferenceMigrations } from './migrations/index.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
 export { isRouterModel, ROUTERS, routerModels } from './plugins/index.ts';
+export { createModerator } from './plugins/moderation/moderator.ts';
 export type { AcceptedRequest, AnyFormat, RequestAbout } from './request.ts';
 export { RequestsInFlight } from './requests-in-flight.ts';
 export {

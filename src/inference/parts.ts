@@ -18,6 +18,7 @@ import type { Concurrency } from './admission/concurrency.ts';
 import type { RateLimiting } from './admission/rate-limits.ts';
 import type { PageReader } from './documents/page-reader.ts';
 import type { PdfReader } from './documents/pdf-reader.ts';
+import type { Moderator } from './plugins/moderation/moderator.ts';
 import type { RequestsInFlight } from './requests-in-flight.ts';
 import type { AccountPolicy, Credentials, Health, Sessions } from './routing/index.ts';
 import type { RouterModels } from './routing/router-models.ts';
@@ -67,6 +68,8 @@ export interface InferenceParts {
   pages?: PageReader;
   /** Searches the web. Absent: no tool of a request can. */
   webSearch?: WebSearch;
+  /** The moderation service. Absent: there is none. */
+  moderator?: Moderator;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */
   tokens?: TokenCounter;
   /** Reads the text of PDFs. Absent: they are not read. */

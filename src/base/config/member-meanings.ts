@@ -3,6 +3,7 @@
  * `docs/reference/configuration.md`: write plain English, one or two sentences.
  */
 import { DEFAULT_IO_LOGGING } from './io-logging.ts';
+import { OPENAI_MODERATION_URL } from './moderation.ts';
 import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
 import { DEFAULT_SANDBOXES } from './sandboxes.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_LIMITS } from './section-readers.ts';
@@ -145,6 +146,12 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     ],
     command_time: ['Time of a command that sets none itself, after which it is ended.', '10m'],
     running: ['Sandboxes that run at once in one process.', DEFAULT_SANDBOXES.running],
+  }),
+  ...section('moderation', 'The service behind the plugin [moderation](../guides/plugins.md#moderation).', {
+    url: ['Base URL of an API with `/moderations` as OpenAI has it.', OPENAI_MODERATION_URL],
+    api_key: ['Key of the service.'],
+    model: ['Model of the service. By default it chooses.'],
+    on_failure: ['Whether requests that could not be checked are refused or allowed.', 'refuse'],
   }),
   ...section('web_search', 'Searching the web for requests ([server tools](../guides/server-tools.md)).', {}),
   ...section('web_search.engines', 'Search engines. Requests that name none use the first.', {}),

@@ -9,7 +9,7 @@ export interface RoutingSettings {
    */
   hedgeAfterMs: number | null;
   /** How good models are, by their ids; for router models. */
-  scores: ReadonlyMap<string, ModelScores>;
+  scores: Readonly<Record<string, ModelScores>>;
 }
 
 /** From 0 (the worst) to 1. */
@@ -19,14 +19,14 @@ interface ModelScores {
   coding?: number;
 }
 
-export const DEFAULT_ROUTING: RoutingSettings = Object.freeze({ hedgeAfterMs: null, scores: new Map() });
+export const DEFAULT_ROUTING: RoutingSettings = Object.freeze({ hedgeAfterMs: null, scores: Object.freeze({}) });
 
 export function routing(field: Field): RoutingSettings | undefined {
   const read = mapping(field, { hedge_after: duration, scores: list(scores) });
   return (
     read && {
       hedgeAfterMs: read.hedge_after ?? DEFAULT_ROUTING.hedgeAfterMs,
-      scores: new Map(read.scores?.map(({ model, ...own }) => [model, own])),
+      scores: Object.fromEntries((read.scores ?? []).map(({ model, ...own }) => [model, own])),
     }
   );
 }

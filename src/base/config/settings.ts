@@ -5,6 +5,7 @@ import type { BlobSettings } from './blobs.ts';
 import type { EgressProxySettings } from './egress-proxy.ts';
 import type { FederationPolicy } from './federation.ts';
 import type { IoLoggingSettings } from './io-logging.ts';
+import type { ModerationSettings } from './moderation.ts';
 import type { OutgoingSettings } from './outgoing.ts';
 import type { RateLimitSettings } from './rate-limits.ts';
 import type { RoutingSettings } from './routing.ts';
@@ -62,6 +63,8 @@ export interface Config {
   scim: ScimSettings;
   vault: VaultSettings;
   webSearch: WebSearchSettings;
+  /** null: the plugin `moderation` cannot be used. */
+  moderation: ModerationSettings | null;
   sandboxes: SandboxesSettings;
   /** null: every key, as long as its organization has a single member. */
   internProgramme: InternProgrammeSettings | null;

@@ -29,7 +29,7 @@ export interface WebSearchSettings {
   engines: readonly SearchEngineSettings[];
 }
 
-export const NO_WEB_SEARCH: WebSearchSettings = Object.freeze({ engines: [] });
+export const NO_WEB_SEARCH: WebSearchSettings = Object.freeze({ engines: Object.freeze([]) });
 
 const credential = textLike(CREDENTIAL, 'a text without spaces or control characters, as a header carries it');
 

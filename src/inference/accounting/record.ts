@@ -91,7 +91,7 @@ export function rowOf(context: Admission, apiType: ApiType, route: Route, ending
     cacheDiscountNano: metered?.cacheDiscountNano ?? null,
     latencyMs: ending.latencyMs === null ? null : Math.round(ending.latencyMs),
     generationMs: Math.round(ending.generationMs),
-    moderationMs: null,
+    moderationMs: context.moderationMs === undefined ? null : Math.round(context.moderationMs),
     providerResponses: ending.responses,
     serviceTier: attempt?.serviceTier ?? null,
     router: route.router?.slug ?? null,

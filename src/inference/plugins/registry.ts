@@ -1,12 +1,20 @@
 /** Every plugin, in the order in which they act. */
 import { contextCompression } from './context-compression/index.ts';
 import { fileParser } from './file-parser/index.ts';
+import { moderation } from './moderation/index.ts';
 import type { Plugin } from './plugin.ts';
 import { responseHealing } from './response-healing/index.ts';
 import { routerPlugins } from './routers/index.ts';
 import { web } from './web/index.ts';
 
-export const PLUGINS: readonly Plugin[] = [...routerPlugins, fileParser, web, contextCompression, responseHealing];
+export const PLUGINS: readonly Plugin[] = [
+  ...routerPlugins,
+  fileParser,
+  moderation,
+  web,
+  contextCompression,
+  responseHealing,
+];
 
 /** Ids of plugins that are not built. */
-export const UNBUILT: ReadonlySet<string> = new Set(['alignment', 'fusion', 'moderation', 'web-fetch']);
+export const UNBUILT: ReadonlySet<string> = new Set(['alignment', 'fusion', 'web-fetch']);
