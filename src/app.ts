@@ -131,7 +131,7 @@ function trusts({ database, changes: { freshness } }: Parts): boolean {
 
 function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
   const { config, clock, log, peerMetrics } = options;
-  const { access, changes, database, spend, transcripts, cache, jobs } = parts;
+  const { access, changes, database, spend, transcripts, cache, jobs, exporter } = parts;
   const readiness: Readiness = {
     ready: false,
     problems: () => [
@@ -157,6 +157,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
       journalBytes: spend.backlog.journalBytes,
       droppedContents: transcripts.dropped,
       droppedAnswers: cache.dropped,
+      droppedRecords: exporter.dropped,
     }),
     peerMetrics,
   });

@@ -7,6 +7,7 @@ import { byokMigrations } from './byok/index.ts';
 import { cacheMigrations } from './cache/index.ts';
 import { statisticsMigrations } from './catalog/index.ts';
 import { consoleMigrations } from './console/index.ts';
+import { destinationMigrations } from './destinations/index.ts';
 import { fileMigrations } from './files/index.ts';
 import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
@@ -42,4 +43,5 @@ export const migrations: readonly Migration[] = [
   ...vaultMigrations,
   ...internMigrations,
   ...consoleMigrations,
+  ...destinationMigrations,
 ];

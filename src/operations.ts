@@ -7,6 +7,7 @@ import { type BatchParts, batchOperations } from './batches/index.ts';
 import { type ByokParts, byokOperations } from './byok/index.ts';
 import { catalogOperations, type ListedRouter } from './catalog/index.ts';
 import { type ConsoleParts, consoleOperations } from './console/index.ts';
+import { type DestinationParts, destinationOperations } from './destinations/index.ts';
 import { type FileParts, fileOperations } from './files/index.ts';
 import type { ServedFormat } from './formats/conversation/format.ts';
 import { type GuardrailParts, guardrailOperations, policyOf } from './guardrails/index.ts';
@@ -46,6 +47,7 @@ export interface OperationParts {
   transcripts: TranscriptOperationParts;
   limits: InferenceLimits;
   observability: ObservabilityOperationParts;
+  destinations: DestinationParts;
   audit: AuditParts;
   analytics: AnalyticsParts;
   pages: PageParts;
@@ -98,6 +100,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     ...batchOperations(parts.batches),
     ...transcriptOperations(parts.transcripts),
     ...observabilityOperations(parts.observability),
+    ...destinationOperations(parts.destinations),
     ...auditOperations<Caller>(parts.audit),
     ...analyticsOperations(parts.analytics),
   ];

@@ -1,6 +1,7 @@
 /** Every encrypted column, one line per folder: the columns that a key rotation re-encrypts. */
 import { sealedCallbackSecrets } from './batches/index.ts';
 import { sealedByokCredentials } from './byok/index.ts';
+import { sealedDestinationSecrets } from './destinations/index.ts';
 import type { SealedRows } from './sealing/index.ts';
 import { sealedSigningKeys } from './sign-in/index.ts';
 import { sealedVaultKeys } from './vault/index.ts';
@@ -10,4 +11,5 @@ export const sealedRows: readonly SealedRows[] = [
   sealedSigningKeys,
   sealedCallbackSecrets,
   sealedVaultKeys,
+  sealedDestinationSecrets,
 ];

@@ -71,6 +71,8 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   readonly debug: DebugEvents | undefined;
   /** Set if the content is logged; holds the size limits. */
   logged: ContentBounds | undefined;
+  /** The logged content, once the answer has ended. */
+  contents: { input: string; output: string } | undefined;
   /** Listeners of the answer; undefined for most requests. */
   listeners: readonly AnswerListener[] | undefined;
   /** Pages that a plugin has put before the prompt, by their URLs; undefined for most requests. */

@@ -8,6 +8,7 @@ import type { Nano } from '../base/money.ts';
 import type { ByokCredentials } from '../byok/index.ts';
 import type { ResponseCache } from '../cache/index.ts';
 import type { Catalog, Endpoint, Statistics } from '../catalog/index.ts';
+import type { Exporter } from '../destinations/index.ts';
 import type { Egress } from '../egress/index.ts';
 import type { FileContents, VendorCopies } from '../files/index.ts';
 import type { FailureKind } from '../formats/conversation/failure.ts';
@@ -52,6 +53,8 @@ export interface InferenceParts {
   cached?: { answers: ResponseCache; headerPrefix: string };
   /** The content log of inputs and outputs. Absent: content is not logged. */
   transcripts?: Transcripts;
+  /** Forwards records of generations to destinations. Absent: none are forwarded. */
+  exporter?: Pick<Exporter, 'exports' | 'take'>;
   health: Health;
   concurrency: Concurrency;
   inFlight: RequestsInFlight;

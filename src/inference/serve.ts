@@ -3,7 +3,8 @@
  *
  * 1. `admission` counts the request against rate limits and finds the stored files that it names, then guardrail filters
  *    refuse, redact or flag it.
- * 2. `answer/log-contents` listens to the answer if its content is logged.
+ * 2. `answer/log-contents` listens to the answer if its content is logged, `answer/export-generation` if its workspace has
+ *    destinations.
  * 3. `plugins` change it if it asks for any.
  * 4. `routing` ranks the endpoints that may serve it.
  * 5. `cache` replays the answer to an identical request that opted in.
@@ -18,6 +19,7 @@ import { admit } from './admission/admit.ts';
 import { metadataOfRefusal } from './admission/guardrails.ts';
 import { withDefaultModel } from './admission/workspace-rules.ts';
 import { answerError, asGatewayError } from './answer/error-response.ts';
+import { exportGeneration } from './answer/export-generation.ts';
 import { logContents } from './answer/log-contents.ts';
 import type { Sink } from './answer/sink.ts';
 import { findCached, wantsCache } from './cache/lookup.ts';
@@ -45,6 +47,7 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     const admitting = admit(context, parts);
     if (admitting !== undefined) await admitting;
     logContents(context, parts);
+    exportGeneration(context, parts);
     const refreshing = parts.refresh?.();
     if (refreshing !== undefined) await refreshing;
     const { plugins } = context.request;

@@ -5,6 +5,7 @@ import { createNamespace, fromWireName, type Namespace } from '../base/namespace
 import { BatchRunner, type CallbackOutcome, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
 import { ConsoleFiles } from '../console/index.ts';
+import { endDestinations } from '../destinations/index.ts';
 import {
   type CopyRemovalParts,
   createFileContents,
@@ -83,6 +84,7 @@ export function operationParts(
         endBatches(),
         endInterns(changes, blobs),
         endVaults(changes),
+        endDestinations(changes),
       ],
     },
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
@@ -114,6 +116,7 @@ export function operationParts(
     },
     limits: config.limits,
     observability: { metrics: observability.metrics, spend, database, clock, catalog },
+    destinations: { database, changes, clock, sealing, egress: parts.destinationEgress, version: manifest.version },
     analytics: { database, clock, catalog, entered: () => spend.flush() },
     ...{ audit: { database }, pages: pageParts(live, consoleFiles), readiness },
     console: { sessions: parts.consoleSessions, files: consoleFiles, version: manifest.version },
@@ -168,6 +171,7 @@ function inferenceParts(
       statistics,
       byokCredentials,
       transcripts,
+      exporter: parts.exporter,
       inFlight,
       transport,
       egress,

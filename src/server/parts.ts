@@ -1,4 +1,5 @@
 /** The parts of a serving process that must be closed: connections, timers, buffered writes. */
+import manifest from '../../package.json' with { type: 'json' };
 import { type AccessChecks, createAccess, followInternProgramme } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config, EgressSettings } from '../base/config.ts';
@@ -9,6 +10,7 @@ import { startByokCache } from '../byok/index.ts';
 import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
 import { createStatistics } from '../catalog/index.ts';
 import { ConsoleSessions } from '../console/index.ts';
+import { startExporter } from '../destinations/index.ts';
 import { createEgress } from '../egress/index.ts';
 import { EgressProxy, socketFolderFor } from '../egress-proxy/index.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
@@ -66,6 +68,8 @@ export interface AppOptions {
   peerMetrics?: () => Promise<Exposed[][]>;
 }
 
+const { version } = manifest;
+
 /** The key of an intern is confined to that intern. */
 const SCOPES: AccessChecks['scopes'] = {
   intern: ({ internId }, params) => internId === null || internId === params['internId']?.toLowerCase(),
@@ -95,7 +99,7 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
   });
   const atEndOfTurn = endOfTurn();
   const retentionDays = () => live.settings.retention.generationsDays;
-  const { egress, operatorEgress } = egressesOf(live, clock);
+  const { egress, operatorEgress, destinationEgress } = egressesOf(live, clock);
   const federation = createFederation({
     ...shared,
     ...{ sealing, egress },
@@ -133,16 +137,16 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
   const sweepKeys = sweepJob({ ...shared, sealing, rows: sealedRows });
   // While the database is down nothing can be sent. The job repeats.
   followNewKeys(changes, sealing, () => void jobs.send(sweepKeys, {}).catch(() => {}));
-  for (const kind of [sync, sweepKeys]) jobs.register(kind);
-  jobs.register(tidyLedgerJob({ ...shared, retentionDays }));
-  for (const kind of [cleanCacheJob(cache), cleanBlobsJob(blobs)]) jobs.register(kind);
-  jobs.register(cleanTranscriptsJob(transcripts));
+  const exporter = await startExporter({ ...shared, sealing, jobs, egress: destinationEgress, version });
+  const cleaning = [cleanCacheJob(cache), cleanBlobsJob(blobs), cleanTranscriptsJob(transcripts)];
+  const kinds = [sync, sweepKeys, tidyLedgerJob({ ...shared, retentionDays }), ...cleaning, ...exporter.jobKinds];
+  for (const kind of kinds) jobs.register(kind);
   const releases = new SecretReleases({ ...shared, sealing, settings: () => live.settings.egressProxy });
   return {
     ...{ database, changes, sealing, byokCredentials, egress, operatorEgress, federation },
     ...{ access, programme, scim, random, endOfTurn: atEndOfTurn },
     consoleSessions: new ConsoleSessions({ ...shared, access }),
-    ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes, releases },
+    ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes, releases, exporter, destinationEgress },
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
     limiter: new Limiter(shared),
@@ -158,16 +162,17 @@ function sandboxFacts({ sandboxes: settings, dataDir, outgoing: { extraCa } }: C
   return { settings, dataDir, extraCa };
 }
 
-/** Starts no process before a sandbox needs it. */
 /** What works in threads of its own, which start when they are needed. */
 function readersOf(clock: Clock) {
   return { tokens: new TokenCounter(clock), pdf: new PdfReader(clock), pages: new PageReader(clock) };
 }
 
-/** One for addresses that users give, and one for those of the configuration. */
+/** Fetches for requests never wait for destinations, so these have a pool of their own. */
 function egressesOf(live: LiveConfig, clock: Clock) {
   return {
     egress: createEgress({ clock, settings: () => live.settings.egress }),
+    destinationEgress: createEgress({ clock, settings: () => live.settings.egress }),
+    /** For addresses of the configuration. */
     operatorEgress: createEgress({ clock, settings: () => ANYWHERE }),
   };
 }
@@ -175,6 +180,7 @@ function egressesOf(live: LiveConfig, clock: Clock) {
 /** For addresses that the operator has configured: they may be private, and use any port. */
 const ANYWHERE: EgressSettings = { networks: ['0.0.0.0/0', '::/0'], ports: [{ from: 1, to: 65_535 }] };
 
+/** Starts no process before a sandbox needs it. */
 function egressProxyOf(config: Config, live: LiveConfig, { clock, log }: { clock: Clock; log: Log }): EgressProxy {
   const { extraCa } = config.outgoing;
   const settings = () => ({ networks: live.settings.egress.networks, extraCa });
@@ -187,9 +193,11 @@ function egressProxyOf(config: Config, live: LiveConfig, { clock, log }: { clock
 
 /** Writers close before the parts that they write through. */
 export async function closeParts(parts: Parts): Promise<void> {
+  await parts.exporter.close();
   await parts.jobs.close();
   await parts.transport.close();
   await parts.egress.close();
+  await parts.destinationEgress.close();
   await parts.operatorEgress.close();
   await parts.sandboxes.close();
   parts.releases.end();

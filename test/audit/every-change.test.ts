@@ -80,6 +80,7 @@ interface Known {
   scimGroupId: string;
   mappingId: string;
   byokCredentialId: string;
+  destinationId: string;
 }
 
 /** In this order: what one makes or takes away others may need. */
@@ -129,6 +130,15 @@ const CALLS: Record<string, (known: Known) => Call> = {
   createBYOKKey: () => ({ path: '/byok', body: { provider: 'openai', key: 'key-of-a-customer' } }),
   updateBYOKKey: ({ byokCredentialId }) => ({ path: `/byok/${byokCredentialId}`, body: { name: 'renamed' } }),
   deleteBYOKKey: ({ byokCredentialId }) => ({ path: `/byok/${byokCredentialId}` }),
+  createObservabilityDestination: () => ({
+    path: '/observability/destinations',
+    body: { name: 'made', type: 'webhook', config: { url: 'https://hooks.example/' }, enabled: false },
+  }),
+  updateObservabilityDestination: ({ destinationId }) => ({
+    path: `/observability/destinations/${destinationId}`,
+    body: { privacy_mode: true, config: { url: 'https://other.example/' } },
+  }),
+  deleteObservabilityDestination: ({ destinationId }) => ({ path: `/observability/destinations/${destinationId}` }),
   createScimUser: () => ({ path: '/Users', body: { userName: 'made' } }),
   replaceScimUser: ({ scimUserId }) => ({ path: `/Users/${scimUserId}`, body: { userName: 'replaced' } }),
   patchScimUser: ({ scimUserId }) => ({
@@ -171,6 +181,7 @@ const REPEATABLE = new Set([
   'assignMembers',
   'unassignMembers',
   'updateBYOKKey',
+  'updateObservabilityDestination',
   'replaceScimUser',
   'patchScimUser',
   'replaceScimGroup',
@@ -204,6 +215,7 @@ test('every change of the control plane is in the audit log, with its author and
     scimGroupId: (await directory.group('kept')).id,
     mappingId: '',
     byokCredentialId: '',
+    destinationId: '',
   };
   const ask = async ({ method, root }: Operation, { path, body }: Call) => {
     const response = await fetch(root ? `${gateway.url}/scim/v2${path}` : gateway.api + path, {
@@ -224,6 +236,7 @@ test('every change of the control plane is in the audit log, with its author and
     assert.ok(operation, `there is no operation ${id}`);
     const { requestId, answer } = await ask(operation, call(known));
     if (id === 'createScimGroupMapping') known.mappingId = answer.data.id;
+    if (id === 'createObservabilityDestination') known.destinationId = answer.data.id;
     if (id === 'createBYOKKey') known.byokCredentialId = answer.data.id;
     const { body } = await control.call('GET', '/audit?limit=100');
     const entries = (body.data as Json[]).filter((entry) => entry.request_id === requestId);

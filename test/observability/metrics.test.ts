@@ -151,6 +151,7 @@ test('the state of the process and of its database is reported', async (t) => {
     gatehouse_ledger_waiting_rows: 0,
     gatehouse_contents_dropped_total: 0,
     gatehouse_cached_answers_dropped_total: 0,
+    gatehouse_destination_records_dropped_total: 0,
   })) {
     assert.equal(samples.get(name), value, name);
   }

@@ -43,6 +43,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'observability',
     'pages',
     'console',
+    'destinations',
   ],
   ['inference'],
   ['batches', 'interns'],
@@ -277,6 +278,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     vault: [170, 179],
     interns: [190, 199],
     console: [210, 219],
+    destinations: [220, 229],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

@@ -12,20 +12,22 @@ import { shortened } from './shorten.ts';
 export function logContents(context: RequestContext, { transcripts }: InferenceParts): void {
   const rule = transcripts?.ruleFor(context.request.caller);
   if (rule === undefined) return;
-  const listener = new ContentListener(context.request, rule.maxBytes, transcripts!);
+  const listener = new ContentListener(context, rule.maxBytes, transcripts!);
   context.logged = { maxBytes: rule.maxBytes, take: (units) => listener.take(units) };
   context.addListener(listener);
 }
 
 class ContentListener implements AnswerListener {
+  readonly #context: RequestContext;
   readonly #request: AcceptedRequest;
   readonly #maxBytes: number;
   readonly #transcripts: Transcripts;
   /** Units taken from the shared buffer of running answers. */
   #taken = 0;
 
-  constructor(request: AcceptedRequest, maxBytes: number, transcripts: Transcripts) {
-    this.#request = request;
+  constructor(context: RequestContext, maxBytes: number, transcripts: Transcripts) {
+    this.#context = context;
+    this.#request = context.request;
     this.#maxBytes = maxBytes;
     this.#transcripts = transcripts;
   }
@@ -41,12 +43,7 @@ class ContentListener implements AnswerListener {
     this.#taken = 0;
     const { document, format } = this.#request;
     if (!this.#transcripts.hasRoom(document.bytes.length)) return;
-    this.#transcripts.keep({
-      id: row.id,
-      createdAt: row.createdAt,
-      keyId: row.keyId,
-      workspaceId: row.workspaceId,
-      organizationId: row.organizationId,
+    const contents = {
       input: inputOf(format.loggedContent(document), this.#maxBytes),
       output: stringifyJson({
         completion: transcript?.completion || null,
@@ -54,6 +51,15 @@ class ContentListener implements AnswerListener {
         ...(transcript && transcript.calls.length > 0 && { tool_calls: transcript.calls }),
         ...(transcript?.truncated && { truncated: true }),
       }),
+    };
+    this.#context.contents = contents;
+    this.#transcripts.keep({
+      id: row.id,
+      createdAt: row.createdAt,
+      keyId: row.keyId,
+      workspaceId: row.workspaceId,
+      organizationId: row.organizationId,
+      ...contents,
       error: error === null ? null : stringifyJson(errorOf(error.message, error.status, error.details.metadata ?? {})),
     });
   }

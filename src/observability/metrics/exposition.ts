@@ -34,6 +34,8 @@ export interface Gauges {
   /** Since the start: inputs and outputs, and cached answers, dropped because the database was too slow. */
   droppedContents: number;
   droppedAnswers: number;
+  /** Records of generations that a destination did not get. */
+  droppedRecords: number;
 }
 
 type PromClient = typeof import('prom-client');
@@ -166,6 +168,11 @@ function gaugeMetrics(now: Gauges): Exposed[] {
     ),
     count('gatehouse_contents_dropped_total', 'Inputs and outputs that could not be logged.', now.droppedContents),
     count('gatehouse_cached_answers_dropped_total', 'Answers that could not be cached.', now.droppedAnswers),
+    count(
+      'gatehouse_destination_records_dropped_total',
+      'Generations not delivered to destinations.',
+      now.droppedRecords,
+    ),
   ];
 }
 

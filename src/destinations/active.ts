@@ -1,0 +1,108 @@
+/** The destinations that get records now, decrypted, in the memory of one process; kept current by changes. */
+import { WORKSPACES_TOPIC } from '../access/index.ts';
+import type { Clock } from '../base/clock.ts';
+import { type Log, redact } from '../base/log.ts';
+import { type Sealing, SealingError } from '../sealing/index.ts';
+import type { Changes, Database } from '../storage/database.ts';
+import { Followed } from '../storage/followed.ts';
+import { fullConfig } from './config.ts';
+import type { Target } from './delivery/send.ts';
+import { compileRules, isSampled } from './filters.ts';
+import { kindOf } from './kinds/index.ts';
+import type { GenerationRecord } from './record.ts';
+import { openSecrets, TOPIC } from './sealed.ts';
+import { activeDestinations, type StoredDestination } from './store.ts';
+
+export interface ActiveDestination extends Target {
+  readonly stored: StoredDestination;
+  accepts(record: GenerationRecord): boolean;
+}
+
+interface ActiveParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+  log: Log;
+  sealing: Sealing;
+}
+
+interface Active {
+  byId: ReadonlyMap<string, ActiveDestination>;
+  byWorkspace: ReadonlyMap<string, readonly ActiveDestination[]>;
+}
+
+export class ActiveDestinations {
+  readonly #followed: Followed<Active>;
+
+  constructor({ database, changes, clock, log, sealing }: ActiveParts) {
+    this.#followed = new Followed({
+      ...{ clock, log, topic: TOPIC },
+      // A workspace decides whether its generations are forwarded at all.
+      changes: {
+        freshness: changes.freshness,
+        subscribe(topic, changed) {
+          for (const each of [topic, WORKSPACES_TOPIC]) changes.subscribe(each, changed);
+        },
+      },
+      name: 'the destinations',
+      read: async () => grouped(await read(await activeDestinations(database), sealing, log)),
+    });
+  }
+
+  start(): Promise<void> {
+    return this.#followed.readNow();
+  }
+
+  /** From memory; undefined if there are none, the usual case. */
+  inWorkspace(workspaceId: string): readonly ActiveDestination[] | undefined {
+    return this.#followed.value?.byWorkspace.get(workspaceId);
+  }
+
+  /** As it is in the database: nothing is sent under settings that have changed. Rejects if it cannot be read. */
+  async withId(id: string): Promise<ActiveDestination | undefined> {
+    const refreshing = this.#followed.refresh();
+    if (refreshing !== undefined) await refreshing;
+    return this.#followed.value?.byId.get(id);
+  }
+
+  close(): void {
+    this.#followed.close();
+  }
+}
+
+function grouped(active: readonly ActiveDestination[]): Active {
+  return {
+    byId: new Map(active.map((each) => [each.stored.id, each])),
+    byWorkspace: Map.groupBy(active, ({ stored }) => stored.workspaceId),
+  };
+}
+
+async function read(rows: readonly StoredDestination[], sealing: Sealing, log: Log): Promise<ActiveDestination[]> {
+  if (rows.length === 0) return [];
+  const active: ActiveDestination[] = [];
+  try {
+    const open = await openSecrets(sealing, rows);
+    for (const stored of rows) {
+      const kind = kindOf(stored.type);
+      if (kind === undefined) continue;
+      const secrets = open(stored);
+      for (const value of Object.values(secrets)) redact(value);
+      const matches = await compileRules(stored.filterRules);
+      const target = { kind, config: fullConfig({ shown: stored.config, secrets }) };
+      active.push({ ...target, stored, accepts: (record) => accepts(stored, record) && matches(record) });
+    }
+  } catch (error) {
+    if (!(error instanceof SealingError)) throw error;
+    log.warn('destinations get nothing: their secrets cannot be decrypted', { error });
+    return [];
+  }
+  return active;
+}
+
+function accepts({ allowedKeyIds, regions, samplingRate }: StoredDestination, record: GenerationRecord): boolean {
+  return (
+    regions.includes(record.region) &&
+    (allowedKeyIds === null || allowedKeyIds.includes(record.keyId)) &&
+    isSampled(record, samplingRate)
+  );
+}

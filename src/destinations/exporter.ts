@@ -1,0 +1,128 @@
+/**
+ * The exporter of one process: takes records of settled generations and delivers them in the background. Each process
+ * exports its own requests.
+ */
+import { Allowance } from '../base/allowance.ts';
+import { type Clock, waitAtMost } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Egress } from '../egress/index.ts';
+import type { JobKind, Jobs } from '../jobs/index.ts';
+import type { Sealing } from '../sealing/index.ts';
+import type { Changes, Database } from '../storage/database.ts';
+import { type ActiveDestination, ActiveDestinations } from './active.ts';
+import { type DurableDelivery, durableDelivery } from './delivery/batches.ts';
+import { DestinationQueue } from './delivery/queue.ts';
+import { type Problem, sendRecords } from './delivery/send.ts';
+import { States } from './delivery/state.ts';
+import { type GenerationRecord, shownTo } from './record.ts';
+
+interface ExporterParts {
+  database: Database;
+  changes: Changes;
+  clock: Clock;
+  log: Log;
+  sealing: Sealing;
+  jobs: Pick<Jobs, 'send'>;
+  /** Of its own, so that slow destinations do not hold up other fetches. */
+  egress: Pick<Egress, 'request' | 'check'>;
+  version: string;
+}
+
+/** UTF-16 units of all records that wait in this process. */
+const MOST_UNITS = 64 * 1024 * 1024;
+/** How long closing waits for what is waiting. */
+const LAST_DELIVERIES_MS = 2_000;
+
+export async function startExporter(parts: ExporterParts): Promise<Exporter> {
+  const exporter = new Exporter(parts);
+  await exporter.start();
+  return exporter;
+}
+
+export class Exporter {
+  readonly #parts: ExporterParts;
+  readonly #active: ActiveDestinations;
+  readonly #states: States;
+  readonly #durable: DurableDelivery;
+  readonly #queues = new Map<string, DestinationQueue>();
+  readonly #memory = new Allowance(MOST_UNITS);
+
+  constructor(parts: ExporterParts) {
+    this.#parts = parts;
+    this.#active = new ActiveDestinations(parts);
+    this.#states = new States(parts);
+    const target = (id: string) => this.#active.withId(id);
+    this.#durable = durableDelivery({ ...parts, states: this.#states, target });
+  }
+
+  start(): Promise<void> {
+    return this.#active.start();
+  }
+
+  get jobKinds(): readonly JobKind[] {
+    return this.#durable.kinds;
+  }
+
+  /** Records that this process has dropped. */
+  get dropped(): number {
+    return this.#states.dropped;
+  }
+
+  /** Whether the generations of a workspace are forwarded to any destination. One look-up. */
+  exports(workspaceId: string): boolean {
+    return this.#active.inWorkspace(workspaceId) !== undefined;
+  }
+
+  /** Returns at once, never throws for reasons of a destination. */
+  take(record: GenerationRecord): void {
+    for (const destination of this.#active.inWorkspace(record.workspaceId) ?? []) {
+      if (destination.accepts(record)) this.#queueOf(destination).add(shownTo(destination.stored, record));
+    }
+  }
+
+  /** One attempt at everything that waits in this process. */
+  async flush(): Promise<void> {
+    await Promise.all([...this.#queues.values()].map((queue) => queue.flush()));
+    await this.#states.flush();
+  }
+
+  async close(): Promise<void> {
+    await waitAtMost(this.#parts.clock, LAST_DELIVERIES_MS, this.flush());
+    const lost = [...this.#queues.values()].reduce((sum, { size }) => sum + size, 0);
+    if (lost > 0) this.#parts.log.warn('records of destinations are lost at the end of the process', { lost });
+    for (const [id, queue] of this.#queues) {
+      if (queue.size > 0) this.#states.drop(id, queue.size, 'the process ended before these records were delivered');
+      queue.close();
+    }
+    await waitAtMost(this.#parts.clock, LAST_DELIVERIES_MS, this.#states.flush());
+    this.#active.close();
+  }
+
+  #queueOf({ kind, stored: { id } }: ActiveDestination): DestinationQueue {
+    const held = this.#queues.get(id);
+    if (held !== undefined) return held;
+    const states = this.#states;
+    const queue = new DestinationQueue({
+      ...{ clock: this.#parts.clock, memory: this.#memory, batchUnits: kind.batchUnits },
+      deliver: async (records) => {
+        const destination = await this.#active.withId(id);
+        if (destination !== undefined) return this.#deliver(destination, records);
+        this.#queues.delete(id);
+        return 'gone';
+      },
+      // What is stored counts as delivered once its job has delivered it.
+      delivered: (count) => (kind.durable ? undefined : states.delivered(id, count)),
+      failed: (message) => states.failed(id, message),
+      dropped: (count, message) => states.drop(id, count, message),
+    });
+    this.#queues.set(id, queue);
+    return queue;
+  }
+
+  #deliver(destination: ActiveDestination, records: readonly GenerationRecord[]): Promise<Problem | undefined> {
+    const { stored, kind } = destination;
+    return kind.durable
+      ? this.#durable.store(stored.id, records)
+      : sendRecords(this.#parts, destination, records, this.#parts.clock.now());
+  }
+}

@@ -1,0 +1,27 @@
+/** Every type of destination. */
+import { clickhouse } from './clickhouse.sql.ts';
+import { datadog } from './datadog.ts';
+import type { DestinationKind } from './kind.ts';
+import { OTLP_KINDS } from './otlp.ts';
+import { posthog } from './posthog.ts';
+import { s3 } from './s3.ts';
+import { snowflake } from './snowflake.sql.ts';
+import { webhook } from './webhook.ts';
+
+const OTHERS = [webhook, datadog, clickhouse, s3, posthog, snowflake];
+const KINDS: ReadonlyMap<string, DestinationKind> = new Map(
+  [...OTLP_KINDS, ...OTHERS].map((kind) => [kind.type, kind]),
+);
+
+/** Types of the interface that this gateway does not deliver to, and why. */
+export const UNSUPPORTED_TYPES: ReadonlyMap<string, string> = new Map([
+  ['langsmith', 'its documentation accepts OTLP as Protocol Buffers only'],
+  ['weave', 'its documentation accepts OTLP as Protocol Buffers only'],
+  ['ramp', 'the format of its requests is not documented'],
+]);
+
+export const TYPES: readonly string[] = [...KINDS.keys()].toSorted();
+
+export function kindOf(type: string): DestinationKind | undefined {
+  return KINDS.get(type);
+}

@@ -1,0 +1,249 @@
+/** The requests of each type, against those that the vendors document. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fullConfig, storedConfig } from '../config.ts';
+import { type GenerationRecord, shownTo } from '../record.ts';
+import { kindOf, TYPES, UNSUPPORTED_TYPES } from './index.ts';
+import type { Outgoing } from './kind.ts';
+
+const SCENE = { now: Date.UTC(2026, 2, 4, 5, 6, 7), version: '1.2.3' };
+
+const RECORD: GenerationRecord = {
+  id: 'gen-1',
+  workspaceId: 'w',
+  keyId: 'k',
+  region: 'global',
+  keyName: 'team key/1',
+  startedAt: Date.UTC(2026, 2, 4, 5, 6, 7),
+  endedAt: Date.UTC(2026, 2, 4, 5, 6, 9),
+  traceId: '0af7651916cd43dd8448eb211c80319c',
+  spanId: 'b7ad6b7169203331',
+  parentSpanId: null,
+  traceName: 'a trace',
+  spanName: null,
+  sessionId: 'session-1',
+  userId: 'user-1',
+  operation: 'chat',
+  requestedModel: 'acme/large',
+  model: 'acme/large-2',
+  provider: 'Acme',
+  streamed: true,
+  status: 200,
+  error: null,
+  cancelled: false,
+  finishReason: 'stop',
+  latencyMs: 250,
+  usage: { prompt: 10, completion: 20, cacheRead: 4, cacheWrite: 0, reasoning: 5 },
+  cost: 0.25,
+  costDetails: { upstream: 0.2, cacheDiscount: null, isByok: true },
+  identity: { organizationId: 'org_1', workspaceId: 'w', keyHash: 'ab', memberId: 'user_1' },
+  context: { requestId: 'r', region: 'global', userAgent: 'curl', referer: null, title: 'app' },
+  parameters: { temperature: 0.5 },
+  metadata: { team: 'blue' },
+  input: '{"messages":[{"role":"user","content":"hi"}]}',
+  output: '{"completion":"hello","reasoning":null}',
+};
+
+const HEADERS = { 'x-custom': 'one' };
+
+async function requestsOf(type: string, config: object, records = [RECORD]): Promise<Outgoing[]> {
+  const kind = kindOf(type)!;
+  const stored = storedConfig(kind, { ...config, headers: HEADERS });
+  const requests = [...(await kind.requests(fullConfig(stored), records, SCENE))];
+  for (const { headers } of requests) assert.equal(headers['x-custom'], 'one');
+  return requests;
+}
+
+/** A request without its body, and its body. */
+async function requestOf(type: string, config: object) {
+  const [{ body, ...request }, ...more] = (await requestsOf(type, config)) as [Outgoing, ...Outgoing[]];
+  assert.deepEqual(more, []);
+  return { request, body };
+}
+
+const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+
+const OTLP: Record<string, { config: Record<string, string>; url: string; headers: Record<string, string> }> = {
+  'otel-collector': {
+    config: { endpoint: 'https://o.example/v1/traces' },
+    url: 'https://o.example/v1/traces',
+    headers: {},
+  },
+  webhook: { config: { url: 'https://w.example/hook' }, url: 'https://w.example/hook', headers: {} },
+  langfuse: {
+    config: { publicKey: 'pk-1', secretKey: 'sk-1' },
+    url: 'https://us.cloud.langfuse.com/api/public/otel/v1/traces',
+    headers: { authorization: basic('pk-1:sk-1'), 'x-langfuse-ingestion-version': '4' },
+  },
+  grafana: {
+    config: { instanceId: '123', apiKey: 'glc_1', baseUrl: 'https://otlp-gateway-prod-eu-west-2.grafana.net/' },
+    url: 'https://otlp-gateway-prod-eu-west-2.grafana.net/otlp/v1/traces',
+    headers: { authorization: basic('123:glc_1') },
+  },
+  arize: {
+    config: { apiKey: 'a', spaceKey: 's', modelId: 'm' },
+    url: 'https://otlp.arize.com/v1/traces',
+    headers: { api_key: 'a', space_id: 's' },
+  },
+  braintrust: {
+    config: { apiKey: 'a', projectId: 'p' },
+    url: 'https://api.braintrust.dev/otel/v1/traces',
+    headers: { authorization: 'Bearer a', 'x-bt-parent': 'project_id:p' },
+  },
+  newrelic: {
+    config: { licenseKey: 'l', region: 'eu' },
+    url: 'https://otlp.eu01.nr-data.net/v1/traces',
+    headers: { 'api-key': 'l' },
+  },
+  opik: {
+    config: { apiKey: 'a', workspace: 'w', projectName: 'p' },
+    url: 'https://www.comet.com/opik/api/v1/private/otel/v1/traces',
+    headers: { authorization: 'a', 'comet-workspace': 'w', projectname: 'p' },
+  },
+  sentry: {
+    config: {
+      dsn: 'https://abc123@o1.ingest.sentry.io/45',
+      otlpEndpoint: 'https://o1.ingest.sentry.io/api/45/integration/otlp/v1/traces',
+    },
+    url: 'https://o1.ingest.sentry.io/api/45/integration/otlp/v1/traces',
+    headers: { 'x-sentry-auth': 'sentry sentry_key=abc123' },
+  },
+};
+
+for (const [type, { config, url, headers }] of Object.entries(OTLP)) {
+  test(`${type} gets OTLP with its URL and headers, and an empty payload as a test`, async () => {
+    const { request, body } = await requestOf(type, config);
+    assert.deepEqual(request, {
+      url,
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...HEADERS, ...headers },
+    });
+    const { resourceSpans } = JSON.parse(body);
+    assert.equal(resourceSpans[0].scopeSpans[0].spans[0].traceId, RECORD.traceId);
+    const kind = kindOf(type)!;
+    const probe = await kind.probe(fullConfig(storedConfig(kind, config)), SCENE);
+    assert.equal(probe.body, '{"resourceSpans":[]}');
+    assert.equal(probe.headers['x-test-connection'], 'true');
+    assert.equal(probe.url, url);
+  });
+}
+
+test('arize gets attributes of OpenInference and the model as a resource', async () => {
+  const { body } = await requestOf('arize', { apiKey: 'a', spaceKey: 's', modelId: 'm' });
+  const [{ resource, scopeSpans }] = JSON.parse(body).resourceSpans;
+  assert.ok(
+    resource.attributes.some(
+      ({ key, value }: never) => key === 'model_id' && (value as { stringValue: string }).stringValue === 'm',
+    ),
+  );
+  const names = scopeSpans[0].spans[0].attributes.map(({ key }: { key: string }) => key);
+  for (const name of ['openinference.span.kind', 'llm.token_count.total', 'input.value'])
+    assert.ok(names.includes(name), name);
+});
+
+test('datadog gets spans of its own format', async () => {
+  const { request, body } = await requestOf('datadog', { apiKey: 'dd', mlApp: 'app' });
+  assert.equal(request.url, 'https://api.datadoghq.com/api/intake/llm-obs/v1/trace/spans');
+  assert.equal(request.headers['dd-api-key'], 'dd');
+  const { data } = JSON.parse(body);
+  assert.equal(data.type, 'span');
+  assert.equal(data.attributes.ml_app, 'app');
+  const [span] = data.attributes.spans;
+  assert.equal(span.parent_id, 'undefined');
+  assert.equal(span.session_id, 'session-1');
+  assert.equal(span.start_ns, RECORD.startedAt * 1e6);
+  assert.equal(span.duration, 2e9);
+  assert.deepEqual(span.meta.input, { messages: [{ role: 'user', content: 'hi' }] });
+  assert.deepEqual(span.meta.output, { messages: [{ role: 'assistant', content: 'hello' }] });
+  assert.deepEqual(span.metrics, { input_tokens: 10, output_tokens: 20, total_tokens: 30, time_to_first_token: 0.25 });
+});
+
+test('posthog gets a batch of $ai_generation events', async () => {
+  const { request, body } = await requestOf('posthog', { apiKey: 'phc_1' });
+  assert.equal(request.url, 'https://us.i.posthog.com/batch/');
+  const { api_key: key, batch } = JSON.parse(body);
+  assert.equal(key, 'phc_1');
+  const [{ event, properties }] = batch;
+  assert.equal(event, '$ai_generation');
+  assert.equal(properties.distinct_id, 'user-1');
+  assert.equal(properties.$ai_trace_id, RECORD.traceId);
+  assert.deepEqual(properties.$ai_input, [{ role: 'user', content: 'hi' }]);
+  assert.deepEqual(properties.$ai_output_choices, [{ role: 'assistant', content: 'hello' }]);
+  assert.deepEqual([properties.$ai_input_tokens, properties.$ai_output_tokens, properties.$ai_latency], [10, 20, 2]);
+});
+
+test('clickhouse gets an insert of JSON lines, the same token for the same records', async () => {
+  const config = { host: 'https://c.example:8443', database: 'db', username: 'u', password: 'p' };
+  const { request, body } = await requestOf('clickhouse', config);
+  const url = new URL(request.url);
+  assert.equal(url.origin, 'https://c.example:8443');
+  assert.equal(url.searchParams.get('query'), 'insert into `db`.`SVC_TRACES` format JSONEachRow');
+  assert.equal(request.headers['x-clickhouse-user'], 'u');
+  assert.equal(request.headers['x-clickhouse-key'], 'p');
+  assert.equal(JSON.parse(body).prompt_tokens, 10);
+  assert.deepEqual((await requestOf('clickhouse', config)).request, request);
+  assert.throws(() => storedConfig(kindOf('clickhouse')!, { ...config, table: 't`; drop' }), /config\.table/);
+});
+
+test('snowflake gets one statement with a bound text, and one request id for the same records', async () => {
+  const { request, body } = await requestOf('snowflake', { account: 'eac52885.us-east-1', token: 't' });
+  assert.match(
+    request.url,
+    /^https:\/\/eac52885\.us-east-1\.snowflakecomputing\.com\/api\/v2\/statements\?requestId=[0-9a-f-]{36}&retry=true$/,
+  );
+  assert.equal(request.headers['authorization'], 'Bearer t');
+  assert.equal(request.headers['x-snowflake-authorization-token-type'], 'PROGRAMMATIC_ACCESS_TOKEN');
+  const { statement, bindings, warehouse } = JSON.parse(body);
+  assert.match(statement, /^insert into "SNOWFLAKE_LEARNING_DB"\."PUBLIC"\."SVC_TRACES"/);
+  assert.equal(warehouse, 'COMPUTE_WH');
+  assert.equal(JSON.parse(bindings[1].value)[0].generation_id, 'gen-1');
+  assert.throws(() => storedConfig(kindOf('snowflake')!, { account: 'evil.example/', token: 't' }), /config\.account/);
+});
+
+test('s3 puts one signed object for each record, under the path of its template', async () => {
+  const config = {
+    ...{ bucketName: 'traces', accessKeyId: 'AKID', secretAccessKey: 'secret', region: 'eu-west-1' },
+    pathTemplate: '{prefix}/{year}/{month}/{day}/{apiKeyName}',
+  };
+  const other = { ...RECORD, id: 'gen-2', spanId: 'aaaaaaaaaaaaaaaa' };
+  const [first, second] = await requestsOf('s3', config, [RECORD, other]);
+  const folder = 'https://traces.s3.eu-west-1.amazonaws.com/svc-traces/2026/03/04/team%20key_1'.replace('%20', '_');
+  assert.equal(first!.url, `${folder}/${RECORD.traceId}-${RECORD.startedAt}-${RECORD.spanId}.json`);
+  assert.notEqual(second!.url, first!.url);
+  assert.equal(first!.method, 'PUT');
+  assert.match(
+    first!.headers['authorization']!,
+    /^AWS4-HMAC-SHA256 Credential=AKID\/20260304\/eu-west-1\/s3\/aws4_request, SignedHeaders=.*, Signature=[0-9a-f]{64}$/,
+  );
+  assert.match(first!.headers['x-amz-content-sha256']!, /^[0-9a-f]{64}$/);
+  assert.equal(JSON.parse(first!.body).generation_id, 'gen-1');
+  const [own] = await requestsOf('s3', { ...config, endpoint: 'https://minio.example:9000', sessionToken: 'token' });
+  assert.ok(own!.url.startsWith('https://minio.example:9000/traces/svc-traces/'));
+  assert.equal(own!.headers['x-amz-security-token'], 'token');
+});
+
+const CONFIGS: Record<string, object> = {
+  ...Object.fromEntries(Object.entries(OTLP).map(([type, { config }]) => [type, config])),
+  datadog: { apiKey: 'dd', mlApp: 'app' },
+  posthog: { apiKey: 'phc_1' },
+  clickhouse: { host: 'https://c.example', database: 'db', username: 'u', password: 'p' },
+  snowflake: { account: 'a', token: 't' },
+  s3: { bucketName: 'traces', accessKeyId: 'AKID', secretAccessKey: 'secret' },
+};
+
+test('no type sends contents, or details that are not wanted, of a record that hides them', async () => {
+  assert.deepEqual(Object.keys(CONFIGS).toSorted(), TYPES);
+  const settings = { privacyMode: true, sendsCost: false, sendsIdentity: false, sendsRequestContext: false };
+  const failed = { ...RECORD, error: { type: 'server', message: 'hello from the model' } };
+  for (const [type, config] of Object.entries(CONFIGS)) {
+    for (const { body } of await requestsOf(type, config, [shownTo(settings, failed)])) {
+      for (const hidden of ['hello', '"hi"', 'org_1', 'user_1', 'curl'])
+        assert.ok(!body.includes(hidden), `${type}: ${hidden}`);
+    }
+  }
+});
+
+test('types whose format is not documented are refused by name', () => {
+  for (const type of UNSUPPORTED_TYPES.keys()) assert.equal(kindOf(type), undefined);
+  assert.equal(TYPES.length + UNSUPPORTED_TYPES.size, 17);
+});

@@ -1,0 +1,161 @@
+/**
+ * Destinations that speak OTLP/HTTP with JSON bodies. They differ in the URL, the headers and a few attributes; each entry
+ * names the vendor's documentation that it follows.
+ */
+import { type Attributes, otlpBody, type Payload } from '../otlp/spans.ts';
+import type { GenerationRecord } from '../record.ts';
+import {
+  basic,
+  choice,
+  type DestinationKind,
+  type Field,
+  type FullConfig,
+  headerText,
+  JSON_BODY,
+  secret,
+  text,
+  USUAL_BATCH_UNITS,
+  under,
+  url,
+} from './kind.ts';
+
+interface OtlpKind {
+  type: string;
+  fields: Readonly<Record<string, Field>>;
+  method?(config: FullConfig): 'POST' | 'PUT';
+  durable?: boolean;
+  url(members: Readonly<Record<string, string>>): string;
+  headers?(members: Readonly<Record<string, string>>): Record<string, string>;
+  payload?(members: Readonly<Record<string, string>>): Payload;
+}
+
+/** Marks a payload that tests the connection. */
+const TEST_HEADER = { 'x-test-connection': 'true' };
+
+export function otlpKind(kind: OtlpKind): DestinationKind {
+  const request = (config: FullConfig, body: string, headers: Record<string, string> = {}) => ({
+    url: kind.url(config.members),
+    method: kind.method?.(config) ?? 'POST',
+    headers: { ...JSON_BODY, ...config.headers, ...kind.headers?.(config.members), ...headers },
+    body,
+  });
+  return {
+    type: kind.type,
+    fields: kind.fields,
+    durable: kind.durable ?? false,
+    batchUnits: USUAL_BATCH_UNITS,
+    probe: (config, { version }) => request(config, otlpBody([], version), TEST_HEADER),
+    requests: (config, records, { version }) => [
+      request(config, otlpBody(records, version, kind.payload?.(config.members))),
+    ],
+  };
+}
+
+export const OTLP_KINDS: readonly DestinationKind[] = [
+  otlpKind({ type: 'otel-collector', fields: { endpoint: url() }, url: ({ endpoint }) => endpoint! }),
+  // langfuse.com/integrations/native/opentelemetry
+  otlpKind({
+    type: 'langfuse',
+    fields: {
+      publicKey: text(),
+      secretKey: secret(),
+      baseUrl: url({ default: 'https://us.cloud.langfuse.com' }),
+    },
+    url: ({ baseUrl }) => under(baseUrl!, '/api/public/otel/v1/traces'),
+    headers: ({ publicKey, secretKey }) => ({
+      authorization: basic(publicKey!, secretKey!),
+      'x-langfuse-ingestion-version': '4',
+    }),
+    payload: () => ({ span: ({ traceName }) => ({ 'langfuse.trace.name': traceName }) }),
+  }),
+  // grafana.com/docs/grafana-cloud/send-data/otlp
+  otlpKind({
+    type: 'grafana',
+    fields: {
+      instanceId: text(),
+      apiKey: secret(),
+      baseUrl: url({ default: 'https://otlp-gateway-prod-us-west-0.grafana.net' }),
+    },
+    url: ({ baseUrl }) => under(baseUrl!, '/otlp/v1/traces'),
+    headers: ({ instanceId, apiKey }) => ({ authorization: basic(instanceId!, apiKey!) }),
+  }),
+  // arize.com/docs/ax: OpenInference attributes in place of those of GenAI
+  otlpKind({
+    type: 'arize',
+    fields: {
+      apiKey: secret(),
+      spaceKey: secret(),
+      modelId: text(),
+      baseUrl: url({ default: 'https://otlp.arize.com' }),
+    },
+    url: ({ baseUrl }) => under(baseUrl!, '/v1/traces'),
+    headers: ({ apiKey, spaceKey }) => ({ api_key: apiKey!, space_id: spaceKey! }),
+    payload: ({ modelId }) => ({
+      resource: { model_id: modelId, 'openinference.project.name': modelId },
+      span: openInference,
+    }),
+  }),
+  // braintrust.dev/docs/integrations/sdk-integrations/opentelemetry
+  otlpKind({
+    type: 'braintrust',
+    fields: {
+      apiKey: secret(),
+      projectId: headerText(),
+      baseUrl: url({ default: 'https://api.braintrust.dev' }),
+    },
+    url: ({ baseUrl }) => under(baseUrl!, '/otel/v1/traces'),
+    headers: ({ apiKey, projectId }) => ({
+      authorization: `Bearer ${apiKey}`,
+      'x-bt-parent': `project_id:${projectId}`,
+    }),
+  }),
+  // docs.newrelic.com/docs/opentelemetry/best-practices/opentelemetry-otlp
+  otlpKind({
+    type: 'newrelic',
+    fields: { licenseKey: secret(), region: choice(['us', 'eu'], 'us') },
+    url: ({ region }) => `https://otlp.${region === 'eu' ? 'eu01.' : ''}nr-data.net/v1/traces`,
+    headers: ({ licenseKey }) => ({ 'api-key': licenseKey! }),
+  }),
+  // comet.com/docs/opik/integrations/opentelemetry
+  otlpKind({
+    type: 'opik',
+    fields: { apiKey: secret(), workspace: headerText(), projectName: headerText() },
+    url: () => 'https://www.comet.com/opik/api/v1/private/otel/v1/traces',
+    headers: ({ apiKey, workspace, projectName }) => ({
+      authorization: apiKey!,
+      'comet-workspace': workspace!,
+      projectname: projectName!,
+    }),
+  }),
+  // docs.sentry.io/concepts/otlp/direct/traces
+  otlpKind({
+    type: 'sentry',
+    fields: {
+      dsn: secret({
+        pattern: {
+          matches: /^https?:\/\/[0-9a-z]+@[^/@]+\/.*\d+$/i,
+          says: 'must be a DSN: https://<key>@<host>/<project>',
+        },
+      }),
+      otlpEndpoint: url(),
+    },
+    url: ({ otlpEndpoint }) => otlpEndpoint!,
+    headers: ({ dsn }) => ({ 'x-sentry-auth': `sentry sentry_key=${new URL(dsn!).username}` }),
+  }),
+];
+
+/** Attributes of OpenInference, the conventions of Arize. */
+function openInference({ model, usage, input, output, metadata }: GenerationRecord): Attributes {
+  return {
+    'openinference.span.kind': 'LLM',
+    'llm.model_name': model,
+    'llm.token_count.prompt': usage?.prompt,
+    'llm.token_count.completion': usage?.completion,
+    'llm.token_count.total': usage && usage.prompt + usage.completion,
+    'input.value': input,
+    'input.mime_type': input === null ? undefined : 'application/json',
+    'output.value': output,
+    'output.mime_type': output === null ? undefined : 'application/json',
+    metadata: Object.keys(metadata).length === 0 ? undefined : JSON.stringify(metadata),
+  };
+}

@@ -1,0 +1,111 @@
+/** S3 and compatible stores: one JSON object for each generation, signed by AWS's own library. */
+import { createHash, createHmac } from 'node:crypto';
+import type { GenerationRecord } from '../record.ts';
+import {
+  type DestinationKind,
+  type FullConfig,
+  JSON_BODY,
+  type Outgoing,
+  type Scene,
+  secret,
+  text,
+  url,
+} from './kind.ts';
+import { plainRecord } from './plain.ts';
+
+const USUAL_REGION = 'us-east-1';
+const BATCH_UNITS = 512 * 1024;
+const BUCKET = { matches: /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, says: 'must be the name of a bucket' };
+const REGION = { matches: /^[a-z0-9-]{1,40}$/, says: 'must be the name of a region' };
+
+export const s3: DestinationKind = {
+  type: 's3',
+  fields: {
+    bucketName: text({ pattern: BUCKET }),
+    accessKeyId: text(),
+    secretAccessKey: secret(),
+    sessionToken: secret({ optional: true }),
+    region: text({ optional: true, pattern: REGION }),
+    endpoint: url({ optional: true }),
+    prefix: text({ default: 'svc-traces' }),
+    pathTemplate: text({ default: '{prefix}/{date}' }),
+  },
+  durable: true,
+  batchUnits: BATCH_UNITS,
+  probe: (config, scene) => put(config, `${config.members['prefix']}/connection-test.json`, '{}', scene),
+  requests: (config, records, scene) =>
+    Promise.all(
+      records.map((record) => put(config, keyOf(config, record), JSON.stringify(plainRecord(record)), scene)),
+    ),
+};
+
+/** Ends in the span, because generations of one trace may begin in the same millisecond. */
+function keyOf({ members }: FullConfig, record: GenerationRecord): string {
+  const [date = ''] = new Date(record.startedAt).toISOString().split('T');
+  const [year = '', month = '', day = ''] = date.split('-');
+  const values: Record<string, string> = {
+    ...{ date, year, month, day },
+    prefix: members['prefix']!,
+    apiKeyName: record.keyName.replaceAll(/[^\w.-]/g, '_'),
+  };
+  const path = members['pathTemplate']!.replaceAll(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
+  return `${path}/${record.traceId}-${record.startedAt}-${record.spanId}.json`;
+}
+
+async function put({ members, headers }: FullConfig, key: string, body: string, { now }: Scene): Promise<Outgoing> {
+  const { accessKeyId, secretAccessKey, sessionToken, region = USUAL_REGION } = members;
+  const target = new URL(bucketUrl(members, region));
+  const path = key.split('/').filter((segment) => segment !== '' && segment !== '.' && segment !== '..');
+  const pathname = `${target.pathname.replace(/\/+$/, '')}/${path.map(encodeURIComponent).join('/')}`;
+  const { SignatureV4 } = await import('@smithy/signature-v4');
+  const signer = new SignatureV4({
+    credentials: {
+      accessKeyId: accessKeyId!,
+      secretAccessKey: secretAccessKey!,
+      ...(sessionToken && { sessionToken }),
+    },
+    ...{ region, service: 's3', sha256: Sha256, uriEscapePath: false },
+  });
+  const signed = await signer.sign(
+    {
+      ...{ method: 'PUT', protocol: target.protocol, hostname: target.hostname, path: pathname, body, query: {} },
+      headers: { ...JSON_BODY, ...headers, host: target.host },
+    },
+    { signingDate: new Date(now) },
+  );
+  const { host: _, ...sent } = signed.headers;
+  return { url: target.origin + pathname, method: 'PUT', headers: sent, body };
+}
+
+/** Names with dots do not match the certificate of a host name. */
+function bucketUrl({ endpoint, bucketName }: Readonly<Record<string, string>>, region: string): string {
+  if (endpoint !== undefined) return `${endpoint.replace(/\/+$/, '')}/${bucketName}`;
+  const host = `s3.${region}.amazonaws.com`;
+  return bucketName!.includes('.') ? `https://${host}/${bucketName}` : `https://${bucketName}.${host}`;
+}
+
+/** Node's hash in the form that the library asks for. */
+class Sha256 {
+  readonly #hash;
+
+  constructor(key?: string | ArrayBuffer | ArrayBufferView) {
+    this.#hash = key === undefined ? createHash('sha256') : createHmac('sha256', keyOfHash(key));
+  }
+
+  update(chunk: Uint8Array): void {
+    this.#hash.update(chunk);
+  }
+
+  async digest(): Promise<Uint8Array> {
+    return this.#hash.digest();
+  }
+
+  reset(): void {
+    throw new Error('a hash is used once');
+  }
+}
+
+function keyOfHash(key: string | ArrayBuffer | ArrayBufferView): string | Buffer {
+  if (typeof key === 'string') return key;
+  return ArrayBuffer.isView(key) ? Buffer.from(key.buffer, key.byteOffset, key.byteLength) : Buffer.from(key);
+}
