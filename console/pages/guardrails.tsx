@@ -1,6 +1,6 @@
 /** Guardrails: what they allow and filter, whom they apply to, and a box to test a text. */
 import { useState } from 'preact/hooks';
-import type { ApiGuardrail } from '../api.gen.ts';
+import type { ApiBuiltinFilterInput, ApiGuardrail, ApiPatternFilterInput } from '../api.gen.ts';
 import { api, type Body } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi, useChange } from '../query.ts';
@@ -28,6 +28,7 @@ const ACTIONS: readonly Option[] = [
   ['redact', 'Redact'],
   ['block', 'Block'],
 ];
+const KEPT_ACTION: Option = ['', 'As before; block new ones'];
 const ACTION_TONES: Readonly<Record<string, Tone>> = { block: 'bad', redact: 'warn', flag: 'info' };
 
 export function Guardrails({ rest }: PageParts) {
@@ -141,33 +142,43 @@ const linesOf = (text: string) =>
 const listOrNull = (text: string) => (linesOf(text).length === 0 ? null : linesOf(text));
 
 function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardrailProps) {
+  // What the interface returns is what it accepts, in words that its description leaves open.
+  const knownBuiltins = (guardrail?.content_filter_builtins ?? []) as readonly ApiBuiltinFilterInput[];
+  const knownPatterns = (guardrail?.content_filters ?? []) as readonly ApiPatternFilterInput[];
   const [name, setName] = useState(guardrail?.name ?? '');
   const [description, setDescription] = useState(guardrail?.description ?? '');
   const [builtins, setBuiltins] = useState<Readonly<Record<string, string>>>(
-    Object.fromEntries((guardrail?.content_filter_builtins ?? []).map(({ slug, action }) => [slug, action])),
+    Object.fromEntries(knownBuiltins.map(({ slug, action }) => [slug, action])),
   );
-  const [answers, setAnswers] = useState(
-    guardrail?.content_filter_builtins?.some(({ apply_to }) => apply_to?.includes('response')) ?? false,
-  );
-  const [patterns, setPatterns] = useState((guardrail?.content_filters ?? []).map(({ pattern }) => pattern).join('\n'));
-  const [patternAction, setPatternAction] = useState(guardrail?.content_filters?.[0]?.action ?? 'block');
+  /** Undefined: each filter keeps its own. */
+  const [answers, setAnswers] = useState<boolean>();
+  const [patterns, setPatterns] = useState(knownPatterns.map(({ pattern }) => pattern).join('\n'));
+  /** Empty: each pattern keeps its own. */
+  const [patternAction, setPatternAction] = useState(knownPatterns.length === 0 ? 'block' : '');
   const [models, setModels] = useState((guardrail?.allowed_models ?? []).join('\n'));
   const [providers, setProviders] = useState((guardrail?.allowed_providers ?? []).join('\n'));
   const [limit, setLimit] = useState(guardrail?.limit_usd == null ? '' : String(guardrail.limit_usd));
   const [reset, setReset] = useState(guardrail?.reset_interval ?? 'monthly');
   const [zdr, setZdr] = useState(guardrail?.enforce_zdr ?? false);
-  const directions = answers ? { apply_to: ['request', 'response'] as ('request' | 'response')[] } : {};
+  const directions: { apply_to?: ('request' | 'response')[] } =
+    answers === undefined ? {} : { apply_to: answers ? ['request', 'response'] : ['request'] };
   const body: Body<'PATCH /guardrails/{id}'> = {
     name,
     description: description || null,
     content_filter_builtins: Object.entries(builtins)
       .filter(([, action]) => action !== '')
-      .map(([slug, action]) => ({ slug, action: action as 'block', ...directions })),
+      .map(([slug, action]) => {
+        const known = knownBuiltins.find((each) => each.slug === slug);
+        return { ...known, slug, action: action as 'block', ...directions };
+      }),
     // A pattern may contain commas.
     content_filters: patterns
       .split('\n')
       .filter((line) => line.trim() !== '')
-      .map((pattern) => ({ pattern, action: patternAction as 'block' })),
+      .map((pattern) => {
+        const known = knownPatterns.find((each) => each.pattern === pattern);
+        return { ...known, pattern, action: (patternAction || known?.action || 'block') as 'block' };
+      }),
     allowed_models: listOrNull(models),
     allowed_providers: listOrNull(providers),
     limit_usd: limit === '' ? null : Number(limit),
@@ -207,7 +218,11 @@ function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardrailProp
             />
           ))}
         </div>
-        <Check label="These also search the answers of models" checked={answers} onChange={setAnswers} />
+        <Check
+          label="These also search the answers of models"
+          checked={answers ?? knownBuiltins.some(({ apply_to }) => apply_to?.includes('response'))}
+          onChange={setAnswers}
+        />
         <div class="form-row">
           <Area
             label="Patterns, one a line"
@@ -220,7 +235,7 @@ function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardrailProp
           <Choice
             label="On a match of a pattern"
             value={patternAction}
-            options={ACTIONS.slice(1)}
+            options={knownPatterns.length === 0 ? ACTIONS.slice(1) : [KEPT_ACTION, ...ACTIONS.slice(1)]}
             onChange={setPatternAction}
           />
         </div>

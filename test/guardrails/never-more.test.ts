@@ -218,8 +218,8 @@ async function listed(key: TeamKey): Promise<{ models: string[]; zdr: string[] }
   const get = async (path: string) => (await control.call('GET', path, undefined, key.token)).body.data as Json[];
   const [models, zdr] = [await get('/models/user'), await get('/endpoints/zdr')];
   return {
-    // Those with a tilde are aliases of others in the list.
-    models: models.flatMap(({ id }) => (id.startsWith('~') ? [] : [id])).toSorted(),
+    // Those with a tilde are aliases of others in the list, and router models choose among the others.
+    models: models.flatMap(({ id }) => (/^(?:~|svc\/)/.test(id) ? [] : [id])).toSorted(),
     zdr: zdr.map(({ provider_name, model_id }) => `${provider_name.replace('Provider ', '')} ${model_id}`).toSorted(),
   };
 }
