@@ -93,7 +93,6 @@ test('an intent of an earlier version is read with empty values for what it does
     title: null,
     sessionId: null,
     externalUser: null,
-    internId: null,
     metadata: null,
   });
   assert.deepEqual(intent.attempt.earlier, { creditNano: 7n, byokNano: 0n });
