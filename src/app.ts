@@ -110,7 +110,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   };
 }
 
-/** Whoever chose the keys knows them. */
+/** Undefined if the operator chose the management key: no link is needed then. */
 async function consoleCode({ consoleSessions }: Parts, keys: readonly FirstKey[] | null): Promise<string | undefined> {
   const hashOf = (kind: FirstKey['kind']) =>
     keys?.filter((key) => key.kind === kind).map(({ token }) => hashToken(token))[0];

@@ -270,7 +270,7 @@ function Composer({ prompt, onPrompt, isRunning, onSend, onStop }: ComposerProps
               <Button
                 kind="quiet"
                 icon="close"
-                label={`Remove picture ${at + 1}`}
+                label={`Remove image ${at + 1}`}
                 onClick={() => onPrompt({ ...prompt, images: prompt.images.filter((_, place) => place !== at) })}
               />
             </li>
@@ -286,7 +286,7 @@ function Composer({ prompt, onPrompt, isRunning, onSend, onStop }: ComposerProps
           hidden
           onChange={(event) => void addImages(event.currentTarget.files)}
         />
-        <Button kind="quiet" icon="image" label="Attach pictures" onClick={() => files.current?.click()} />
+        <Button kind="quiet" icon="image" label="Attach images" onClick={() => files.current?.click()} />
         {isRunning ? (
           <Button icon="stop" onClick={onStop}>
             Stop

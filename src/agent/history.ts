@@ -1,6 +1,6 @@
 /**
- * The messages of a session, kept in a file of the workspace's home, one JSON line each, so that the session goes on after the
- * agent was stopped. A line that was being written at that moment is dropped.
+ * The messages of a session, kept in a file of the workspace's home, one JSON line each, so that the session continues after
+ * a restart of the agent. A line that was being written when it ended is dropped.
  */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -78,7 +78,7 @@ function sessionOperations(parts: ConsoleParts): Operation<Caller>[] {
       method: 'GET',
       path,
       summary: 'Show who is signed in to the console',
-      replies: ok('The session of the cookie; null without one', schema.SessionEnvelope),
+      replies: ok('The session that the cookie names; null if there is none', schema.SessionEnvelope),
       errors: [401, 503],
       handle: async (exchange) => reply(exchange, await parts.sessions.current(exchange)),
     },

@@ -28,7 +28,7 @@ const SessionKeySchema = Type.Object({
 export const SessionEnvelope = Type.Object(
   {
     data: Type.Object({
-      version: Type.String({ description: 'Of the gateway' }),
+      version: Type.String({ description: 'Version of the gateway' }),
       session: nullable(
         Type.Object({
           organization_id: Type.String(),

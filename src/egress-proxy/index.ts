@@ -1,8 +1,9 @@
 /**
  * The egress proxy: the only way out of a sandbox, in a process of its own. A sandbox knows its secrets only as placeholders;
  * the proxy replaces a placeholder by the value where a request leaves for a host that the secret is bound to, and refuses
- * it everywhere else. Not here: where secrets are stored (the vault), how code is confined (the sandboxes), and requests
- * that the gateway makes itself (`egress/`, whose rules for addresses apply here, too).
+ * it everywhere else. It also passes model calls on to the gateway, with a key that the sandbox never sees. Not here: where
+ * secrets are stored (the vault), how code is confined (the sandboxes), and requests that the gateway makes itself (`egress/`,
+ * whose rules for addresses apply here, too).
  */
 import type { Clock } from '../base/clock.ts';
 import type { Authority } from './trust/authority.ts';

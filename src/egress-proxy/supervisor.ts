@@ -41,7 +41,7 @@ export interface EgressWay {
   readonly isOpen: boolean;
   /** Loads secrets and rules again, after they changed. Rejects if they cannot be loaded. */
   reload(): Promise<void>;
-  /** Takes it away until the secrets can be loaded, which is tried at intervals. */
+  /** Closes the way out until the secrets can be loaded, which is retried at intervals. */
   suspend(): void;
 }
 
@@ -56,9 +56,9 @@ const CLOSE_TIMEOUT_MS = 5_000;
 interface Entry extends ProxiedSandbox {
   folder: string;
   mode: number;
-  /** Ends when the proxy has what was loaded last. It is told one state at a time, so that none overtakes a newer one. */
+  /** Ends when the proxy has what was loaded last. States are sent one at a time, so none overtakes a newer one. */
   telling: Promise<void>;
-  /** Until it is tried again to load its secrets. */
+  /** For the next attempt to load its secrets. */
   retry: Timer | undefined;
   way: EgressWay;
 }

@@ -14,7 +14,7 @@ const LONGEST_TEXT = 100_000;
 const MOST_MATCHES = 1_000;
 
 const TrialSchema = Type.Object(
-  { text: Type.String({ maxLength: LONGEST_TEXT, description: 'As a user would write it' }) },
+  { text: Type.String({ maxLength: LONGEST_TEXT, description: 'The text of a user message' }) },
   { ...closed, $id: 'TestGuardrail' },
 );
 

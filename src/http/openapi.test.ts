@@ -126,7 +126,7 @@ test('the access rule of an operation gives its description, security and error 
   assert.deepEqual(described({ ...INFERENCE, programme: 'trial', scope: 'ownThing', regions: ['global'] }), {
     description:
       'Requires an inference key. Exists only for members of the trial programme; others get 404. ' +
-      'A key that is confined to some resources gets 404 for others. Served by the global host only.',
+      'The API key of a resource reaches only that resource; others get 404. Served by the global host only.',
     security: key,
     refusals: [401, 403, 404],
   });

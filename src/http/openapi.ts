@@ -238,7 +238,7 @@ function securityOf<C>({ access, opens }: Operation<C>): Record<string, never[]>
 function accessNote({ kinds, programme, scope, regions }: AccessRule): string {
   const notes = [`Requires ${kinds === 'anyone' ? 'no key' : credentialOf(kinds)}.`];
   if (programme !== undefined) notes.push(`Exists only for members of the ${programme} programme; others get 404.`);
-  if (scope !== undefined) notes.push('A key that is confined to some resources gets 404 for others.');
+  if (scope !== undefined) notes.push('The API key of a resource reaches only that resource; others get 404.');
   if (regions) notes.push(`Served by the ${regions.join(' and ')} ${regions.length === 1 ? 'host' : 'hosts'} only.`);
   return notes.join(' ');
 }

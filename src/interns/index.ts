@@ -1,5 +1,5 @@
 /**
- * Interns: agents that live in a sandbox of their own, with a workspace that lasts, an own vault and an own API key.
+ * Interns: hosted agents, each with a sandbox, a persistent workspace, a vault and an API key of its own.
  *
  *  - `operations.ts` is the resource; `create-intern.ts` and `change-intern.ts` are its changes
  *  - `lifecycle.ts` is the table of states, `work/` what happens between two of them: agents start in sandboxes, workspaces are archived

@@ -40,8 +40,8 @@ export const EVENTS = [
 export type LifecycleEvent = (typeof EVENTS)[number];
 
 /**
- * `same`: accepted, and nothing changes. `busy`: refused, because other work holds the intern. `stale`: the news of work that
- * was overtaken by a later request, which the process that brings it ignores. `gone`: the intern no longer exists.
+ * `same`: accepted, and nothing changes. `busy`: refused, because other work holds the intern. `stale`: the outcome of work
+ * that a later request overtook; the process that reports it ignores that. `gone`: the intern no longer exists.
  */
 type Step = LiveStatus | 'same' | 'busy' | 'stale' | 'gone';
 

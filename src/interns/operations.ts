@@ -103,7 +103,7 @@ function statusesOf(given: readonly string[]): string[] {
   if (statuses.length > MOST_STATUSES) throw invalidField('status', `names more than ${MOST_STATUSES} statuses`);
   for (const status of statuses) {
     if ((STATUSES as readonly string[]).includes(status)) continue;
-    throw invalidField('status', `must be of: ${STATUSES.join(', ')}`);
+    throw invalidField('status', `must be one of: ${STATUSES.join(', ')}`);
   }
   return statuses;
 }
@@ -124,7 +124,10 @@ function create(parts: InternParts): Operation<Caller> {
     errors: [409, 502],
     replies: {
       201: { description: 'The intern', schema: schema.InternSchema },
-      200: { description: 'The intern of an earlier request with this idempotency key', schema: schema.InternSchema },
+      200: {
+        description: 'The intern that an earlier request created with this idempotency key, or with this body',
+        schema: schema.InternSchema,
+      },
     },
     async handle(exchange) {
       const body = exchange.body as schema.CreateIntern;
@@ -182,7 +185,7 @@ function provision(parts: InternParts): Operation<Caller> {
     params: schema.InternParams,
     body: { schema: schema.EmptyBody, maxBytes: schema.BODY_BYTES, optional: true },
     errors: [409, 502],
-    replies: { 202: { description: 'It starts, or runs', schema: schema.ProvisionReply } },
+    replies: { 202: { description: 'The intern is starting, or running', schema: schema.ProvisionReply } },
     async handle(exchange) {
       const { id } = await existingIntern(exchange, parts);
       await provisionIntern(authorOf(exchange), parts, id);
@@ -201,7 +204,7 @@ function suspend(parts: InternParts): Operation<Caller> {
     params: schema.InternParams,
     body: { schema: schema.EmptyBody, maxBytes: schema.BODY_BYTES, optional: true },
     errors: [409, 502],
-    replies: ok('It does not run', schema.SuspendReply),
+    replies: ok('The intern is stopped', schema.SuspendReply),
     async handle(exchange) {
       const { id } = await existingIntern(exchange, parts);
       await suspendIntern(authorOf(exchange), parts, id);
@@ -220,7 +223,7 @@ function remove(parts: InternParts): Operation<Caller> {
     params: schema.InternParams,
     body: { schema: schema.DeleteInternBody, maxBytes: schema.BODY_BYTES, optional: true },
     errors: [409, 502],
-    replies: { 202: { description: 'It is being deleted', schema: schema.DeleteReply } },
+    replies: { 202: { description: 'The intern is being deleted', schema: schema.DeleteReply } },
     async handle(exchange) {
       const { id } = await existingIntern(exchange, parts);
       const { acknowledge_workspace_loss = false } = (exchange.body ?? {}) as schema.DeleteIntern;

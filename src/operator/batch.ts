@@ -273,7 +273,7 @@ async function list({ api, values, parts }: Job): Promise<number> {
   const query = new URLSearchParams({ limit: (values['limit'] as string | undefined) ?? String(DEFAULT_LISTED) });
   const state = values['status'];
   if (typeof state === 'string') {
-    if (!STATUSES.includes(state)) throw new UsageError(`--status ${state} is none of ${STATUSES.join(', ')}`);
+    if (!STATUSES.includes(state)) throw new UsageError(`--status ${state} is not one of ${STATUSES.join(', ')}`);
     query.set('status', state);
   }
   const { data } = await api.json<{ data: ShownBatch[] }>({ method: 'GET', path: `/batches?${query}` });

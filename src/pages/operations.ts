@@ -36,7 +36,7 @@ export function pageOperations<C>(parts: PageParts): Operation<C>[] {
       id: 'getRoot',
       path: '/',
       summary: 'Redirect browsers to the console; the start page for other clients',
-      replies: { ...html, 302: { description: 'To the console', headers: { Location: '`console/`' } } },
+      replies: { ...html, 302: { description: 'Redirect to the console', headers: { Location: '`console/`' } } },
       handle(exchange) {
         if (!parts.hasConsole() || !exchange.headers.accept?.includes('text/html')) return answerStart(exchange, parts);
         exchange.response.writeHead(302, { Location: 'console/', 'Content-Length': '0', Vary: 'Accept' });

@@ -1,5 +1,5 @@
 /**
- * Sandboxes: places where code that nobody trusts runs, with a workspace that lasts, limits, and no way out but the egress proxy.
+ * Sandboxes: isolated places for untrusted code, with a persistent workspace, limits, and no way out but the egress proxy.
  * One interface (`sandbox.ts`) for several drivers (`driver.ts`), of which the gateway uses the one that works where it runs.
  * If none does, everything that needs a sandbox is refused.
  *

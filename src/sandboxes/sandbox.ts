@@ -1,7 +1,7 @@
 /**
  * What the gateway does with a sandbox, whatever runs it. Paths are those inside the sandbox: it may run on another machine.
  *
- * Everything that comes out of a sandbox was written by code that nobody trusts: output, exit codes, file names, contents.
+ * Everything that comes out of a sandbox is untrusted: output, exit codes, file names, contents.
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Blob } from '../blobs/index.ts';

@@ -44,7 +44,10 @@ function listEffective(parts: VaultParts): Operation<Caller> {
       'List the secrets that an intern may use: its own, and those of the vault that it borrows, without their values',
     params: schema.InternParams,
     query: schema.ListSecretsQuery,
-    replies: ok('One page of secrets; where both vaults have a name, the own one', schema.SecretListEnvelope),
+    replies: ok(
+      'One page of secrets; if both vaults have a secret of the same name, its own',
+      schema.SecretListEnvelope,
+    ),
     async handle(exchange) {
       const { ownVaultId: ownId, borrowedVaultId: borrowedId } = await vaultsOf(exchange, parts);
       await replyPage(exchange, (page) => store.listEffectiveSecrets(parts.database, { ownId, borrowedId }, page));

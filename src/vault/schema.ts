@@ -73,7 +73,7 @@ export const CopySecretsBody = Type.Object(
     names: Type.Array(SecretParams.properties.name, {
       minItems: 1,
       maxItems: MOST_COPIED,
-      description: 'Of secrets of the workspace, each once',
+      description: 'Names of secrets of the workspace, without duplicates',
     }),
   },
   { ...closed, $id: 'VaultSecretCopyRequest' },

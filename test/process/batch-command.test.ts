@@ -176,7 +176,7 @@ test('exit codes tell failed requests, wrong input, failed batches and refusals 
     [['list', '--base-url', 'nonsense'], 2, /"nonsense" is not an http or https URL/],
     [['list', '--base-url', closed], 4, /the gateway at http:\/\/127\.0\.0\.1:\d+\/api\/v1 cannot be reached/],
     [['list', '--limit', '0'], 4, /limit/],
-    [['list', '--status', 'bogus'], 2, /--status bogus is none of validating, in_progress, .*, cancelled/],
+    [['list', '--status', 'bogus'], 2, /--status bogus is not one of validating, in_progress, .*, cancelled/],
   ] as [string[], number, RegExp, Record<string, string>?][]) {
     const outcome = await run(args, env);
     assert.match(outcome.err, message, args.join(' '));

@@ -3,7 +3,7 @@ import { type Tool, ToolError } from './tool.ts';
 
 const TIMEOUT_MS = 60_000;
 const MOST_MATCHES_PER_FILE = 50;
-/** Folders that nobody means. */
+/** Folders that a search leaves out. */
 const SKIPPED = ['.git', 'node_modules', '__pycache__', '.venv'];
 
 export const searchFiles: Tool = {

@@ -40,7 +40,7 @@ const GenerationSummarySchema = Type.Object(
     provider_name: nullable(Type.String()),
     api_type: Type.String(),
     streamed: Type.Boolean(),
-    status: nullable(Type.Integer({ description: 'HTTP status sent to the client; null if none was' })),
+    status: nullable(Type.Integer({ description: 'HTTP status sent to the client; null if none was sent' })),
     error: nullable(Type.Object({ type: Type.String(), message: Type.String() })),
     cancelled: Type.Boolean({ description: 'The client disconnected before the answer was complete' }),
     estimated: Type.Boolean({ description: 'The upstream reported no usage: tokens and cost are estimated' }),

@@ -18,7 +18,7 @@ export const DEFAULT_EGRESS_PROXY: EgressProxySettings = Object.freeze({
 });
 
 const LARGEST_PORT = 65_535;
-/** The last id is that of nobody's process. */
+/** The kernel reserves 2^32 - 1. */
 const LARGEST_USER = 2 ** 32 - 2;
 const NAME = /^(?=.{1,253}$)(?=.*[a-z])[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
 const GLOB = /^(?=.*\*)[a-z0-9*-]+(?:\.[a-z0-9*-]+)+$/;

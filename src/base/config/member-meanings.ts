@@ -127,7 +127,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
   ...section('vault', 'Secrets that are bound to hosts ([vault](../guides/vault.md)).', {
     writes: ['Allow storing and deleting secrets. Otherwise both are answered with 503.', DEFAULT_VAULT.writes],
   }),
-  ...section('sandboxes', 'Where code that nobody trusts runs ([sandboxes](../guides/sandboxes.md)).', {
+  ...section('sandboxes', 'Where untrusted code runs ([sandboxes](../guides/sandboxes.md)).', {
     driver: [
       'What isolates it. `auto` is the first that works on this machine. `none` refuses everything that needs a sandbox.',
       DEFAULT_SANDBOXES.driver,
@@ -159,7 +159,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     kind: ['The service.'],
     url: ['Its base URL. Required for `searxng`; otherwise defaults to that of the service.'],
     api_key: ['Key for it. Required except for `searxng`.'],
-    serves: ['Engines that requests name and that this one stands for.', '[]'],
+    serves: ['Other engines whose requests this one answers.', '[]'],
     price_per_search: ['USD that a search costs the request.', 0],
   }),
   ...section(

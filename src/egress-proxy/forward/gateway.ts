@@ -26,7 +26,7 @@ export function forwardToGateway(
   if (!HOSTS.includes(request.headers.host ?? ''))
     throw new Refusal('misdirected', 'This is not the host of the gateway.');
   if (/%|\/\.|\/\//.test(path.split('?', 1)[0]!) || !PATHS.test(path)) {
-    throw new Refusal('not_allowed', 'Only model calls lead from a sandbox to the gateway.');
+    throw new Refusal('not_allowed', 'A sandbox can only call models of the gateway.');
   }
   const headers = { ...passed(request.headers, DROPPED), authorization: `Bearer ${token}` };
   const { promise, resolve, reject } = Promise.withResolvers<void>();

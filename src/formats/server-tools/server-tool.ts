@@ -1,7 +1,7 @@
 /**
  * Server tools: tools that the gateway runs for the model. One row each, also for those that are not built yet: they
  * are refused by name, never ignored, and workspaces can disable them already. The change that makes one work sets `built` here
- * ([guide](../../../docs/guides/add-a-pipeline-step.md)).
+ * ([guide](../../../docs/guides/server-tools.md#add-a-tool)).
  */
 export interface ServerTool {
   /** The wire name; clients may use the alias prefix too (`base/namespace.ts`). */

@@ -1,7 +1,7 @@
 /**
  * Plugins: what the gateway does to a request or to its answer because the request's member `plugins` names it
  * ([guide](../../../docs/guides/plugins.md)). One file or folder each, listed in `registry.ts`; `plugin.ts` is the
- * contract. Not here: tools that the model calls (`turns/`), guardrails, which apply without being asked for.
+ * contract. Not here: tools that the model calls (`tools/`), guardrails, which apply without being asked for.
  */
 
 export { ONLINE, withSearch } from './online.ts';

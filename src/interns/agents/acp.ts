@@ -30,7 +30,7 @@ export interface AcpOptions {
   readonly clock: Clock;
 }
 
-/** The start of an agent and the opening of a session; a prompt takes as long as it takes. */
+/** For starting an agent and for opening a session. Prompts have no limit here. */
 const GREETING_TIMEOUT_MS = 60_000;
 /** One line of JSON. Longer ones break the connection. */
 const LONGEST_MESSAGE_BYTES = 16 * 1024 * 1024;

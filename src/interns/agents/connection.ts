@@ -144,5 +144,5 @@ export interface AgentUsage {
 /** The agent's process ended, or its stream broke. */
 export class AgentGone extends Error {}
 
-/** The agent lives, and says no. */
+/** The agent can be reached, and refuses. */
 export class AgentRefused extends Error {}

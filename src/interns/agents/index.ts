@@ -1,5 +1,5 @@
 /**
- * Agents: the programs that are interns. `connection.ts` is what a run needs of one; `acp.ts` provides it over the Agent Client
+ * Agents: the programs that run as interns. `connection.ts` is what a run needs of one; `acp.ts` provides it over the Agent Client
  * Protocol; `profiles/` says how each program is started.
  */
 import { agentFolder } from '../../agent/index.ts';
@@ -16,7 +16,7 @@ export const DEFAULT_AGENT = 'gatehouse';
 
 /**
  * By name.
- * @param configured the operator's, by the names of the yaml
+ * @param configured those that the operator installed, by name
  * @param folder with the `main.js` of the agent that ships with the gateway
  */
 export function agentProfiles(

@@ -74,7 +74,12 @@ function invoke(parts: ChatOperationParts): Operation<Caller> {
     summary: 'Give an intern a prompt and do not wait for what it says',
     body: { schema: schema.InvokeBodySchema, maxBytes: intern.BODY_BYTES },
     errors: [409, 410, 429, 502, 504],
-    replies: { 202: { description: 'It works on it', schema: schema.InvokedReply } },
+    replies: {
+      202: {
+        description: 'The run has started, or the message was added to the turn that runs',
+        schema: schema.InvokedReply,
+      },
+    },
     async handle(exchange) {
       await parts.confirmProgramme(exchange.caller);
       const { input, session_id = null } = exchange.body as schema.InvokeBody;

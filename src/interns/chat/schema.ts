@@ -45,7 +45,7 @@ export const InvokeBodySchema = Type.Object(
 );
 
 const ToolCall = Type.Object({
-  id: Type.String({ description: 'For `tool_call_id` of the answer' }),
+  id: Type.String({ description: 'The answer repeats it as `tool_call_id`' }),
   index: Type.Integer(),
   type: Type.Literal('function'),
   function: Type.Object({
@@ -81,7 +81,7 @@ export const ChunkSchema = Type.Object(
       }),
     ),
     error: Type.Optional(ChunkError),
-    session_id: Type.Optional(nullable(Type.String({ description: 'In the last chunk' }))),
+    session_id: Type.Optional(nullable(Type.String({ description: 'Set in the last chunk' }))),
     usage: Type.Optional(
       nullable(
         Type.Object({

@@ -21,7 +21,7 @@ export interface HostParts {
   log: Log;
   sandboxes: Pick<Sandboxes, 'create' | 'destroy'>;
   holders: Holders;
-  /** The program that interns are. @throws GatewayError if there is none */
+  /** The program that runs as an intern. @throws GatewayError if there is none */
   agent(): AgentProfile;
   releases: Pick<SecretReleases, 'prepare'>;
   /** Where sandboxes reach this gateway. */

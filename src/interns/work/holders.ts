@@ -1,6 +1,6 @@
 /**
- * Makes one process at a time responsible for an intern: it has the pipes of the agent. A process that dies loses its interns at
- * once on this machine, where the kernel knows, and after 15 s of silence elsewhere.
+ * Makes one process at a time responsible for an intern: it has the pipes of the agent. A process that dies loses its
+ * interns: at once if it ran on this machine, whose kernel knows, and otherwise after 15 s of silence.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import { uuidv7 } from '../../base/ids.ts';

@@ -15,5 +15,5 @@ export async function examineIsolation({ config, clock, log }: CommandParts): Pr
   const level = isolation === null && settings.driver !== 'auto' && settings.driver !== 'none' ? fault : note;
   const findings = problems.map(({ message, remedy }) => level('sandboxes', message, remedy));
   if (isolation !== null) return [ok('sandboxes', isolation), ...findings];
-  return [level('sandboxes', 'no code can be run: server tools with a shell and interns are refused'), ...findings];
+  return [level('sandboxes', 'no code can be run: interns cannot start'), ...findings];
 }

@@ -63,7 +63,7 @@ export class BatchBucket {
     return this.#named(this.#store.list(folder, account));
   }
 
-  /** The results in the lines of objects. @param resultOf undefined: the line is none */
+  /** The results in the lines of objects. @param resultOf undefined for a line that is not a result */
   async *results(
     names: readonly string[],
     resultOf: (line: Buffer) => UpstreamResult | undefined,

@@ -171,7 +171,7 @@ class GroupsIn implements Groups {
     };
   }
 
-  /** A process that forks faster than it is killed must not: so no process may be made first. */
+  /** Forbids new processes first: a process could fork faster than it is killed. */
   async #remove(folder: string): Promise<void> {
     if (filesOf(folder).includes('pids.max')) writeFileSync(path.join(folder, 'pids.max'), '0');
     for (let tries = 0; ; tries++) {

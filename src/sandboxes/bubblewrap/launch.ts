@@ -36,7 +36,7 @@ interface Launch {
   lacksMemory(): boolean;
 }
 
-/** Raises the wish of the kernel to end it before the gateway, joins the groups, and starts the rest. */
+/** Makes the kernel end it before the gateway when memory runs out, joins the groups, and starts the rest. */
 const JOIN = `umask 022
 ulimit -c 0
 echo 600 > /proc/self/oom_score_adj

@@ -1,4 +1,4 @@
-/** Finds and ends processes of this machine, by facts that do not change hands like their ids. */
+/** Finds and ends processes of this machine, by facts that, unlike their ids, are not reused. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { type Clock, sleep } from '../../base/clock.ts';
 

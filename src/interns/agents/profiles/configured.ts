@@ -1,4 +1,4 @@
-/** What the operator says of an agent that is installed next to the gateway (yaml `interns.agents`). */
+/** An agent that the operator has installed next to the gateway. The yaml file has no section for them yet. */
 export interface ConfiguredAgent {
   /** Which of the known programs it is; null: any other that speaks the Agent Client Protocol. */
   readonly program: 'opencode' | 'claude' | 'qwen' | 'codex' | null;
