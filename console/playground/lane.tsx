@@ -74,7 +74,7 @@ export function Lane({ model, models, turns, onModel, onRemove, onResults }: Lan
   );
 }
 
-/** Pictures are shown only if they are in the answer itself. */
+/** Images are shown only if they are in the answer itself. */
 const isPicture = (url: string) => /^data:image\/(?:png|jpeg|webp|gif|avif);base64,/.test(url);
 
 function Answered({ answer }: { answer: Answer }) {

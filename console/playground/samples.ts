@@ -7,7 +7,7 @@ interface Sample {
   text: string;
 }
 
-/** Longer texts (pictures) are left out. */
+/** Longer texts (images) are left out. */
 const LONGEST = 400;
 
 export function samplesOf(format: FormatName, body: Record<string, unknown>): Sample[] {

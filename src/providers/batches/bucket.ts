@@ -10,7 +10,7 @@ import { linesOf } from './lines.ts';
 /** Where a bucket is, by its address (`s3://name/folder`). */
 export interface BucketPlace {
   name: string;
-  /** What stands before the names of all objects: empty, or ends with a slash. */
+  /** The prefix of the names of all objects: empty, or ends with a slash. */
   prefix: string;
   /** The address itself, as far as the slash before the name of an object. */
   root: string;

@@ -50,7 +50,7 @@ export function removeFiles(
   );
 }
 
-/** The results in files with lines of `custom_id`, `response` and `error`. Other lines are passed over. */
+/** The results in files with lines of `custom_id`, `response` and `error`. Other lines are skipped. */
 export async function* resultsIn(files: readonly string[], account: BatchAccount): AsyncGenerator<UpstreamResult> {
   for (const file of files) {
     const path = `/files/${encodeURIComponent(file)}/content`;
