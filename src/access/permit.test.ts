@@ -60,6 +60,12 @@ test('a request passes exactly if kind, programme, scope and root all admit it; 
   assert.equal(asked, 8 * 8 * 4 * 3 * 4 * 3);
 });
 
+test('a rule may answer keys of other kinds like unknown ones', () => {
+  const request = { caller: callerOf('management', 'trial-a'), params: {}, host: 'global.test' };
+  assert.equal(statusOf(request, INFERENCE), 403);
+  assert.equal(statusOf(request, { ...INFERENCE, otherKinds: 'unknown' }), 401);
+});
+
 test('a programme or scope that the wiring does not define admits no caller', () => {
   const request = { caller: callerOf('inference', 'trial-a'), params: {}, host: 'global.test' };
   assert.equal(statusOf(request, { ...INFERENCE, programme: 'forgotten' }), 404);

@@ -21,28 +21,35 @@ export interface AccessChecks {
 }
 
 /**
- * Throws GatewayError 404 outside of the operation's programme or scope, and 403 for a caller of another kind or a
+ * Throws GatewayError 404 outside of the operation's programme or scope, and 403 (or 401) for a caller of another kind, and 403 for a
  * request to a root that does not serve the operation.
  */
 export type Permit = (request: AccessRequest, rule: AccessRule) => void;
 
 export function createPermit({ programmes = {}, scopes = {}, regionOf = () => 'global' }: AccessChecks): Permit {
   // Nothing is destructured from the request: its `host` costs a look-up.
-  return (request, { kinds, programme, scope, regions }) => {
+  return (request, { kinds, otherKinds, programme, scope, regions }) => {
     const { caller } = request;
     // First, so that callers outside cannot tell the operation from one that does not exist.
     if (programme !== undefined && !(caller && programmes[programme]?.(caller))) throw nothingHere();
-    if (caller) checkKind(caller, kinds);
+    if (caller) checkKind(caller, kinds, otherKinds);
     if (scope !== undefined && !(caller && scopes[scope]?.(caller, request.params))) throw nothingHere();
     if (regions !== undefined && !regions.includes(regionOf(request.host))) throw notServedHere(regions);
   };
 }
 
 /**
- * A key of another kind gets 403. Clients discard a key on 401, so 401 is kept for credentials that are really invalid.
+ * A key of another kind gets 403. Clients discard a key on 401, so 401 is for credentials that are really invalid, and for
+ * operations whose rule says `otherKinds`.
  */
-export function checkKind({ kind }: Pick<Caller, 'kind'>, kinds: AccessRule['kinds']): void {
-  if (kinds !== 'anyone' && !kinds.includes(kind)) throw new GatewayError('permission_denied', otherKind(kind, kinds));
+export function checkKind(
+  { kind }: Pick<Caller, 'kind'>,
+  kinds: AccessRule['kinds'],
+  otherKinds?: AccessRule['otherKinds'],
+): void {
+  if (kinds === 'anyone' || kinds.includes(kind)) return;
+  const message = otherKind(kind, kinds);
+  throw new GatewayError(otherKinds === 'unknown' ? 'authentication' : 'permission_denied', message);
 }
 
 const PLURALS: Readonly<Record<CallerKind, string>> = {

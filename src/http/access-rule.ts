@@ -16,6 +16,8 @@ export type Region = keyof HostSettings;
 export interface AccessRule {
   /** 403 for callers of other kinds. `anyone`: no key is needed, and none is checked. */
   kinds: readonly CallerKind[] | 'anyone';
+  /** Answers keys of other kinds like unknown ones: 401 instead of 403, where the public interface says so. */
+  otherKinds?: 'unknown';
   /** Only callers in this programme know that the operation exists: 404 for all others. The wiring defines programmes. */
   programme?: string;
   /**

@@ -28,7 +28,7 @@ const common = {
   errorSchema: schema.InternErrorSchema,
 } as const;
 
-const ACCESS = { ...INFERENCE, programme: 'interns', regions: ['global'] } as const;
+const ACCESS = { ...INFERENCE, otherKinds: 'unknown', programme: 'interns', regions: ['global'] } as const;
 /** The key of an intern is confined to that intern. */
 export const ACCESS_TO_ONE = { ...ACCESS, scope: 'intern' } as const;
 const ALL = { ...ACCESS, scope: 'interns' } as const;

@@ -112,6 +112,8 @@ const GLOBAL = { regions: ['global'] } as const;
 const INTERNS = { ...GLOBAL, programme: 'interns' } as const;
 
 /** Of one intern, which does not exist. */
+/** Keys of other kinds are unknown on the routes of interns. */
+const OTHERS_UNKNOWN = { management: 401, scim: 401 } as const;
 const NO_INTERN = { ...INTERNS, scope: 'intern', inference: 404, management: 403 } as const;
 
 const EXPECTED: Record<string, Expectation | Open> = {
@@ -205,18 +207,18 @@ const EXPECTED: Record<string, Expectation | Open> = {
   },
   deleteInternVaultSecret: { ...NO_INTERN, path: () => '/vault/interns/none/secrets/none' },
   copyVaultSecretsToIntern: { ...NO_INTERN, path: () => '/vault/interns/none/secrets/copy', body: { names: ['none'] } },
-  listInterns: { ...INTERNS, scope: 'interns', inference: 200, management: 403 },
-  createIntern: { ...INTERNS, scope: 'interns', inference: 201, management: 403, body: { name: 'made' } },
-  getIntern: { ...NO_INTERN, path: () => '/interns/none' },
-  updateIntern: { ...NO_INTERN, path: () => '/interns/none', body: {} },
-  deleteIntern: { ...NO_INTERN, path: () => '/interns/none' },
-  provisionIntern: { ...NO_INTERN, path: () => '/interns/none/provision' },
+  listInterns: { ...INTERNS, scope: 'interns', inference: 200, ...OTHERS_UNKNOWN },
+  createIntern: { ...INTERNS, scope: 'interns', inference: 201, ...OTHERS_UNKNOWN, body: { name: 'made' } },
+  getIntern: { ...NO_INTERN, ...OTHERS_UNKNOWN, path: () => '/interns/none' },
+  updateIntern: { ...NO_INTERN, ...OTHERS_UNKNOWN, path: () => '/interns/none', body: {} },
+  deleteIntern: { ...NO_INTERN, ...OTHERS_UNKNOWN, path: () => '/interns/none' },
+  provisionIntern: { ...NO_INTERN, ...OTHERS_UNKNOWN, path: () => '/interns/none/provision' },
   createInternChatCompletion: {
-    ...{ ...NO_INTERN, path: () => '/interns/none/chat/completions' },
+    ...{ ...NO_INTERN, ...OTHERS_UNKNOWN, path: () => '/interns/none/chat/completions' },
     body: { messages: [{ role: 'user', content: 'hi' }], stream: true },
   },
-  invokeIntern: { ...NO_INTERN, path: () => '/interns/none/invoke', body: { input: 'hi' } },
-  suspendIntern: { ...NO_INTERN, path: () => '/interns/none/suspend' },
+  invokeIntern: { ...NO_INTERN, ...OTHERS_UNKNOWN, path: () => '/interns/none/invoke', body: { input: 'hi' } },
+  suspendIntern: { ...NO_INTERN, ...OTHERS_UNKNOWN, path: () => '/interns/none/suspend' },
   listFiles: { ...GLOBAL, inference: 200, management: 200 },
   // What a form must hold is asked once the key is known.
   uploadFile: { ...GLOBAL, inference: 415, management: 415, body: {} },
@@ -433,8 +435,9 @@ for (const [root, host] of [
         ['an expired key', expired, open ?? 401],
         ['the key of one who left', orphan, open ?? 403],
         ['an inference key', INFERENCE_KEY, elsewhere ?? open ?? inference],
-        ['a management key', MANAGEMENT_KEY, elsewhere ?? open ?? management],
-        ['a SCIM token', scim, elsewhere ?? open ?? scimStatus],
+        // The kind of a key is looked at before the root.
+        ['a management key', MANAGEMENT_KEY, management === 401 ? 401 : (elsewhere ?? open ?? management)],
+        ['a SCIM token', scim, scimStatus === 401 ? 401 : (elsewhere ?? open ?? scimStatus)],
       ];
       if (programme !== undefined) callers.push(['a key outside of the programme', outsider, 404]);
       for (const [who, token, status] of callers) {

@@ -206,7 +206,7 @@ test('callers outside of the programme learn nothing, and errors of authenticati
   gateway.app.reload(gateway.config);
   for (const [token, status] of [
     ['sk-svc-v1-none', 401],
-    [MANAGEMENT_KEY, 403],
+    [MANAGEMENT_KEY, 401],
   ] as const) {
     const answer = await internsOf(gateway, token).call('GET', '');
     assert.deepEqual([answer.status, Object.keys(answer.body.error)], [status, ['code', 'message']]);
