@@ -15,6 +15,7 @@ import { DEFAULT_EGRESS_PROXY, egressProxy } from './config/egress-proxy.ts';
 import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import { federation } from './config/federation.ts';
 import type { Field } from './config/field.ts';
+import { DEFAULT_INTERNS, interns } from './config/interns.ts';
 import { DEFAULT_IO_LOGGING, ioLogging } from './config/io-logging.ts';
 import { type MemberType, memberTypes } from './config/member-types.ts';
 import { moderation } from './config/moderation.ts';
@@ -48,6 +49,7 @@ import { Secret } from './secret.ts';
 export type { BlobSettings, S3Keys, S3Settings } from './config/blobs.ts';
 export { type Inputs, VARIABLES, type Variable, variableTable } from './config/environment.ts';
 export { type ClaimRule, type FederationPolicy, isIssuerAddress, MAX_LIFETIME_MS } from './config/federation.ts';
+export { type AgentInstallation, DEFAULT_AGENT } from './config/interns.ts';
 export type { IoLoggingSettings } from './config/io-logging.ts';
 export { type IssuerKey, readIssuerKey, SIGNATURE_ALGORITHMS } from './config/issuer-key.ts';
 export type { OptionFacts } from './config/kind-options.ts';
@@ -172,6 +174,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     sandboxes: read?.sandboxes ?? DEFAULT_SANDBOXES,
     webSearch: read?.web_search ?? NO_WEB_SEARCH,
     moderation: read?.moderation ?? null,
+    interns: read?.interns ?? DEFAULT_INTERNS,
     internProgramme: read?.intern_programme ?? null,
     federation: read?.federation ?? [],
     rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
@@ -198,6 +201,7 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     sandboxes,
     web_search: webSearch,
     moderation,
+    interns,
     intern_programme: internProgramme,
     federation,
     rate_limits: rateLimits,

@@ -9,7 +9,7 @@
  *
  * Not here: how code is isolated (`sandboxes/`), secrets and their release (`vault/`, `egress-proxy/`), model calls (`inference/`).
  */
-export { type AgentProfile, agentProfiles, DEFAULT_AGENT } from './agents/index.ts';
+export { type AgentProfile, agentProfiles } from './agents/index.ts';
 export { type ChatOperationParts, chatOperations } from './chat/operations.ts';
 export { internMigrations } from './migrations/index.ts';
 export { internOperations } from './operations.ts';

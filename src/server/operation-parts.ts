@@ -29,7 +29,7 @@ import {
   Sessions,
   Threads,
 } from '../inference/index.ts';
-import { agentProfiles, DEFAULT_AGENT, endInterns, InternRuntime, vaultsOfIntern } from '../interns/index.ts';
+import { agentProfiles, endInterns, InternRuntime, vaultsOfIntern } from '../interns/index.ts';
 import type { Observability } from '../observability/index.ts';
 import type { OperationParts } from '../operations.ts';
 import type { PageParts } from '../pages/index.ts';
@@ -70,7 +70,7 @@ export function operationParts(
     itemBytes: config.limits.inferenceBodyBytes,
     callerOfKey: (hash: string) => access.callerOfKey(hash),
   };
-  const interns = internRuntime(options, parts, namespace);
+  const interns = internRuntime(options, live, parts, namespace);
   return {
     workspaces: {
       ...{ database, changes, clock, spendEntered },
@@ -123,10 +123,20 @@ export function operationParts(
   };
 }
 
-function internRuntime({ config, clock, log, agent }: AppOptions, parts: Parts, namespace: Namespace): InternRuntime {
+function internRuntime(
+  { config, clock, log, agent }: AppOptions,
+  live: LiveConfig,
+  parts: Parts,
+  namespace: Namespace,
+): InternRuntime {
+  /** As configured when an intern starts. */
+  const configured = () => {
+    const { agent: name, installed } = live.settings.interns;
+    return agentProfiles(clock, installed).get(name)!;
+  };
   return new InternRuntime({
     ...{ ...parts, clock, log, namespace, certificate: config.tls?.certificate ?? null },
-    agent: () => agent ?? agentProfiles(clock, {}).get(DEFAULT_AGENT)!,
+    agent: () => agent ?? configured(),
   });
 }
 

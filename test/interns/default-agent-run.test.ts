@@ -6,7 +6,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { bundleAgent } from '../../build/agent.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { agentProfiles, DEFAULT_AGENT } from '../../src/interns/index.ts';
+import { agentProfiles } from '../../src/interns/index.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
 import { chatWith } from './chat.ts';
@@ -18,7 +18,7 @@ test('an intern runs in bubblewrap, and its model calls go through the gateway w
   chmodSync(folder, 0o755);
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   await bundleAgent(path.join(folder, 'agent'));
-  const agent = agentProfiles(systemClock, {}, path.join(folder, 'agent')).get(DEFAULT_AGENT)!;
+  const agent = agentProfiles(systemClock, [], path.join(folder, 'agent')).get('gatehouse')!;
   const gateway = await startGateway(t, { providers: { text: { kind: 'chat' } }, agent });
   const { made, reaches, shown, call } = internsOf(gateway);
   const { id } = await made({ name: 'real' });

@@ -12,7 +12,6 @@ import {
   type AgentProfile,
   type ApprovalMode,
   agentProfiles,
-  DEFAULT_AGENT,
 } from '../../src/interns/agents/index.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { answerOf, errorOf, streamOf, type Told } from '../../src/testing/upstream/answers.ts';
@@ -23,7 +22,7 @@ const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-agent-'));
 const workspace = path.join(folder, 'workspace');
 const home = path.join(folder, 'home');
 const agentFolder = path.join(folder, 'agent');
-const profile = agentProfiles(systemClock, {}, agentFolder).get(DEFAULT_AGENT) as AgentProfile;
+const profile = agentProfiles(systemClock, [], agentFolder).get('gatehouse') as AgentProfile;
 let upstream: Upstream;
 let agent: RunningAgent;
 

@@ -139,8 +139,8 @@ for (const [name, { installed, canLoad }] of Object.entries(PROGRAMS)) {
     const program = name as 'opencode' | 'claude' | 'qwen';
     const folder = path.join(path.dirname(installed.path), '..', '..');
     chmodSync(folder, 0o755);
-    const configured = { [name]: { program, folder, command: [], environment: {} } };
-    const profile = agentProfiles(systemClock, configured, folder).get(name) as AgentProfile;
+    const installations = [{ name, program, folder, command: [] }];
+    const profile = agentProfiles(systemClock, installations, folder).get(name) as AgentProfile;
     const places = { ...folders(t), gateway: `${urlOf(forwarder)}/api/v1` };
     const settings = { instructions: 'Say little.', model: 'test/scripted' };
     const start = () => startAgent(profile, settings, places, USER);

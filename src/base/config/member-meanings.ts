@@ -2,6 +2,8 @@
  * What every member of the yaml file means, by its path as `member-types.ts` lists it. Together they are
  * `docs/reference/configuration.md`: write plain English, one or two sentences.
  */
+
+import { DEFAULT_AGENT } from './interns.ts';
 import { DEFAULT_IO_LOGGING } from './io-logging.ts';
 import { OPENAI_MODERATION_URL } from './moderation.ts';
 import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
@@ -161,6 +163,18 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     api_key: ['Key for it. Required except for `searxng`.'],
     serves: ['Other engines whose requests this one answers.', '[]'],
     price_per_search: ['USD that a search costs the request.', 0],
+  }),
+  ...section('interns', 'The program that runs as an intern ([interns](../guides/interns.md#agents)).', {
+    agent: ['`gatehouse`, which ships with the gateway, or the name of an installed agent.', DEFAULT_AGENT],
+  }),
+  ...section('interns.agents', 'Agents that are installed on this machine.', {}),
+  ...section('interns.agents[]', 'One agent. It has a `program` or a `command`.', {
+    name: ['Up to 32 lower-case letters, digits and dashes.'],
+    program: ['A program whose settings the gateway writes itself.'],
+    folder: ['Absolute path of its installation. Sandboxes see it read-only.'],
+    command: [
+      'Any other program that speaks the Agent Client Protocol on stdio: its path in the folder, and arguments.',
+    ],
   }),
   ...section(
     'intern_programme',

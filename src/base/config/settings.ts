@@ -4,6 +4,7 @@ import type { Secret } from '../secret.ts';
 import type { BlobSettings } from './blobs.ts';
 import type { EgressProxySettings } from './egress-proxy.ts';
 import type { FederationPolicy } from './federation.ts';
+import type { InternSettings } from './interns.ts';
 import type { IoLoggingSettings } from './io-logging.ts';
 import type { ModerationSettings } from './moderation.ts';
 import type { OutgoingSettings } from './outgoing.ts';
@@ -66,6 +67,7 @@ export interface Config {
   /** null: the plugin `moderation` cannot be used. */
   moderation: ModerationSettings | null;
   sandboxes: SandboxesSettings;
+  interns: InternSettings;
   /** null: every key, as long as its organization has a single member. */
   internProgramme: InternProgrammeSettings | null;
   /** Policies for exchanging JWTs for access tokens; ids are unique. */

@@ -277,7 +277,7 @@ test('each invalid request is refused with the path of its field', () => {
     ['input[0].name', item({ type: 'function_call', call_id: 'c', name: '', arguments: '{}' })],
     ['input[0].arguments', item({ type: 'function_call', call_id: 'c', name: 'f', arguments: {} })],
     ['tools[0].name', { input: 'hi', tools: [{ type: 'function', parameters: {} }] }],
-    ['tools[0].type', { input: 'hi', tools: [{ type: 'svc:web_search' }] }],
+    ['tools[0].type', { input: 'hi', tools: [{ type: 'svc:no_such_tool' }] }],
     ['tool_choice', { input: 'hi', tool_choice: 'any' }],
     ['tool_choice.name', { input: 'hi', tool_choice: { type: 'function' } }],
     ['text.format.name', { input: 'hi', text: { format: { type: 'json_schema', schema: {} } } }],

@@ -4,26 +4,23 @@
  */
 import { agentFolder } from '../../agent/index.ts';
 import type { Clock } from '../../base/clock.ts';
+import type { AgentInstallation } from '../../base/config.ts';
 import type { AgentProfile } from './connection.ts';
-import type { ConfiguredAgent } from './profiles/configured.ts';
 import { gatehouseProfile } from './profiles/gatehouse.ts';
 import { installedProfile } from './profiles/installed.ts';
 
 export * from './connection.ts';
 
-/** Ships with the gateway. */
-export const DEFAULT_AGENT = 'gatehouse';
-
 /**
  * By name.
- * @param configured those that the operator installed, by name
+ * @param installations those of the operator
  * @param folder with the `main.js` of the agent that ships with the gateway
  */
 export function agentProfiles(
   clock: Clock,
-  configured: Readonly<Record<string, ConfiguredAgent>>,
+  installations: readonly AgentInstallation[],
   folder: string = agentFolder(),
 ): ReadonlyMap<string, AgentProfile> {
-  const installed = Object.entries(configured).map(([name, agent]) => installedProfile(name, agent, clock));
+  const installed = installations.map((each) => installedProfile(each, clock));
   return new Map([gatehouseProfile(clock, folder), ...installed].map((profile) => [profile.name, profile]));
 }

@@ -3,6 +3,7 @@
  * key: the way out of the sandbox adds it.
  */
 import type { Clock } from '../../../base/clock.ts';
+import type { AgentInstallation } from '../../../base/config.ts';
 import { type AcpOptions, connectOverAcp } from '../acp.ts';
 import {
   type AgentCommand,
@@ -12,7 +13,6 @@ import {
   type AgentSurroundings,
 } from '../connection.ts';
 import { codexConfiguration, openCodeConfiguration } from './configuration-files.ts';
-import type { ConfiguredAgent } from './configured.ts';
 
 interface KnownProgram {
   readonly modes: AcpOptions['modes'];
@@ -95,7 +95,7 @@ const codex: KnownProgram = {
   },
 };
 
-const KNOWN: Readonly<Record<NonNullable<ConfiguredAgent['program']>, KnownProgram>> = {
+const KNOWN: Readonly<Record<NonNullable<AgentInstallation['program']>, KnownProgram>> = {
   opencode,
   claude,
   qwen,
@@ -103,18 +103,16 @@ const KNOWN: Readonly<Record<NonNullable<ConfiguredAgent['program']>, KnownProgr
 };
 const PLATFORM = `${process.platform}-${process.arch}`;
 
-/** @param name of the entry in the yaml: lower-case letters, digits and dashes */
-export function installedProfile(name: string, configured: ConfiguredAgent, clock: Clock): AgentProfile {
-  const { program, folder, environment } = configured;
+export function installedProfile(installation: AgentInstallation, clock: Clock): AgentProfile {
+  const { name, program, folder } = installation;
   const mounted = `agent-${name}`;
-  const known = program === null ? otherProgram(configured) : KNOWN[program];
+  const known = program === null ? otherProgram(installation) : KNOWN[program];
   return {
     name,
     command(settings, surroundings) {
       const started = known.start(settings, surroundings, `/opt/${mounted}`);
       return {
         ...started,
-        environment: { ...started.environment, ...environment },
         programs: [{ name: mounted, path: folder }],
       };
     },
@@ -124,7 +122,7 @@ export function installedProfile(name: string, configured: ConfiguredAgent, cloc
   };
 }
 
-function otherProgram({ command: [program = '', ...args] }: ConfiguredAgent): KnownProgram {
+function otherProgram({ command: [program = '', ...args] }: AgentInstallation): KnownProgram {
   return {
     modes: {},
     steering: 'request',
