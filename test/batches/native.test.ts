@@ -58,10 +58,14 @@ test('a deletion tells what the provider has kept, and that it never had anythin
   const faults = {
     'the provider deletes no files': ({ method }: VendorRequest) => method === 'DELETE' && { status: 405 },
     'the provider fails to delete': ({ method }: VendorRequest) => method === 'DELETE' && { status: 403 },
-    'the upload stays, the batch is refused': ({ method, path }: VendorRequest) =>
+    'the batch is refused and the upload removed': ({ method, path }: VendorRequest) =>
       method === 'POST' && path === '/batches' && { status: 400 },
     'the upload is refused': ({ method, path }: VendorRequest) =>
       method === 'POST' && path === '/files' && { status: 400 },
+  };
+  const statuses: Record<string, string> = {
+    'the batch is refused and the upload removed': 'deleted',
+    'the upload is refused': 'not_applicable',
   };
   vendor.answer = chatAnswer;
   for (const [name, fault] of Object.entries(faults)) {
@@ -69,7 +73,7 @@ test('a deletion tells what the provider has kept, and that it never had anythin
     const { id } = await submitted(nativeBatch([item('a')], { provider: { allow_fallbacks: false } }));
     await ended(id);
     const { deletion } = (await send('DELETE', `/batches/${id}`)).body;
-    const status = name === 'the upload is refused' ? 'not_applicable' : 'unsupported';
+    const status = statuses[name] ?? 'unsupported';
     assert.deepEqual(deletion, { svc: 'deleted', upstream: { provider: 'Provider native', status } }, name);
   }
 });
