@@ -98,11 +98,11 @@ async function modelsOf(gateway: Gateway): Promise<Json[]> {
   return ((await reply.json()) as Json).data;
 }
 
-/** The ids of the catalog, once there are so many. */
+/** The ids of the catalog without router models, once there are so many. */
 async function idsOf(gateway: Gateway, count: number): Promise<string[]> {
   let ids: string[] = [];
   for (let round = 0; round < 2_000 && ids.length !== count; round++) {
-    ids = (await modelsOf(gateway)).map(({ id }) => id);
+    ids = (await modelsOf(gateway)).map(({ id }) => id).filter((id) => !id.startsWith('svc/'));
   }
   assert.equal(ids.length, count, ids.join(' '));
   return ids;

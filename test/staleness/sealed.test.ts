@@ -124,9 +124,26 @@ test('a machine that cannot decrypt what a workspace has encrypted answers 503 w
   assert.deepEqual(await call(a, 'GET', '/batches/callback-secret'), signing);
 });
 
+test('a machine that cannot decrypt a destination changes none of its secrets, and requests do not notice', async (t) => {
+  const { a, b, change, ask } = await scene(t);
+  const config = { url: 'https://receiver.test/hook', headers: { authorization: 'Bearer canary' } };
+  const { id } = await change('POST', '/observability/destinations', {
+    ...{ name: 'hook', type: 'webhook', enabled: false, config },
+  });
+  const path = `/observability/destinations/${id}`;
+  const shown = (await controlOf(a).call('GET', path)).body.data.config;
+  assert.doesNotMatch(JSON.stringify(shown), /canary/);
+  assert.deepEqual((await controlOf(b).call('GET', path)).body.data.config, shown);
+  const refused = await controlOf(b).call('PATCH', path, { config: { ...shown, url: 'https://receiver.test/other' } });
+  assert.equal(refused.status, 503, JSON.stringify(refused.body));
+  assert.match(refused.body.error.message, /on this machine at the moment/);
+  assert.deepEqual((await controlOf(a).call('GET', path)).body.data.config, shown);
+  assert.deepEqual((await ask(b)).used, SHARED);
+});
+
 test('every encrypted column is tried above', () => {
   assert.deepEqual(
     sealedRows.map(({ purpose }) => purpose),
-    ['byok', 'federation', 'batch_callbacks', 'vault'],
+    ['byok', 'federation', 'batch_callbacks', 'vault', 'destinations'],
   );
 });
