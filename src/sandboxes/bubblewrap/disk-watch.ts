@@ -120,6 +120,8 @@ export class DiskWatch {
   async #countOnce(): Promise<void> {
     const began = this.#clock.monotonic();
     const before = this.#usage;
+    // What commands have left that ended before this count is not the fault of one that starts during it.
+    const isAfterCommands = this.#commands === 0;
     this.#freeBytes = freeBytes(this.#folder.folder);
     const look = () => usageOf(this.#folder, this.#sandbox.processes());
     this.#usage = await look()
@@ -128,7 +130,9 @@ export class DiskWatch {
       .catch(() => ({ bytes: 0, files: Number.POSITIVE_INFINITY }));
     const { bytes, files } = this.#usage;
     if (files <= this.#limits.files) this.#strikes = 0;
-    if (this.#commands > 0 && (bytes > this.#allowed.bytes || files > this.#allowed.files)) {
+    if (isAfterCommands) {
+      this.#allow();
+    } else if (this.#commands > 0 && (bytes > this.#allowed.bytes || files > this.#allowed.files)) {
       if (this.#allowed.files > this.#limits.files) this.#strikes += 1;
       this.#sandbox.exceeded();
     }
