@@ -409,6 +409,34 @@ test('headers that grow too large by their secrets are refused', async () => {
   }
 });
 
+test('the body of a model call never becomes a request of its own', async () => {
+  let arrived = '';
+  const gateway = net.createServer((socket) => {
+    socket.on('data', (chunk) => {
+      arrived += chunk.toString('latin1');
+      if (arrived.includes('hidden')) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
+    });
+  });
+  await new Promise<void>((listening) => gateway.listen(0, '127.0.0.1', listening));
+  const { port } = gateway.address() as net.AddressInfo;
+  const own = await startProxy({ gateway: { host: '127.0.0.1', port, certificate: null, token: 'key-of-intern' } });
+  try {
+    const hidden = 'GET /hidden HTTP/1.1\r\n\r\n';
+    const body = `transfer-encoding: chunked\r\n\r\n${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n`;
+    for (const method of ['GET', 'DELETE', 'POST']) {
+      arrived = '';
+      await raw(own.socketPath, `${method} /api/v1/models HTTP/1.1\r\nHost: 127.0.0.1:3128\r\n${body}`);
+      assert.match(
+        arrived,
+        /^[A-Z]+ \/api\/v1\/models [\s\S]*transfer-encoding: chunked[\s\S]*\r\n\r\n18\r\nGET \/hidden/i,
+      );
+    }
+  } finally {
+    await own.close();
+    gateway.close();
+  }
+});
+
 test('a sandbox cannot hold more than its connections', async () => {
   const sockets = Array.from({ length: 256 }, () => net.connect(socketPath).on('error', () => {}));
   await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));

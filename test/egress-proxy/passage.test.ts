@@ -150,6 +150,14 @@ for (const [coding, encode] of CODINGS) {
   });
 }
 
+test('a coding in a second header of the response is decoded, too', async () => {
+  bound.answer((_seen, response) => {
+    response.setHeader('content-encoding', ['identity', 'gzip']);
+    response.end(gzipSync(VALUE));
+  });
+  assert.equal(unchunked(await get()).trim(), P);
+});
+
 test('no part of a response can be asked for', async () => {
   await get('Range: bytes=0-5\r\nIf-Range: "x"\r\n');
   assert.deepEqual([last().headers['range'], last().headers['if-range']], [undefined, undefined]);

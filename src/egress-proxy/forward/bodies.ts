@@ -4,6 +4,7 @@ import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompre
 import type { Allowance } from '../../base/allowance.ts';
 import { Refusal } from '../refusal.ts';
 import type { Replacer } from '../text/replacer.ts';
+import type { Pair } from './heads.ts';
 
 /** Longer bodies are not held. */
 const MOST_HELD_BYTES = 256 * 1024;
@@ -122,9 +123,10 @@ const DECODERS: Record<string, () => Transform> = {
   zstd: createZstdDecompress,
 };
 
-/** The codings of a body, `identity` aside. */
-export function codingsOf(contentEncoding: string | undefined): string[] {
-  const codings = (contentEncoding ?? '').toLowerCase().split(',');
+/** The codings of a body, `identity` aside. The header may occur more than once. */
+export function codingsOf(pairs: readonly Pair[]): string[] {
+  const values = pairs.filter(([name]) => name.toLowerCase() === 'content-encoding').map(([, value]) => value);
+  const codings = values.join().toLowerCase().split(',');
   return codings.map((coding) => coding.trim()).filter((coding) => coding !== '' && coding !== 'identity');
 }
 

@@ -69,7 +69,7 @@ class RequestBody {
   static async of(request: ServerRequest, pairs: readonly Pair[], release: Release, allowance: Allowance) {
     const declared = headerOf(pairs, 'content-length');
     if (!hasBody(request, declared)) return new RequestBody(request, 'none');
-    const isEncoded = codingsOf(headerOf(pairs, 'content-encoding')).length > 0;
+    const isEncoded = codingsOf(pairs).length > 0;
     const syntax = isEncoded ? null : syntaxOf(headerOf(pairs, 'content-type'));
     const replacer = release.body(syntax);
     if (syntax === null)

@@ -28,7 +28,12 @@ export function forwardToGateway(
   if (/%|\/\.|\/\//.test(path.split('?', 1)[0]!) || !PATHS.test(path)) {
     throw new Refusal('not_allowed', 'A sandbox can only call models of the gateway.');
   }
-  const headers = { ...passed(request.headers, DROPPED), authorization: `Bearer ${token}` };
+  const headers = {
+    ...passed(request.headers, DROPPED),
+    // Without it, node:http writes the body of a GET or DELETE unframed, as if it were the next request.
+    ...(request.headers['transfer-encoding'] !== undefined && { 'transfer-encoding': 'chunked' }),
+    authorization: `Bearer ${token}`,
+  };
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const target = { host, port, path, method: request.method ?? 'GET', headers, agent: false };
   const isChecked = { ca: certificate ?? undefined, checkServerIdentity: () => undefined };

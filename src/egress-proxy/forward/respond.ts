@@ -30,7 +30,7 @@ export async function respond(
     response.end();
     return;
   }
-  const codings = codingsOf(headerOf(pairs, 'content-encoding'));
+  const codings = codingsOf(pairs);
   const body = codings.length === 0 ? answer.body : decoded(answer.body, codings);
   const passed = codings.length === 0 ? pairs : pairs.filter(([name]) => name.toLowerCase() !== 'content-encoding');
   const keepsLength = syntaxOf(headerOf(pairs, 'content-type')) === null;

@@ -96,6 +96,29 @@ test('the base64 of a longer text with the value is scrubbed in all alignments',
   }
 });
 
+test('a value is found as the libraries of services escape it, also where it is escaped twice', () => {
+  const one = secret('one', `p/a+b&c"d'e=<f>é`, HOST);
+  const texts = new SecretTexts([one]);
+  const inUrl = encodeURIComponent(one.value);
+  const echoes = {
+    Go: String.raw`p/a+b\u0026c\"d'e=\u003cf\u003eé`,
+    Gson: String.raw`p/a+b\u0026c\"d\u0027e\u003d\u003cf\u003eé`,
+    '.NET': String.raw`p/a\u002Bb\u0026c\u0022d\u0027e=\u003Cf\u003E\u00E9`,
+    'html/template': 'p/a+b&amp;c&#34;d&#39;e=&lt;f&gt;é',
+    'html.escape': 'p/a+b&amp;c&quot;d&#x27;e=&lt;f&gt;é',
+    Mustache: 'p&#x2F;a+b&amp;c&quot;d&#39;e&#x3D;&lt;f&gt;é',
+    'a redirect to sign in': encodeURIComponent(`/x?token=${inUrl}`).slice(encodeURIComponent('/x?token=').length),
+    'JSON in JSON': JSON.stringify(JSON.stringify(one.value)).slice(3, -3),
+  };
+  for (const [library, echo] of Object.entries(echoes))
+    assert.equal(texts.scrub(latin1(echo)), one.placeholder, library);
+  const base64 = secret('base64', '>>>???>>>???', HOST);
+  const echo = JSON.stringify(Buffer.from(base64.value).toString('base64')).replaceAll('/', '\\/');
+  assert.equal(new SecretTexts([base64]).scrub(echo), `"${base64.placeholder}"`);
+});
+
+const latin1 = (text: string) => Buffer.from(text).toString('latin1');
+
 test('a header, Basic credentials, a path and a query get the value', () => {
   const one = secret('one', 'p/ä?&"x', HOST);
   const release = new Release(new SecretTexts([one]), HOST, true);

@@ -34,22 +34,40 @@ function strictlyEncoded(value: string): string {
 /** The forms in which services are known to repeat a value. None for a short value. */
 export function scrubbedForms(value: string): readonly string[] {
   if (value.length < MIN_SCRUBBED_LENGTH) return [];
-  const json = writtenIn('json', value);
-  const form = writtenIn('form', value);
   const bytes = Buffer.from(value);
   const forms = [
-    ...secretForms(value),
-    ...[json, json.replaceAll('/', '\\/'), asciiJson(json)],
-    ...[form, lowerEscapes(form), form.replaceAll('%20', '+'), lowerEscapes(encodeURIComponent(value.toWellFormed()))],
-    ...[writtenIn('xml', value), writtenIn('xml', value).replaceAll('&#39;', "'")],
-    ...[bytes.toString('hex'), bytes.toString('hex').toUpperCase()],
+    ...secretForms(value).flatMap(escapedForms),
+    bytes.toString('hex'),
+    bytes.toString('hex').toUpperCase(),
   ];
   return [...new Set(forms)].filter(({ length }) => length >= MIN_SCRUBBED_LENGTH);
 }
 
-/** JSON with every character outside ASCII as an escape, as Python writes it. */
-function asciiJson(json: string): string {
-  return json.replace(/[\u0080-\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+/**
+ * A text as the libraries of services write it in JSON, URLs, forms, HTML and XML. They differ in the characters that they escape:
+ * PHP `/`, Python those outside ASCII, Go and Rails `<>&`, Gson also `=` and `'`, .NET also `"` and `+`; in HTML, Mustache also `/`.
+ */
+function escapedForms(text: string): string[] {
+  const json = writtenIn('json', text);
+  const form = writtenIn('form', text);
+  const xml = writtenIn('xml', text);
+  return [
+    ...[text, json, json.replaceAll('/', '\\/'), unicodeEscaped(json, /[\u0080-\uffff]/g)],
+    ...[unicodeEscaped(json, /[<>&\u2028\u2029]/g), unicodeEscaped(json, /[<>&='\u2028\u2029]/g)],
+    unicodeEscaped(json.replaceAll('\\"', '\\u0022'), /[<>&+'`\u007f-\uffff]/g, true),
+    ...[form, lowerEscapes(form), form.replaceAll('%20', '+'), lowerEscapes(encodeURIComponent(text.toWellFormed()))],
+    ...[xml, xml.replaceAll('&#39;', "'"), xml.replaceAll('&#39;', '&apos;'), xml.replaceAll('&#39;', '&#x27;')],
+    ...[xml.replaceAll('&quot;', '"'), xml.replaceAll('&quot;', '&#34;')],
+    xml.replace(/[/`=]/g, (char) => `&#x${char.charCodeAt(0).toString(16).toUpperCase()};`),
+  ];
+}
+
+/** JSON with these characters as escapes. */
+function unicodeEscaped(json: string, characters: RegExp, isUpper = false): string {
+  return json.replace(characters, (char) => {
+    const digits = char.charCodeAt(0).toString(16).padStart(4, '0');
+    return `\\u${isUpper ? digits.toUpperCase() : digits}`;
+  });
 }
 
 function lowerEscapes(text: string): string {
