@@ -118,7 +118,7 @@ function checkedHeaders(given: unknown, before: StoredConfig): Record<string, st
       if (!HEADER_NAME.test(name)) throw invalidField('config.headers', 'has a name that is not the name of a header');
       if (RESERVED.test(name)) throw invalidField(path, 'is set by the connection');
       if (typeof value === 'string' && MASK.test(value)) {
-        if (earlier[name] !== undefined) return [name, earlier[name]];
+        if (Object.hasOwn(earlier, name)) return [name, earlier[name]!];
         throw invalidField(path, 'is masked; the value itself is needed');
       }
       if (typeof value !== 'string' || value.length > MAX_LENGTH || !HEADER_VALUE.test(value)) {

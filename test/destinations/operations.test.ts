@@ -52,6 +52,7 @@ test('a wrong body is refused with the path of the field', async () => {
     [hook({ config: { url: system.url, headers: { host: 'x' } } }), /config\.headers\.host is set by the connection/],
     [hook({ config: { url: system.url, headers: { 'x-a': 'b\r\nc' } } }), /config\.headers\.x-a/],
     [hook({ config: { url: system.url, headers: { 'x-a': '********' } } }), /config\.headers\.x-a is masked/],
+    [hook({ config: { url: system.url, headers: { constructor: '********' } } }), /headers\.constructor is masked/],
     [hook({ config: { url: `${system.url}/\0` } }), /U\+0000/],
     [hook({ sampling_rate: 0 }), /sampling_rate/],
     [hook({ regions: ['moon'] }), /regions/],

@@ -109,6 +109,7 @@ test('what cannot or may not be fetched is an error for the model', async () => 
     ],
     [`${home}/x`, [], { allowed_domains: ['example.com'] }, /this domain may not/],
     [`http://localhost:${port}/x`, [], { blocked_domains: ['localhost'] }, /this domain may not/],
+    [`http://localhost.:${port}/x`, [], { blocked_domains: ['localhost'] }, /this domain may not/],
     [
       `${home}/x`,
       [{ headers: { 'content-type': 'text/plain', 'content-length': String(99_000_000) }, chunks: [] }],

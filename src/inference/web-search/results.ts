@@ -44,7 +44,7 @@ export function withSites({ query, allowedDomains = [], excludedDomains = [] }: 
 
 /** Whether the URL's host is one of the domains or a subdomain of one. */
 export function isOn(url: string, domains: readonly string[]): boolean {
-  const host = URL.parse(url)?.hostname.toLowerCase();
+  const host = URL.parse(url)?.hostname.toLowerCase().replace(/\.$/, '');
   if (host === undefined) return false;
   return domains.some((domain) => host === domain || host.endsWith(`.${domain}`));
 }
