@@ -382,6 +382,19 @@ scene('a suspended intern ends its runs, and a session continues after it is pro
   await again.ending();
 });
 
+scene('nobody else continues a session, adds to its turn or answers its questions', async () => {
+  const { token } = await controlOf(gateway).keyIn(undefined, 'a stranger', { creator_user_id: null });
+  const stranger = chatWith(gateway, id, token);
+  const { turn, asked, session, answered } = await paused();
+  await refused(stranger.plain(answerBody(asked, session, 'allow_once')), 404, 'not_found');
+  await refused(stranger.plain(user('more', { session_id: session })), 404, 'not_found');
+  const rest = await chat.answer(asked, session, 'allow_once');
+  assert.deepEqual(await answered, { action: 'option', option: 'allow_once' });
+  turn.complete();
+  await rest.ending();
+  await refused(stranger.plain(user('again', { session_id: session })), 404, 'not_found');
+});
+
 scene('an invoked run needs no reader, and its session belongs to its caller', async () => {
   const invoke = (body: Json, token?: string) => internsOf(gateway, token).call('POST', `/${id}/invoke`, body);
   const started = await invoke({ input: 'work' });

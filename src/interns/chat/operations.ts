@@ -60,7 +60,10 @@ function chat(parts: ChatOperationParts): Operation<Caller> {
       await parts.confirmProgramme(exchange.caller);
       const request = readChatRequest(exchange.body as schema.ChatBody);
       const running = await runningIntern(exchange, parts);
-      await parts.chats.respond(running, request, callerOf(exchange), new HttpChatSink(exchange));
+      const caller = callerOf(exchange);
+      const { sessionId } = request;
+      if (sessionId !== null) await checkOwnSession(parts, { internId: running.id, sessionId }, caller, true);
+      await parts.chats.respond(running, request, caller, new HttpChatSink(exchange));
     },
   };
 }

@@ -39,14 +39,18 @@ export async function openSession(
   return session;
 }
 
-/** @throws GatewayError 404 unless this caller began the session */
+/**
+ * @param mayBegin whether the session need not exist yet
+ * @throws GatewayError 404 unless this caller began the session
+ */
 export async function checkOwnSession(
   { database }: SessionParts,
   name: sql.SessionName,
   caller: string,
+  mayBegin = false,
 ): Promise<void> {
   const stored = await sql.findSession(database, name);
-  if (stored?.caller === caller) return;
+  if (stored === undefined ? mayBegin : stored.caller === caller) return;
   throw internError('not_found', 'The caller has no session with this id at the intern.');
 }
 
