@@ -4,7 +4,7 @@
  * The prefixes make browsers refuse the cookie from another host or without TLS. The port is part of the name, because
  * cookies of one host are shared by all of its ports.
  */
-const NAME = /^(?:__Host-|__Secure-)?gatehouse_session(?:_\d{1,5})?$/;
+const NAME = /^(__Host-|__Secure-)?gatehouse_session(?:_\d{1,5})?$/;
 const VALUE = /^[A-Za-z0-9_-]{43}$/;
 /** Gateways on other ports of the same host leave their cookies too. */
 const MOST_COOKIES = 8;
@@ -26,12 +26,18 @@ export function sessionCookie(value: string, { origin, prefix }: CookiePlace, se
   return `${name}=${value}; ${attributes}${secure ? '; Secure' : ''}`;
 }
 
-/** What may be session cookies of this gateway. */
-export function sessionTokens(cookies: string | undefined): string[] {
-  const tokens: string[] = [];
+/**
+ * What may be session cookies of this gateway. Another host of its domain can set cookies here, but none with a prefix: where
+ * one has a prefix, the others do not count.
+ */
+export function sessionTokens(cookies: string | undefined): { tokens: string[]; arePrefixed: boolean } {
+  const prefixed: string[] = [];
+  const others: string[] = [];
   for (const cookie of cookies?.split(';') ?? []) {
     const [name = '', value = ''] = cookie.trim().split('=', 2);
-    if (NAME.test(name) && VALUE.test(value)) tokens.push(value);
+    const match = VALUE.test(value) ? NAME.exec(name) : null;
+    if (match !== null) (match[1] === undefined ? others : prefixed).push(value);
   }
-  return tokens.slice(0, MOST_COOKIES);
+  const arePrefixed = prefixed.length > 0;
+  return { tokens: (arePrefixed ? prefixed : others).slice(0, MOST_COOKIES), arePrefixed };
 }

@@ -152,14 +152,17 @@ export class ConsoleSessions {
   }
 
   async #sessionOf(headers: IncomingHttpHeaders): Promise<store.StoredSession | undefined> {
-    const tokens = sessionTokens(headers.cookie);
+    const { tokens, arePrefixed } = sessionTokens(headers.cookie);
     if (tokens.length === 0 || isForeign(headers)) return undefined;
     const { database, clock } = this.#parts;
     const now = clock.now();
     const idleSince = new Date(now - IDLE_MS);
     const sessions = await store.liveSessions(database, tokens.map(hashToken), new Date(now), idleSince);
     const { origin } = headers;
-    const session = sessions.find((each) => origin === undefined || each.origin === origin);
+    // A session of an https origin is only ever in a cookie with a prefix.
+    const session = sessions.find(
+      (each) => (origin === undefined || each.origin === origin) && (arePrefixed || !each.origin.startsWith('https:')),
+    );
     if (session !== undefined && now - session.usedAt.getTime() > USE_MS) {
       await store.markUsed(database, session.hash, new Date(now));
     }

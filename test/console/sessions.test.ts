@@ -92,6 +92,23 @@ test('behind TLS the cookie is secure and bound to the host, and below a prefix 
   assert.match(below.setCookie, /^__Secure-gatehouse_session=[\w-]{43}; Path=\/llm\/; HttpOnly; /);
 });
 
+test('a cookie that another host of the domain can set does not replace the session', async () => {
+  const headers = { ...MARK, origin: 'https://gateway.test' };
+  const cookies = [];
+  for (let at = 0; at < 2; at += 1) {
+    cookies.push((await send('POST', '/console/session', { body: { key: MANAGEMENT_KEY }, headers })).cookie);
+  }
+  const [own = '', planted = ''] = cookies.map((cookie) => cookie.split('=')[1]);
+  const shown = async (cookie: string) =>
+    (await send('GET', '/console/session', { headers: { ...MARK, cookie } })).body;
+  assert.equal((await shown(`gatehouse_session=${planted}`)).data.session, null);
+  await send('DELETE', '/console/session', {
+    headers: { ...headers, cookie: `gatehouse_session=${planted}; __Host-gatehouse_session=${own}` },
+  });
+  assert.equal((await shown(`__Host-gatehouse_session=${own}`)).data.session, null);
+  assert.notEqual((await shown(`__Host-gatehouse_session=${planted}`)).data.session, null);
+});
+
 test('the session has the rights of its key, and its requests are entered as those of the key', async () => {
   const headers = await signedIn();
   const made = await send('POST', '/api/v1/keys', { body: { name: 'by the console' }, headers });
