@@ -16,6 +16,7 @@ import { type Ended, notifyEnded } from './answer/listener.ts';
 import { routingMetadata } from './answer/metadata.ts';
 import { headersOf } from './answer/response-headers.ts';
 import type { RequestContext } from './context.ts';
+import type { Serve } from './nested.ts';
 import type { InferenceParts } from './parts.ts';
 import type { Interruptible } from './requests-in-flight.ts';
 import type { Route } from './routing/index.ts';
@@ -53,13 +54,14 @@ export class Call implements TurnOwner, Interruptible {
   #firstOutputAt: number | null = null;
   #ended: Ended | undefined;
 
-  constructor(context: RequestContext, task: Task, route: Route, parts: InferenceParts) {
+  /** @param serve sends the requests that tools make */
+  constructor(context: RequestContext, task: Task, route: Route, parts: InferenceParts, serve: Serve) {
     this.#context = context;
     this.#task = task;
     this.#route = route;
     this.#parts = parts;
     this.#reservation = context.prepaid?.reservation.ofTask(task) ?? new RequestReservation(context, task, parts);
-    this.#earlier = new EarlierTurns(this.#reservation, context.prepaid?.tools);
+    this.#earlier = new EarlierTurns(this.#reservation, serve, context.prepaid?.tools);
     this.#stream = new AnswerStream(context, parts);
     this.#turn = this.#newTurn(route, undefined);
   }

@@ -10,6 +10,7 @@ export { Identities } from './admission/identity.ts';
 export type { RateDefaults } from './admission/rate-limits.ts';
 export { regionOf } from './admission/region.ts';
 export type { Sink } from './answer/sink.ts';
+export { WholeSink } from './answer/whole-sink.ts';
 export { type LeastPrice, leastTokens, type PromptTerms, promptTerms } from './batched/least-price.ts';
 export { atBatch, type BatchableCall, encodeForBatch, hasBatches } from './batched/prepare.ts';
 export { settleBatched } from './batched/settle.ts';

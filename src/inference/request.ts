@@ -24,6 +24,8 @@ export interface AcceptedRequest<Format extends AnyFormat = AnyFormat> {
   readonly about: RequestAbout;
   /** In the order in which they act; undefined if there are none, the usual case. */
   readonly plugins: readonly RequestedPlugin[] | undefined;
+  /** A tool of another request makes it (`nested.ts`). */
+  readonly nested?: true;
 }
 
 export type ConversationRequest = AcceptedRequest<ServedFormat>;

@@ -56,7 +56,10 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     let route = routeOf(context, task, parts);
     if (needsThreads(context.request)) route = await parts.threads.route(route, context);
     const cached = wantsCache(context, task, parts) ? await findCached(context, route, parts) : undefined;
-    await answerWith(cached ? new Replay(context, task, cached, parts) : new Call(context, task, route, parts), parts);
+    await answerWith(
+      cached ? new Replay(context, task, cached, parts) : new Call(context, task, route, parts, serve),
+      parts,
+    );
   } catch (thrown) {
     if (thrown instanceof BlockedByFilter) await entered(context, thrown, parts);
     if (!(thrown instanceof Abandoned)) refuse(context, thrown, parts);

@@ -1,13 +1,13 @@
 /** Reads the results of an upstream batch: each becomes the result of its item and a row of the ledger, in one transaction. */
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
-import { type Candidate, settleBatched } from '../../inference/index.ts';
+import { type Candidate, settleBatched, WholeSink } from '../../inference/index.ts';
 import type { UpstreamResult } from '../../providers/index.ts';
 import type { Generation } from '../../spend/index.ts';
 import type { Batch } from '../batch.ts';
 import { acceptItem } from '../item.ts';
 import { type ClaimedItem, type ItemResult, writeResults } from '../items.sql.ts';
-import { completedResult, EXPIRED, failedResult, ItemSink, itemErrorOf } from '../results/result.ts';
+import { completedResult, EXPIRED, failedResult, itemErrorOf } from '../results/result.ts';
 import { lastCaller, type NativePart, positionOf } from './part.ts';
 import * as sql from './parts.sql.ts';
 import { type NativeParts, othersTurn, TURN_ITEMS } from './plan.ts';
@@ -124,7 +124,7 @@ export class ResultReader {
   async #answered(item: ClaimedItem, reply: { status: number; body: Buffer }): Promise<Settled> {
     const { inference } = this.#parts;
     const { caller, withheld } = await this.#caller();
-    const sink = new ItemSink();
+    const sink = new WholeSink();
     let reason = withheld;
     let request = this.#accept(item, caller);
     if (request instanceof GatewayError) {

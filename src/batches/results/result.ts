@@ -1,10 +1,6 @@
-/** What became of an item: the receiver of its answer, its result, and the wire form of that. */
-import type { TextEncoding } from '../../base/byte-text.ts';
+/** What became of an item: its result, and the wire form of that. */
 import type { GatewayError } from '../../base/errors.ts';
-import type { Cost } from '../../formats/conversation/format.ts';
-import type { WholeBody } from '../../formats/direct/index.ts';
-import type { AcceptedRequest, AnyFormat, Sink } from '../../inference/index.ts';
-import type { Generation } from '../../spend/index.ts';
+import type { WholeSink } from '../../inference/index.ts';
 import { wireId } from '../batch.ts';
 import type { ItemResult, StoredResult } from '../items.sql.ts';
 import { usageOf } from './usage.ts';
@@ -43,71 +39,7 @@ export function itemErrorOf({ type, message, details }: GatewayError): ItemError
   };
 }
 
-/** Receives the answer to one item. */
-export class ItemSink implements Sink {
-  status = 0;
-  body: Buffer | undefined;
-  row: Generation | undefined;
-  cost: Cost | undefined;
-  /** The error that the request was answered with. */
-  failure: GatewayError | undefined;
-  #leave: (() => void) | undefined;
-  #closed = false;
-
-  get closed(): boolean {
-    return this.#closed;
-  }
-
-  reply(status: number, _headers: Record<string, string>, body: WholeBody, encoding: TextEncoding = 'utf8'): void {
-    this.status = status;
-    this.body =
-      typeof body === 'string'
-        ? Buffer.from(body, encoding)
-        : Buffer.isBuffer(body)
-          ? body
-          : Buffer.concat(body as readonly Buffer[]);
-  }
-
-  // Items are never streamed: `stream` is refused at submission.
-  open(): void {
-    throw new Error('an item of a batch was answered as a stream');
-  }
-
-  write(): boolean {
-    throw new Error('an item of a batch was answered as a stream');
-  }
-
-  end(): void {}
-
-  onDrain(): void {}
-
-  onClose(run: () => void): void {
-    this.#leave = run;
-  }
-
-  entered(row: Generation, cost?: Cost): void {
-    this.row = row;
-    this.cost = cost;
-  }
-
-  /** The request with a format that leaves its error here before it is encoded. */
-  observed(request: AcceptedRequest): AcceptedRequest {
-    const { format } = request;
-    const encodeFailure: AnyFormat['encodeFailure'] = (error, about) => {
-      this.failure = error;
-      return format.encodeFailure(error, about);
-    };
-    return { ...request, format: { ...format, encodeFailure } };
-  }
-
-  /** Gives the request up, as a client that disconnects. */
-  close(): void {
-    this.#closed = true;
-    this.#leave?.();
-  }
-}
-
-export function completedResult(position: number, sink: ItemSink): ItemResult {
+export function completedResult(position: number, sink: WholeSink): ItemResult {
   return {
     position,
     outcome: 'completed',
@@ -130,7 +62,7 @@ const CARRIAGE_RETURN = 0x0d;
 const SPACE = 0x20;
 
 /** @param ran the receiver of its answer, if it ran: it may have cost something */
-export function failedResult(position: number, error: ItemError, ran?: ItemSink): ItemResult {
+export function failedResult(position: number, error: ItemError, ran?: WholeSink): ItemResult {
   return {
     position,
     outcome: 'failed',

@@ -7,12 +7,12 @@ import type { Caller } from '../../access/index.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
-import { type InferenceParts, serve } from '../../inference/index.ts';
+import { type InferenceParts, serve, WholeSink } from '../../inference/index.ts';
 import type { Database } from '../../storage/database.ts';
 import type { Batch } from '../batch.ts';
 import { acceptItem } from '../item.ts';
 import * as items from '../items.sql.ts';
-import { completedResult, failedResult, ItemSink, itemErrorOf } from '../results/result.ts';
+import { completedResult, failedResult, itemErrorOf } from '../results/result.ts';
 import { ResultWriter } from '../results/writer.ts';
 import { findBatch } from '../store.ts';
 import { Pace, retryDelayMs } from './pace.ts';
@@ -67,7 +67,7 @@ export class BatchRun implements TakesTurns {
   readonly #writer: ResultWriter;
   readonly #renewal: Timer;
   readonly #waiting: items.ClaimedItem[] = [];
-  readonly #running = new Map<number, ItemSink>();
+  readonly #running = new Map<number, WholeSink>();
   #givingBack: Promise<void> = Promise.resolve();
   #taking = false;
   /** There was nothing to take. */
@@ -193,7 +193,7 @@ export class BatchRun implements TakesTurns {
   }
 
   async #runItem(item: items.ClaimedItem): Promise<void> {
-    const sink = new ItemSink();
+    const sink = new WholeSink();
     this.#running.set(item.position, sink);
     try {
       const error = await this.#answer(item, sink);
@@ -212,7 +212,7 @@ export class BatchRun implements TakesTurns {
   }
 
   /** Returns the error instead of an answer. */
-  async #answer({ body }: items.ClaimedItem, sink: ItemSink): Promise<GatewayError | undefined> {
+  async #answer({ body }: items.ClaimedItem, sink: WholeSink): Promise<GatewayError | undefined> {
     const { callerOfKey, inference, clock } = this.#parts;
     try {
       const caller = await callerOfKey(this.batch.keyHash);
@@ -226,7 +226,7 @@ export class BatchRun implements TakesTurns {
     }
   }
 
-  async #failed(item: items.ClaimedItem, sink: ItemSink, error: GatewayError): Promise<void> {
+  async #failed(item: items.ClaimedItem, sink: WholeSink, error: GatewayError): Promise<void> {
     // The process closes; another one runs the item again.
     if (this.#options.signal.aborted || sink.closed) return this.#later([item], 0, true);
     if (TOO_BUSY.has(error.status)) {

@@ -1,11 +1,10 @@
 /** Checks and stores the items of a new batch while they arrive, whatever API they come through. */
 import type { Caller } from '../../access/index.ts';
 import { GatewayError, invalidField } from '../../base/errors.ts';
-import { type LeastPrice, type PromptTerms, promptTerms } from '../../inference/index.ts';
+import { type LeastPrice, type PromptTerms, promptTerms, WholeSink } from '../../inference/index.ts';
 import { WINDOW_MS } from '../batch.ts';
 import { acceptItem, type ItemTarget, modelOf } from '../item.ts';
 import { insertItems, itemsFrom, type NewItem, positionsOf } from '../items.sql.ts';
-import { ItemSink } from '../results/result.ts';
 import type { RunParts } from '../running/run.ts';
 import { type PromptSum, refuseUnaffordable } from './affordable.ts';
 import type { ItemForm, SubmittedItem } from './submitted-item.ts';
@@ -147,7 +146,7 @@ export class ItemIntake {
     const { clock, inference } = this.#parts;
     try {
       const request = acceptItem(item.body, target, this.#caller, clock.now());
-      return await promptTerms(request, new ItemSink(), inference);
+      return await promptTerms(request, new WholeSink(), inference);
     } catch (error) {
       if (!(error instanceof GatewayError) || error.status >= 500) throw error;
       if (error.type === 'context_length_exceeded') return undefined;

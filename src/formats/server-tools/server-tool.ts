@@ -26,7 +26,7 @@ export interface ServerTool {
 }
 
 export const SERVER_TOOLS: readonly ServerTool[] = [
-  { name: 'svc:advisor', built: false, canDisable: true },
+  { name: 'svc:advisor', built: true, canDisable: true },
   { name: 'svc:apply_patch', built: false, canDisable: true },
   { name: 'svc:bash', built: false, canDisable: true },
   { name: 'svc:datetime', built: true, canDisable: true },

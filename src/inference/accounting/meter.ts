@@ -16,6 +16,8 @@ export interface Metered {
   costNano: Nano;
   /** The cost that the provider charges to the customer's own account (BYOK). */
   byokNano: Nano;
+  /** The cost of requests that tools made: in `cost`, but not in `costNano`, since they have rows of their own. */
+  nestedNano?: Nano;
   cacheDiscountNano: bigint | null;
   /** The cost as the response's `usage` shows it. */
   cost: Cost;
@@ -132,14 +134,17 @@ function added(first: Metered, second: Metered): Metered {
   const [one, other] = [first.cost, second.cost];
   const upstream = nullableSum(one.cost_details.upstream_inference_cost, other.cost_details.upstream_inference_cost);
   const tools = one.cost_details.server_tool_cost ?? other.cost_details.server_tool_cost;
+  const nestedNano = (first.nestedNano ?? 0n) + (second.nestedNano ?? 0n);
+  const shownNano = first.costNano + second.costNano + nestedNano;
   return {
     usage: addUsage(first.usage, second.usage),
     estimated: first.estimated || second.estimated,
     costNano: first.costNano + second.costNano,
     byokNano: first.byokNano + second.byokNano,
+    ...(nestedNano > 0n && { nestedNano }),
     cacheDiscountNano: nullableSum(first.cacheDiscountNano, second.cacheDiscountNano),
     cost: {
-      cost: one.cost === null && other.cost === null ? null : usdFromNano(first.costNano + second.costNano),
+      cost: one.cost === null && other.cost === null ? null : usdFromNano(shownNano),
       is_byok: other.is_byok,
       cost_details: {
         upstream_inference_cost: upstream,

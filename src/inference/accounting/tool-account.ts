@@ -11,6 +11,8 @@ export class ToolAccount implements ToolSpending {
   changed: () => void = () => {};
   /** Includes calls that are being made: a request that ends meanwhile is charged for them. */
   #costNano: Nano = 0n;
+  /** Cost of requests that tools have made. They have rows of their own, so this request's row leaves it out. */
+  #nestedNano: Nano = 0n;
   #requested = 0;
   #executed = 0;
   #searches = 0;
@@ -22,7 +24,7 @@ export class ToolAccount implements ToolSpending {
 
   /** In USD, of all tools so far. */
   get costUsd(): number {
-    return usdFromNano(this.#costNano);
+    return usdFromNano(this.#costNano + this.#nestedNano);
   }
 
   /** A search that no model asked for was made. */
@@ -44,6 +46,11 @@ export class ToolAccount implements ToolSpending {
     this.changed();
   }
 
+  /** A request that a tool made has cost this. */
+  nested(nano: Nano): void {
+    this.#nestedNano += nano;
+  }
+
   count({ executed, searches = 0, fetches = 0 }: Parameters<ToolSpending['count']>[0]): void {
     this.#requested += 1;
     if (executed) this.#executed += 1;
@@ -56,7 +63,8 @@ export class ToolAccount implements ToolSpending {
    * use.
    */
   get metered(): Metered | undefined {
-    if (this.#requested + this.#searches === 0 && this.#costNano === 0n) return undefined;
+    const shownNano = this.#costNano + this.#nestedNano;
+    if (this.#requested + this.#searches === 0 && shownNano === 0n) return undefined;
     const usage: Usage = {
       ...NO_TOKENS,
       toolCallsRequested: this.#requested,
@@ -64,15 +72,16 @@ export class ToolAccount implements ToolSpending {
       ...(this.#searches > 0 && { webSearches: this.#searches }),
       ...(this.#fetches > 0 && { webFetches: this.#fetches }),
     };
-    const cost = usdFromNano(this.#costNano);
+    const cost = usdFromNano(shownNano);
     return {
       usage,
       estimated: false,
       costNano: this.#costNano,
       byokNano: 0n,
+      ...(this.#nestedNano > 0n && { nestedNano: this.#nestedNano }),
       cacheDiscountNano: null,
       cost: {
-        cost: this.#costNano === 0n ? null : cost,
+        cost: shownNano === 0n ? null : cost,
         is_byok: false,
         cost_details: {
           upstream_inference_cost: null,

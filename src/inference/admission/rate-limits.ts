@@ -50,7 +50,8 @@ function limitsOf(caller: Caller, defaults: RateDefaults): readonly RateLimit[] 
 }
 
 /**
- * Counts a request against the limits of its key and workspace. Its response then carries the limit headers. Returns no
+ * Counts a request against the limits of its key and workspace; a nested one, of which the client knows nothing, against
+ * those of tokens only. Its response then carries the limit headers. Returns no
  * promise unless the database is needed. Throws or rejects with GatewayError 429 or 503.
  */
 export function countRequest(
@@ -58,8 +59,9 @@ export function countRequest(
   { rateLimits, clock }: Pick<InferenceParts, 'rateLimits' | 'clock'>,
 ): undefined | Promise<void> {
   if (rateLimits === undefined) return undefined;
-  const { caller, startedAt } = context.request;
-  const limits = limitsOf(caller, rateLimits.defaults());
+  const { caller, startedAt, nested } = context.request;
+  const all = limitsOf(caller, rateLimits.defaults());
+  const limits = nested === true ? all.filter(({ unit }) => unit === 'tokens') : all;
   if (limits.length === 0) return undefined;
   const counted = (answer: RateLimitHold | RateRefusal): void => {
     if ('refused' in answer) throw rateLimitError(answer, clock.now());

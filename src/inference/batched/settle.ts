@@ -14,7 +14,7 @@ import { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 import { type Candidate, Credentials, Health } from '../routing/index.ts';
-import { taskOf } from '../serve.ts';
+import { serve, taskOf } from '../serve.ts';
 import { uncounted } from './prepare.ts';
 
 /** A response as the provider's batch interface reports it. */
@@ -44,7 +44,7 @@ export async function settleBatched(
   const task = taskOf(context, alone);
   const played = { ...candidate, endpoint: { ...candidate.endpoint, provider: playing(candidate, reply) } };
   const route = { candidates: [played], requested: candidate.endpoint.modelId, strategy: 'direct' as const };
-  await new Call(context, task, route, alone).run();
+  await new Call(context, task, route, alone, serve).run();
   return settled.row;
 }
 

@@ -1,4 +1,5 @@
 /** The server tools that a request declares. */
+import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { toWireName } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf } from '../../formats/conversation/fields.ts';
@@ -47,5 +48,12 @@ function settingsOf(declaration: Fields, path: string): Pick<Declared, 'settings
 
 /** @throws GatewayError 400 for settings that a declared tool does not accept */
 export function checkServerTools(format: Pick<ServedFormat, 'id'>, document: JsonDocument): void {
-  for (const { tool, settings, path } of declaredTools(format, document)) tool.check(settings, path);
+  const names = new Set<string>();
+  for (const { tool, settings, path } of declaredTools(format, document)) {
+    tool.check(settings, path);
+    if (tool.named !== true) continue;
+    const name = `${tool.name} ${textOf(settings['name'])}`;
+    if (names.has(name)) throw invalidField(`${path}.name`, `must differ from that of every other ${tool.name}`);
+    names.add(name);
+  }
 }

@@ -1,11 +1,12 @@
 /** Every server tool that is built. */
+import { advisor } from './advisor.ts';
 import { datetime } from './datetime.ts';
 import { searchModels } from './search-models.ts';
 import type { ServerTool } from './tool.ts';
 import { webFetch } from './web-fetch.ts';
 import { webSearch } from './web-search.ts';
 
-const TOOLS: readonly ServerTool[] = [datetime, searchModels, webFetch, webSearch];
+const TOOLS: readonly ServerTool[] = [advisor, datetime, searchModels, webFetch, webSearch];
 
 const BY_NAME = new Map<string, ServerTool>(TOOLS.map((tool) => [tool.name, tool]));
 

@@ -12,6 +12,8 @@ import type { ToolsRunning } from '../turns/gateway-tools.ts';
 export interface ServerTool {
   /** The wire name, a row of `formats/server-tools/server-tool.ts` with `built: true`. */
   readonly name: `svc:${string}`;
+  /** A request may declare it several times, each with another `name` in its settings or one without. */
+  readonly named?: true;
   /**
    * Checks the settings that the request gives the tool. @throws GatewayError 400
    * @param path of the settings: `tools[0].parameters`
@@ -25,7 +27,7 @@ export interface ServerTool {
 }
 
 /** What tools need of the installation before they run. */
-type Installation = Pick<InferenceParts, 'limits' | 'webSearch'>;
+type Installation = Pick<InferenceParts, 'limits' | 'webSearch' | 'catalog'>;
 
 /** A tool of one request. Holds what its calls share, such as the number of uses left. */
 export interface RequestedTool {

@@ -4,18 +4,24 @@ import { ToolAccount } from '../accounting/tool-account.ts';
 import { tokensOf } from '../admission/rate-limits.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
 import type { RequestContext } from '../context.ts';
+import { askNested, type Serve } from '../nested.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { LoopRunning } from './turn-loop.ts';
 
 export class EarlierTurns {
   readonly #reservation: RequestReservation;
+  readonly #serve: Serve;
   readonly #turns: Metered[] = [];
   #tools: ToolAccount | undefined;
   #stop: AbortController | undefined;
 
-  /** @param tools that were paid before the first turn */
-  constructor(reservation: RequestReservation, tools?: ToolAccount) {
+  /**
+   * @param serve sends the requests that tools make
+   * @param tools that were paid before the first turn
+   */
+  constructor(reservation: RequestReservation, serve: Serve, tools?: ToolAccount) {
     this.#reservation = reservation;
+    this.#serve = serve;
     this.#tools = tools;
   }
 
@@ -49,18 +55,23 @@ export class EarlierTurns {
     { advanced, changed }: { advanced(): void; changed(): void },
   ): LoopRunning {
     this.#tools ??= new ToolAccount(this.#reservation);
-    this.#tools.changed = changed;
+    const tools = this.#tools;
+    tools.changed = changed;
     this.#stop ??= new AbortController();
     return {
       request: context.request,
       parts,
       signal: this.#stop.signal,
-      spending: this.#tools,
+      spending: tools,
+      ask: (body, signal) => {
+        const { request } = context;
+        return askNested(body, { request, signal, serve: this.#serve, parts, charged: (nano) => tools.nested(nano) });
+      },
       found: (hits) => context.addHits(hits),
       advanced,
       spent: () => {
-        const { usage, costNano, byokNano } = this.with(null)!;
-        return { tokens: tokensOf(usage), costNano: costNano + byokNano };
+        const { usage, costNano, byokNano, nestedNano = 0n } = this.with(null)!;
+        return { tokens: tokensOf(usage), costNano: costNano + byokNano + nestedNano };
       },
     };
   }

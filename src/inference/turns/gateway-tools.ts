@@ -8,6 +8,7 @@ import type {
   Part,
   ToolCallPart,
 } from '../../formats/conversation/conversation.ts';
+import type { Fields } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import type { Hit } from '../../guardrails/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
@@ -69,6 +70,13 @@ export interface ToolsRunning {
   /** Aborted when the client disconnects or the gateway shuts down. */
   readonly signal: AbortSignal;
   readonly spending: ToolSpending;
+  /** The conversation of this turn: what the model has read, and then what it wrote with the calls. */
+  conversation(): Conversation;
+  /**
+   * Sends a chat request of its own for the same caller and under the same rules (`nested.ts`). Resolves with the reply. Its cost is shown in the usage of this answer. Rejects with GatewayError.
+   * @param body not streamed
+   */
+  ask(body: Fields, signal: AbortSignal): Promise<Fields>;
   /** Filter matches of guardrails in what tools return. */
   found(hits: readonly Hit[]): void;
 }

@@ -48,7 +48,7 @@ interface LoopAttempt {
   readonly finish: Finish | undefined;
 }
 
-export interface LoopRunning extends ToolsRunning {
+export interface LoopRunning extends Omit<ToolsRunning, 'conversation'> {
   /** The answer has output that the client may see before the tools have ended. */
   advanced(): void;
   /** Tokens and cost of all turns and tools so far. */
@@ -135,9 +135,18 @@ export class TurnLoop {
     const place = { turn: this.#turns, mixed: answer.turn.clientCalls > 0 };
     const started = answer.announce(calls.map((call) => this.#tools.start?.(call, place)));
     running.advanced();
-    const runs = await Promise.all(calls.map((call) => this.#tools.run(call, place, running)));
+    const tools: ToolsRunning = { ...running, conversation: () => this.#withTurn(answer) };
+    const runs = await Promise.all(calls.map((call) => this.#tools.run(call, place, tools)));
     answer.show(runs.map((run, index) => shown(run, started[index])));
     return runs;
+  }
+
+  #withTurn({ turn }: JoinedAnswer): Conversation {
+    const { messages } = this.#conversation;
+    return {
+      ...this.#conversation,
+      messages: [...messages, { role: 'assistant', parts: turn.whole.choices[0]!.parts }],
+    };
   }
 
   /** Adds the turn of the model, and the results of its calls. */

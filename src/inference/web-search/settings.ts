@@ -73,6 +73,26 @@ export class Members {
     throw invalidField(`${this.#path}.${name}`, `must be a whole number from ${least} to ${most}`);
   }
 
+  text(name: string, most: number): string | undefined {
+    const value = this.#fields[name] ?? undefined;
+    if (value === undefined) return undefined;
+    if (typeof value === 'string' && value !== '' && value.length <= most) return value;
+    throw invalidField(`${this.#path}.${name}`, `must be a text of 1 to ${most} characters`);
+  }
+
+  flag(name: string): boolean | undefined {
+    const value = this.#fields[name] ?? undefined;
+    if (value === undefined || typeof value === 'boolean') return value;
+    throw invalidField(`${this.#path}.${name}`, 'must be true or false');
+  }
+
+  number(name: string, least: number, most: number): number | undefined {
+    const value = this.#fields[name] ?? undefined;
+    if (value === undefined) return undefined;
+    if (typeof value === 'number' && value >= least && value <= most) return value;
+    throw invalidField(`${this.#path}.${name}`, `must be a number from ${least} to ${most}`);
+  }
+
   word(name: string, words: readonly string[]): string | undefined {
     const value = this.#fields[name] ?? undefined;
     if (value === undefined) return undefined;
