@@ -23,7 +23,7 @@ export {
   NO_TERMS,
   type WorkspaceTerms,
 } from './caller.ts';
-export { endInternKey, endSandboxSecrets, issueInternKey, startSandboxSecret } from './intern-keys.ts';
+export { endInternKey, endSandboxSecret, issueInternKey, startSandboxSecret } from './intern-keys.ts';
 export { followInternProgramme } from './intern-programme.ts';
 export { checkNewKey, type IssuedKey, issueKey } from './issue.ts';
 export { accessMigrations } from './migrations/index.ts';

@@ -5,7 +5,7 @@
 import type { Author, Changed } from '../audit/index.ts';
 import type { Announce } from '../storage/change-everywhere.ts';
 import type { Queryable } from '../storage/database.ts';
-import { deleteSandboxSecrets, insertAlias } from './aliases/store.ts';
+import { deleteSandboxSecret, deleteSandboxSecrets, insertAlias } from './aliases/store.ts';
 import { KEYS_TOPIC } from './authenticator.ts';
 import type { KeyFacts } from './caller.ts';
 import { insertKey } from './issue.ts';
@@ -67,8 +67,8 @@ export async function startSandboxSecret(
   return { token, key: caller };
 }
 
-/** When the sandbox has stopped. */
-export async function endSandboxSecrets(tx: Queryable, announce: Announce, internId: string): Promise<void> {
-  const key = await internKey(tx, internId);
-  if (key !== undefined) await announce(KEYS_TOPIC, ...(await deleteSandboxSecrets(tx, key.caller.keyId)));
+/** When its sandbox has stopped. A later sandbox of the intern keeps its own. */
+export async function endSandboxSecret(tx: Queryable, announce: Announce, token: string): Promise<void> {
+  const hash = hashToken(token);
+  if (await deleteSandboxSecret(tx, hash)) await announce(KEYS_TOPIC, hash);
 }

@@ -40,7 +40,7 @@ const VERBS: Partial<Record<LifecycleEvent, string>> = {
 };
 
 /** Events after which work that began earlier is out of date. */
-const NEW_EPOCH: ReadonlySet<LifecycleEvent> = new Set(['provision', 'suspend', 'delete']);
+const NEW_EPOCH: ReadonlySet<LifecycleEvent> = new Set(['provision', 'suspend', 'delete', 'taken']);
 
 /**
  * Applies an event to a locked intern, with its audit entry.

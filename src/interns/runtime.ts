@@ -55,7 +55,7 @@ export class InternRuntime {
 
   constructor(parts: RuntimeParts) {
     this.#parts = parts;
-    this.#holders = new Holders(parts);
+    this.#holders = new Holders({ ...parts, lost: (id) => void this.#host.stop(id) });
     this.#host = new AgentHost({ ...parts, holders: this.#holders, gateway: () => this.#gateway() });
     this.#work = {
       ...{ ...parts, holders: this.#holders, host: this.#host },

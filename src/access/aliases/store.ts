@@ -68,6 +68,12 @@ export async function replaceSecret(
   return rows.map(({ id }) => id);
 }
 
+/** Returns false if it is gone already. */
+export async function deleteSandboxSecret(tx: Queryable, hash: string): Promise<boolean> {
+  const sql = `delete from key_aliases where hash = $1 and kind = 'sandbox' returning 1`;
+  return (await tx.query(sql, [hash])).length > 0;
+}
+
 /** Returns the hashes of the secrets that sandboxes had. */
 export async function deleteSandboxSecrets(tx: Queryable, keyId: string): Promise<string[]> {
   const sql = `delete from key_aliases where key_id = $1 and kind = 'sandbox' returning hash`;

@@ -1,5 +1,5 @@
 /** The agents that run in this process: each in its sandbox, started when it is needed and stopped when the intern is. */
-import { endSandboxSecrets, startSandboxSecret } from '../../access/index.ts';
+import { endSandboxSecret, startSandboxSecret } from '../../access/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -52,6 +52,8 @@ interface Held {
 }
 
 interface Started {
+  /** With which the sandbox calls models. */
+  readonly token: string;
   readonly sandbox: Sandbox;
   readonly connection: AgentConnection;
 }
@@ -102,24 +104,28 @@ export class AgentHost {
   }
 
   async #end(internId: string, { agent }: Held): Promise<void> {
-    const { log, database, changes } = this.#parts;
     const started = await agent.catch(() => undefined);
-    started?.connection.close();
+    if (started === undefined) return;
+    started.connection.close();
     try {
-      await started?.sandbox.stop();
-      await database.transaction(async (tx) => {
-        // No one waits until it is handled: this may run while another announcement is.
-        const announce = async (topic: string, ...ids: readonly string[]) => {
-          await changes.announce(tx, topic, ...ids);
-        };
-        await endSandboxSecrets(tx, announce, internId);
-      });
+      await started.sandbox.stop();
+      await this.#endSecret(started.token);
     } catch (error) {
-      log.warn('the sandbox of an intern was not stopped', { intern: internId, error });
+      this.#parts.log.warn('the sandbox of an intern was not stopped', { intern: internId, error });
     }
   }
 
   async #start(intern: Intern, report: StepReport): Promise<Started> {
+    const token = await this.#startSecret(intern);
+    try {
+      return { token, ...(await this.#launch(intern, token, report)) };
+    } catch (error) {
+      await this.#endSecret(token).catch(() => {});
+      throw error;
+    }
+  }
+
+  async #launch(intern: Intern, token: string, report: StepReport): Promise<Omit<Started, 'token'>> {
     const profile = this.#parts.agent();
     const { instructions, model } = intern;
     const command = profile.command({ instructions, model }, SURROUNDINGS);
@@ -127,7 +133,7 @@ export class AgentHost {
     const id = sandboxIdOf(intern.id);
     const { held, borrowedVaultId } = await vaultsOfIntern(this.#parts.database, intern.workspaceId, intern.id);
     const egress = await this.#parts.releases.prepare(id, { held, borrowedVaultId, domains: EVERY_HOST });
-    const gateway = { ...this.#parts.gateway(), token: await this.#secret(intern) };
+    const gateway = { ...this.#parts.gateway(), token };
     const sandbox = await this.#parts.sandboxes.create({
       ...{ id, owner: `intern ${intern.id}`, environment: egress.environment(), programs: command.programs },
       network: { ...egress.network, load: async (way) => ({ ...(await egress.network.load(way)), gateway }) },
@@ -145,11 +151,22 @@ export class AgentHost {
     }
   }
 
-  async #secret({ id }: Intern): Promise<string> {
+  async #startSecret({ id }: Intern): Promise<string> {
     const now = new Date(this.#parts.clock.now());
     const secret = await changeEverywhere(this.#parts, (tx, announce) => startSandboxSecret(tx, announce, id, now));
     if (secret !== undefined) return secret.token;
     throw internError('intern_rejected', 'The API key of the intern was deleted, so it cannot call models.');
+  }
+
+  async #endSecret(token: string): Promise<void> {
+    const { database, changes } = this.#parts;
+    await database.transaction(async (tx) => {
+      // No one waits until it is handled: this may run while another announcement is.
+      const announce = async (topic: string, ...ids: readonly string[]) => {
+        await changes.announce(tx, topic, ...ids);
+      };
+      await endSandboxSecret(tx, announce, token);
+    });
   }
 
   async #connect(intern: Intern, profile: AgentProfile, execution: Execution): Promise<AgentConnection> {

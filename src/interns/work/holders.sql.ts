@@ -42,6 +42,14 @@ export async function holderOf(db: Queryable, internId: string): Promise<Process
   return row;
 }
 
+/** Interns that the process holds. */
+export async function internsOf(db: Queryable, processId: string): Promise<string[]> {
+  const rows = await db.query<{ id: string }>('select intern_id as id from intern_holders where process_id = $1', [
+    processId,
+  ]);
+  return rows.map(({ id }) => id);
+}
+
 /** Returns false if another process holds it. @param replaced a process that is dead */
 export async function takeIntern(
   db: Queryable,

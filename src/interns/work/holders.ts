@@ -1,6 +1,7 @@
 /**
  * Makes one process at a time responsible for an intern: it has the pipes of the agent. A process that dies loses its
- * interns: at once if it ran on this machine, whose kernel knows, and otherwise after 15 s of silence.
+ * interns: at once if it ran on this machine, whose kernel knows, and otherwise after 15 s of silence. If it was only silent, it
+ * learns that when it renews its claim.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import { uuidv7 } from '../../base/ids.ts';
@@ -13,12 +14,16 @@ interface HolderParts {
   database: Database;
   clock: Clock;
   log: Log;
+  /** Another process may hold the intern now: whatever runs of it here must end. */
+  lost(internId: string): void;
 }
 
 export class Holders {
   readonly id: string;
   readonly #parts: HolderParts;
   readonly #owner = thisProcess();
+  /** Interns that this process took, each with what tells this time from another. */
+  readonly #taken = new Map<string, symbol>();
   #entered: Promise<void> | undefined;
   #timer: Timer | undefined;
 
@@ -33,7 +38,10 @@ export class Holders {
     await this.#enter();
     const holder = await sql.holderOf(database, internId);
     if (holder !== undefined && holder.id !== this.id && this.lives(holder)) return holder.id;
-    if (await sql.takeIntern(database, internId, this.id, holder?.id ?? null)) return undefined;
+    if (await sql.takeIntern(database, internId, this.id, holder?.id ?? null)) {
+      if (!this.#taken.has(internId)) this.#taken.set(internId, Symbol(internId));
+      return undefined;
+    }
     // Another process was faster.
     return this.take(internId);
   }
@@ -54,6 +62,7 @@ export class Holders {
   }
 
   async release(internId: string): Promise<void> {
+    this.#taken.delete(internId);
     await sql.releaseIntern(this.#parts.database, internId, this.id);
   }
 
@@ -82,6 +91,18 @@ export class Holders {
     });
     for (const row of await sql.processes(database)) {
       if (row.id !== this.id && !this.lives(row)) await database.transaction((tx) => sql.deleteProcess(tx, row.id));
+    }
+    await this.#findLost();
+  }
+
+  async #findLost(): Promise<void> {
+    const before = [...this.#taken];
+    const held = new Set(await sql.internsOf(this.#parts.database, this.id));
+    for (const [internId, time] of before) {
+      if (held.has(internId) || this.#taken.get(internId) !== time) continue;
+      this.#taken.delete(internId);
+      this.#parts.log.warn('another process may have taken an intern over', { intern: internId });
+      this.#parts.lost(internId);
     }
   }
 }

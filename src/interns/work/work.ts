@@ -36,6 +36,8 @@ export interface Teardown {
 export async function work(parts: WorkParts, id: string, signal: AbortSignal): Promise<void> {
   const intern = await store.internWithId(parts.database, id);
   if (intern === undefined || !['queued', 'provisioning', 'destroying'].includes(intern.status)) return;
+  // Another job of this process is at it.
+  if (intern.status === 'provisioning' && parts.host.epochs().get(id) === intern.epoch) return;
   const holder = await parts.holders.take(id);
   if (holder !== undefined) {
     // It starts there already.

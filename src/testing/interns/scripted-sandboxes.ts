@@ -12,12 +12,21 @@ export class ScriptedSandboxes {
   readonly commands = new Set<DriverExecution>();
   /** How many sandboxes were created. */
   created = 0;
+  /** Archives begin when it resolves. */
+  archiving: Promise<void> = Promise.resolve();
+  /** How many were asked for. */
+  archives = 0;
   /** Thrown by what it names. */
   readonly faults: { create?: string; archive?: string; remove?: string } = {};
 
   /** For `AppOptions.sandboxDrivers`. */
   get choices(): readonly DriverChoice[] {
     return [{ name: 'scripted', automatic: true, load: async () => this.#driver() }];
+  }
+
+  /** What runs ends with the machine of its gateway, which does not notice. */
+  crash(): void {
+    for (const [id, workspace] of this.workspaces) this.workspaces.set(id, { ...workspace, running: false });
   }
 
   #driver(): SandboxDriver {
@@ -27,8 +36,9 @@ export class ScriptedSandboxes {
         this.#fail('create');
         if (this.workspaces.get(id)?.running) throw new Error(`two sandboxes ${id} run at once`);
         this.created += 1;
-        this.workspaces.set(id, { owner, running: true });
-        return this.#sandbox(id, owner);
+        const workspace = { owner, running: true };
+        this.workspaces.set(id, workspace);
+        return this.#sandbox(id, workspace);
       },
       list: async () => [...this.workspaces].map(([id, workspace]) => ({ id, ...workspace })),
       remove: async (id) => {
@@ -39,11 +49,16 @@ export class ScriptedSandboxes {
     };
   }
 
-  #sandbox(id: string, owner: string): DriverSandbox {
+  #sandbox(id: string, workspace: { owner: string; running: boolean }): DriverSandbox {
+    const { owner } = workspace;
     const own = new Set<DriverExecution>();
     return {
       exec: async ({ argv }) => {
-        if (argv[0] === 'tar') this.#fail('archive');
+        if (argv[0] === 'tar') {
+          this.archives += 1;
+          await this.archiving;
+          this.#fail('archive');
+        }
         const execution = this.#execution(argv[0] === 'tar' ? 'archived' : argv[0] === 'sh' ? '' : undefined);
         own.add(execution);
         this.commands.add(execution);
@@ -52,7 +67,7 @@ export class ScriptedSandboxes {
       },
       stop: async () => {
         for (const execution of own) execution.end('stopped');
-        this.workspaces.set(id, { owner, running: false });
+        if (this.workspaces.get(id) === workspace) this.workspaces.set(id, { owner, running: false });
       },
     };
   }
