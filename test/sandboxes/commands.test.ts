@@ -51,6 +51,12 @@ describe('commands', { skip }, () => {
     assert.deepEqual(await echo.ended, { code: 0, reason: 'exit' });
   });
 
+  test('a command that is ended while it starts ends, whenever that is', async () => {
+    const times = [1, 4, 8, 12, 16, 20, 24, 30, 40];
+    const endings = times.map(async (timeoutMs) => (await run(box, { argv: ['sleep', '1000'], timeoutMs })).ending);
+    for (const ending of await Promise.all(endings)) assert.deepEqual(ending, { code: null, reason: 'time' });
+  });
+
   test('a command has its own variables, folder and exit code', async () => {
     const argv = ['sh', '-c', 'printf "%s %s %s" "$OF_BOX" "$OWN" "$PWD"; echo problem > /dev/stderr; exit 7'] as const;
     const { ending, stdout, stderr } = await run(box, { argv, cwd: '/tmp', environment: { OWN: 'own' } });

@@ -119,6 +119,7 @@ class Process implements Launched {
   readonly stderr: Readable;
   readonly ended: Promise<Ending>;
   readonly #child: ChildProcess;
+  readonly #word: Writable;
   #first: number | undefined;
   #reason: EndReason | undefined;
   #hasEnded = false;
@@ -126,6 +127,7 @@ class Process implements Launched {
   constructor(child: ChildProcess, pipes: OutputPipes, { system, environment, filter, lacksMemory }: Launch) {
     this.#child = child;
     const [stdin, , , options, status, word, calls] = child.stdio as unknown as OwnPipes;
+    this.#word = word;
     this.stdin = stdin;
     this.stdout = pipes.stdout;
     this.stderr = pipes.stderr;
@@ -135,7 +137,7 @@ class Process implements Launched {
     options.end(zeroTerminated([...variables, ...system]));
     const started = (pid: number) => {
       this.#first = pid;
-      word.end('go\n');
+      if (this.#reason === undefined) word.end('go\n');
     };
     const exited = new Promise<void>((resolve) => {
       child.once('exit', () => resolve());
@@ -165,7 +167,10 @@ class Process implements Launched {
   end(reason: EndReason): void {
     if (this.#hasEnded) return;
     this.#reason ??= reason;
-    this.#child.kill('SIGKILL');
+    // Killed while it makes the namespaces, bubblewrap would leave a process that waits for it forever. Without the word the command
+    // does not start.
+    if (this.#first === undefined) this.#word.end();
+    else this.#child.kill('SIGKILL');
   }
 
   #ending(code: number | undefined, lacksMemory: () => boolean): Ending {
