@@ -25,6 +25,7 @@ import type { AccountPolicy, Credentials, Health, Sessions } from './routing/ind
 import type { RouterModels } from './routing/router-models.ts';
 import type { Threads } from './routing/threads.ts';
 import type { TokenCounter } from './tokens/counter.ts';
+import type { RequestSandboxes } from './tools/index.ts';
 import type { RememberedThinking } from './turns/thinking-memory.ts';
 import type { WebSearch } from './web-search/index.ts';
 
@@ -71,6 +72,8 @@ export interface InferenceParts {
   pages?: PageReader;
   /** Searches the web. Absent: no tool of a request can. */
   webSearch?: WebSearch;
+  /** Where tools of requests run commands. Absent: they cannot. */
+  requestSandboxes?: RequestSandboxes;
   /** The moderation service. Absent: there is none. */
   moderator?: Moderator;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */

@@ -78,13 +78,18 @@ export class Sandboxes {
     await (await this.#chosen()).remove(id);
   }
 
-  /** Ends what gateways that were killed have left. Call it at the start. */
-  async sweep(): Promise<void> {
+  /**
+   * Ends what gateways that were killed have left. Call it at the start.
+   * @param isOver whether nobody will continue with what this owner has left: then its workspace is removed too
+   */
+  async sweep(isOver: (owner: string) => boolean): Promise<void> {
     const { log } = this.#parts;
     for (const driver of await allowedDrivers(this.#parts, this.#choices)) {
       try {
         const ended = await driver.sweep();
         if (ended > 0) log.info('ended sandboxes of a gateway that was killed', { count: ended });
+        const left = (await driver.list()).filter(({ owner, running }) => !running && isOver(owner));
+        for (const { id } of left) await driver.remove(id);
       } catch (error) {
         log.error('sandboxes of a gateway that was killed cannot be ended', { error });
       }

@@ -207,6 +207,7 @@ function inferenceParts(
     files: createFileContents({ ...parts, clock }),
     vendorCopies: createVendorCopies({ ...parts, clock, log }),
     pages: parts.pages,
+    requestSandboxes: parts.requestSandboxes,
     moderator: createModerator(parts.operatorEgress, () => live.settings.moderation),
     webSearch: createWebSearch(parts.operatorEgress, () => live.settings.webSearch),
     accountPolicy: () => live.settings.account,

@@ -5,7 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Config, EgressSettings } from '../base/config.ts';
 import { endOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';
-import { cleanBlobsJob, configuredBackends, createBlobs } from '../blobs/index.ts';
+import { type Blobs, cleanBlobsJob, configuredBackends, createBlobs } from '../blobs/index.ts';
 import { startByokCache } from '../byok/index.ts';
 import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
 import { createStatistics } from '../catalog/index.ts';
@@ -17,8 +17,10 @@ import type { ServedFormat } from '../formats/conversation/format.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
 import {
   Identities,
+  isOwnedByRequest,
   PageReader,
   PdfReader,
+  RequestSandboxes,
   RequestsInFlight,
   regionOf,
   TokenCounter,
@@ -132,8 +134,7 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
   });
   const blobs = createBlobs({ database, clock, log, ...configuredBackends(config) });
   const egressProxy = egressProxyOf(config, live, shared);
-  const sandboxes = new Sandboxes({ ...sandboxFacts(config), egressProxy, clock, log, blobs }, options.sandboxDrivers);
-  await sandboxes.sweep();
+  const sandboxes = await startSandboxes(options, egressProxy, blobs);
   const sweepKeys = sweepJob({ ...shared, sealing, rows: sealedRows });
   // While the database is down nothing can be sent. The job repeats.
   followNewKeys(changes, sealing, () => void jobs.send(sweepKeys, {}).catch(() => {}));
@@ -147,6 +148,7 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
     ...{ access, programme, scim, random, endOfTurn: atEndOfTurn },
     consoleSessions: new ConsoleSessions({ ...shared, access }),
     ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes, releases, exporter, destinationEgress },
+    requestSandboxes: new RequestSandboxes({ sandboxes, settings: config.sandboxes, log }),
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
     limiter: new Limiter(shared),
@@ -158,8 +160,17 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
   };
 }
 
-function sandboxFacts({ sandboxes: settings, dataDir, outgoing: { extraCa } }: Config) {
-  return { settings, dataDir, extraCa };
+/** Without what gateways that were killed have left. */
+async function startSandboxes(
+  { config, clock, log, sandboxDrivers }: AppOptions,
+  egressProxy: EgressProxy,
+  blobs: Blobs,
+): Promise<Sandboxes> {
+  const { sandboxes: settings, dataDir, outgoing } = config;
+  const facts = { settings, dataDir, extraCa: outgoing.extraCa };
+  const sandboxes = new Sandboxes({ ...facts, egressProxy, clock, log, blobs }, sandboxDrivers);
+  await sandboxes.sweep(isOwnedByRequest);
+  return sandboxes;
 }
 
 /** What works in threads of its own, which start when they are needed. */
@@ -199,6 +210,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.egress.close();
   await parts.destinationEgress.close();
   await parts.operatorEgress.close();
+  await parts.requestSandboxes.close();
   await parts.sandboxes.close();
   parts.releases.end();
   await parts.egressProxy.end();

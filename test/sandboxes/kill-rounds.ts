@@ -41,7 +41,7 @@ export async function killRound(t: TestContext, order: readonly Victim[], atStar
   }
   await exited;
   const { sandboxes } = openSandboxes(t, { folder });
-  await sandboxes.sweep();
+  await sandboxes.sweep(() => false);
   await until(() => processesWith(mark).length === 0 && processesWith(folder).length === 0, 'no process is left');
   assert.equal(readFileSync('/proc/mounts', 'utf8'), mounts);
   assert.deepEqual(globSync(`/sys/fs/cgroup/{,*/}gatehouse-sandboxes/${groupOf(path.join(folder, 'sandboxes'))}`), []);

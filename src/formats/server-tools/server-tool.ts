@@ -28,13 +28,13 @@ export interface ServerTool {
 export const SERVER_TOOLS: readonly ServerTool[] = [
   { name: 'svc:advisor', built: true, canDisable: true },
   { name: 'svc:apply_patch', built: false, canDisable: true },
-  { name: 'svc:bash', built: false, canDisable: true },
+  { name: 'svc:bash', built: true, canDisable: true },
   { name: 'svc:datetime', built: true, canDisable: true },
   { name: 'svc:files', built: false, canDisable: false },
   { name: 'svc:fusion', built: false, canDisable: true, plugin: 'fusion' },
   { name: 'svc:image_generation', built: false, canDisable: true, vendorTypes: /^image_generation$/ },
   { name: 'svc:experimental__search_models', built: true, canDisable: true },
-  { name: 'svc:shell', built: false, canDisable: true },
+  { name: 'svc:shell', built: true, canDisable: true },
   { name: 'svc:subagent', built: false, canDisable: true },
   {
     name: 'svc:tool_search',

@@ -5,3 +5,4 @@
  */
 export { checkServerTools } from './declared.ts';
 export { serverTools } from './server-tools.ts';
+export { isOwnedByRequest, RequestSandboxes } from './shell/index.ts';

@@ -2,11 +2,12 @@
 import { advisor } from './advisor.ts';
 import { datetime } from './datetime.ts';
 import { searchModels } from './search-models.ts';
+import { bash, shell } from './shell/index.ts';
 import type { ServerTool } from './tool.ts';
 import { webFetch } from './web-fetch.ts';
 import { webSearch } from './web-search.ts';
 
-const TOOLS: readonly ServerTool[] = [advisor, datetime, searchModels, webFetch, webSearch];
+const TOOLS: readonly ServerTool[] = [advisor, bash, datetime, searchModels, shell, webFetch, webSearch];
 
 const BY_NAME = new Map<string, ServerTool>(TOOLS.map((tool) => [tool.name, tool]));
 

@@ -7,6 +7,9 @@ import type { ToolsRunning } from '../turns/gateway-tools.ts';
 import { screenedArguments, screenedResult } from './guarded.ts';
 import { type RequestedTool, ToolError, type ToolOutcome } from './tool.ts';
 
+/** A tool whose calls the gateway runs. */
+export type RunTool = RequestedTool & Required<Pick<RequestedTool, 'run'>>;
+
 interface CallRunning {
   running: ToolsRunning;
   /** Calls of the request so far, this one included. */
@@ -17,11 +20,7 @@ interface CallRunning {
  * @param text the arguments as the model wrote them
  * @throws GatewayError 403 when a guardrail blocks them
  */
-export async function runTool(
-  tool: RequestedTool,
-  text: string,
-  { running, calls }: CallRunning,
-): Promise<ToolOutcome> {
+export async function runTool(tool: RunTool, text: string, { running, calls }: CallRunning): Promise<ToolOutcome> {
   const written = screenedArguments(text, running);
   const { parts, spending, request } = running;
   const { serverToolCalls, serverToolResultBytes } = parts.limits;
@@ -57,7 +56,7 @@ export async function runTool(
 }
 
 /** The outcome as guardrails let the model read it. */
-function screened(outcome: ToolOutcome, tool: RequestedTool, input: Fields, running: ToolsRunning): ToolOutcome {
+function screened(outcome: ToolOutcome, tool: RunTool, input: Fields, running: ToolsRunning): ToolOutcome {
   const { text, hits } = screenedResult(outcome.result, running);
   running.found(hits);
   if (text !== undefined) return { ...outcome, result: text };
@@ -69,12 +68,12 @@ function screened(outcome: ToolOutcome, tool: RequestedTool, input: Fields, runn
   };
 }
 
-function failure(message: string, tool: RequestedTool, input: Fields = {}): ToolOutcome {
+function failure(message: string, tool: RunTool, input: Fields = {}): ToolOutcome {
   const shown = tool.failure?.(message, input) ?? { item: { error: message } };
   return { result: JSON.stringify({ error: message }), failed: true, ...shown };
 }
 
-function shownBy({ message, shown }: ToolError, tool: RequestedTool, input: Fields): ToolOutcome {
+function shownBy({ message, shown }: ToolError, tool: RunTool, input: Fields): ToolOutcome {
   return { ...failure(message, tool, input), ...shown };
 }
 
@@ -91,7 +90,7 @@ function inputOf(text: string, schema: Fields): Fields | string {
   return problem === undefined ? value : `the arguments are invalid: ${problem}`;
 }
 
-async function withinTime(tool: RequestedTool, input: Fields, running: ToolsRunning): Promise<ToolOutcome> {
+async function withinTime(tool: RunTool, input: Fields, running: ToolsRunning): Promise<ToolOutcome> {
   const { clock, limits } = running.parts;
   const time = new AbortController();
   const late = Promise.withResolvers<never>();

@@ -32,7 +32,7 @@ import type {
 } from '../turns/gateway-tools.ts';
 import { declaredTools } from './declared.ts';
 import { LoopEnd } from './loop-end.ts';
-import { runTool } from './run-tool.ts';
+import { type RunTool, runTool } from './run-tool.ts';
 import type { RequestedTool } from './tool.ts';
 
 export const serverTools: GatewayToolKind = {
@@ -69,6 +69,11 @@ class Wanted implements WantedTools {
     this.#tools = tools;
     const texts = tools.map(({ tool }) => JSON.stringify(definitionOf(tool, tool.functionName)));
     this.definitionBytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  }
+
+  load(): Promise<void> | undefined {
+    const loading = this.#tools.map(({ tool }) => tool.load?.()).filter((each) => each !== undefined);
+    return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);
   }
 
   begin(conversation: Conversation, format: ServedFormat): GatewayTools {
@@ -139,7 +144,7 @@ class ServerTools implements GatewayTools {
   }
 
   claims(name: string): boolean {
-    return this.#byFunction.has(name);
+    return this.#byFunction.get(name)?.tool.run !== undefined;
   }
 
   start(call: ToolCallPart, place: ToolPlace): StartedPart | undefined {
@@ -152,7 +157,7 @@ class ServerTools implements GatewayTools {
   }
 
   async run(call: ToolCallPart, place: ToolPlace, running: ToolsRunning): Promise<ToolRun> {
-    const { tool } = this.#byFunction.get(call.name)!;
+    const tool = this.#byFunction.get(call.name)!.tool as RunTool;
     this.#calls += 1;
     const outcome = await runTool(tool, call.arguments, { running, calls: this.#calls });
     const { result, failed = false, item, block } = outcome;

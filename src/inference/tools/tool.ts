@@ -27,7 +27,7 @@ export interface ServerTool {
 }
 
 /** What tools need of the installation before they run. */
-type Installation = Pick<InferenceParts, 'limits' | 'webSearch' | 'catalog'>;
+export type Installation = Pick<InferenceParts, 'limits' | 'webSearch' | 'catalog' | 'requestSandboxes'>;
 
 /** A tool of one request. Holds what its calls share, such as the number of uses left. */
 export interface RequestedTool {
@@ -37,11 +37,16 @@ export interface RequestedTool {
   /** JSON Schema of the arguments. The same in every turn, so that prompt caches hit. */
   readonly parameters: Fields;
   /**
+   * Checks what takes time; undefined if there is nothing to wait for. Called before each turn.
+   * Rejects with a GatewayError 400 for what the installation does not have.
+   */
+  load?(): Promise<void> | undefined;
+  /**
    * Runs one call; several may run at once. What it throws is a failed result for the model: of a GatewayError or
-   * `ToolError` the message, of anything else nothing.
+   * `ToolError` the message, of anything else nothing. Absent: the client gets the call, as that of a function of its own.
    * @param input valid by `parameters`
    */
-  run(input: Fields, running: ToolsRunning): ToolOutcome | Promise<ToolOutcome>;
+  run?(input: Fields, running: ToolsRunning): ToolOutcome | Promise<ToolOutcome>;
   /** What clients see of a call that failed outside of `run`. Absent: `error` in the item. */
   failure?(message: string, input: Fields): Pick<ToolOutcome, 'item' | 'block'>;
   /** Citations of what the tool has found, for a text of the model. */

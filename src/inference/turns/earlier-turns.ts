@@ -58,14 +58,19 @@ export class EarlierTurns {
     const tools = this.#tools;
     tools.changed = changed;
     this.#stop ??= new AbortController();
+    const { signal } = this.#stop;
     return {
       request: context.request,
       parts,
-      signal: this.#stop.signal,
+      signal,
       spending: tools,
       ask: (body, signal) => {
         const { request } = context;
         return askNested(body, { request, signal, serve: this.#serve, parts, charged: (nano) => tools.nested(nano) });
+      },
+      onEnd(run) {
+        if (signal.aborted) run();
+        else signal.addEventListener('abort', run, { once: true });
       },
       found: (hits) => context.addHits(hits),
       advanced,

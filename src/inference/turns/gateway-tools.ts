@@ -77,6 +77,8 @@ export interface ToolsRunning {
    * @param body not streamed
    */
   ask(body: Fields, signal: AbortSignal): Promise<Fields>;
+  /** Calls back once when the request is over, however it ends: at once if it is. For what tools keep between calls. */
+  onEnd(run: () => void): void;
   /** Filter matches of guardrails in what tools return. */
   found(hits: readonly Hit[]): void;
 }

@@ -1,0 +1,218 @@
+/** `svc:bash` and `svc:shell` through a whole gateway, in real sandboxes where the machine can make them. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, describe, test } from 'node:test';
+import { CLIENT_FORMATS, type ClientFormat, PATH_OF, wholeAnswer } from '../../src/testing/clients/whole-answer.ts';
+import { until } from '../../src/testing/clock/clock.ts';
+import { openFolder } from '../../src/testing/egress-proxy/supervised.ts';
+import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { skip } from '../../src/testing/sandboxes/sandboxes.ts';
+import { answerOf, type Told } from '../../src/testing/upstream/answers.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
+type Json = any;
+
+const place = { after: (close: () => unknown) => after(close as () => Promise<void>) };
+const folder = path.join(openFolder(place), 'sandboxes');
+for (const [id, owner] of [
+  ['gen-left', 'generation gen-left'],
+  ['intern-left', 'intern left'],
+] as const) {
+  mkdirSync(path.join(folder, id, 'workspace'), { recursive: true });
+  writeFileSync(path.join(folder, id, 'workspace', 'file'), 'left');
+  writeFileSync(path.join(folder, id, 'record.json'), JSON.stringify({ owner }));
+}
+const providers = { chat: { kind: 'chat' } };
+const gateway = await startGateway(place, { providers, yaml: { sandboxes: { folder } } });
+const bare = await startGateway(place, { providers, yaml: { sandboxes: { driver: 'none' } } });
+
+const USAGE = { input: 10, output: 5 };
+const SVC = { engine: 'svc', environment: { type: 'container_auto', network_policy: { type: 'disabled' } } };
+const bash = (id: string, command: string) => ({ id, name: 'bash', arguments: JSON.stringify({ command }) });
+const shell = (input: Json) => ({ id: 'call_shell', name: 'shell', arguments: JSON.stringify(input) });
+
+function bodyOf(format: ClientFormat, stream: boolean, tools: Json[], history: Json[] = []): Json {
+  const turns = [{ role: 'user', content: 'Do it' }, ...history];
+  return {
+    model: 'test/chat',
+    stream,
+    ...(format === 'messages' && { max_tokens: 1000 }),
+    ...(format === 'responses' ? { input: turns } : { messages: turns }),
+    tools,
+  };
+}
+
+async function ask(format: ClientFormat, stream: boolean, answers: readonly Told[], body: Json, of: Gateway = gateway) {
+  of.upstream.script(
+    'chat',
+    answers.map((told) => answerOf('chat', stream, { usage: USAGE, ...told })),
+  );
+  const before = of.upstream.requests('chat').length;
+  const reply = await of.post(PATH_OF[format], body);
+  const text = await reply.text();
+  const sent: Json[] = of.upstream
+    .requests('chat')
+    .slice(before)
+    .map(({ json }) => json);
+  const results = (turn: number) =>
+    sent[turn].messages
+      .slice(sent[turn - 1].messages.length)
+      .filter(({ role }: Json) => role === 'tool')
+      .map(({ content }: Json) => JSON.parse(content));
+  return { status: reply.status, text, sent, results, read: () => wholeAnswer(format, stream, text) };
+}
+
+const TOOLS = [
+  { type: 'svc:bash', parameters: SVC },
+  { type: 'svc:shell', parameters: { engine: 'svc' } },
+];
+const left = () => readdirSync(folder).filter((id) => id.startsWith('gen-'));
+const noneIsLeft = () => until(() => left().length === 0, 'the sandboxes of requests are destroyed');
+
+test('a start removes what the requests of a killed gateway have left, and nothing else', () => {
+  assert.deepEqual([left(), existsSync(path.join(folder, 'intern-left', 'workspace', 'file'))], [[], true]);
+});
+
+describe('in a sandbox', { skip }, () => {
+  for (const format of CLIENT_FORMATS) {
+    test(`a file that one call writes is there for the next, until the request ends | ${format}`, async () => {
+      for (const stream of [false, true]) {
+        const turns = [
+          { calls: [bash('call_1', 'echo "größer" > note; echo done; exit 3')] },
+          { calls: [shell({ commands: ['cat note; pwd', 'echo no >&2; ls /sys/class/net | grep -v lo'] })] },
+          { text: 'Written.' },
+        ];
+        const { results, read, text } = await ask(format, stream, turns, bodyOf(format, stream, TOOLS));
+        assert.deepEqual(results(1), [{ stdout: 'done\n', stderr: '', exit_code: 3 }], text);
+        const [[first, second]] = results(2);
+        assert.deepEqual(first, { stdout: 'größer\n/workspace\n', stderr: '', exit_code: 0 });
+        // No network but, at most, loopback.
+        assert.deepEqual([second.stdout, second.stderr.startsWith('no\n')], ['', true]);
+        const { history } = read();
+        if (format === 'responses') {
+          const [ofBash, ofShell] = history;
+          assert.deepEqual([ofBash.type, ofBash.stdout, ofBash.exitCode], ['svc:bash', 'done\n', 3]);
+          assert.equal(ofShell.action.commands.length, 2);
+          assert.deepEqual(ofShell.output[0].outcome, { type: 'exit', exitCode: 0 });
+        } else if (format === 'messages') {
+          const blocks = history[0].content.filter(({ type }: Json) => type.endsWith('_tool_result'));
+          assert.deepEqual(
+            blocks.map(({ type }: Json) => type),
+            ['svc_bash_tool_result', 'svc_shell_tool_result'],
+          );
+          assert.equal(blocks[0].content.stdout, 'done\n');
+        } else assert.ok(JSON.stringify(history).includes('exit_code'));
+        await noneIsLeft();
+        const next = await ask(
+          format,
+          stream,
+          [{ calls: [bash('call_2', 'ls')] }, { text: 'Gone.' }],
+          bodyOf(format, stream, TOOLS, [...history, { role: 'user', content: 'Still there?' }]),
+        );
+        assert.deepEqual(next.results(1), [{ stdout: '', stderr: '', exit_code: 0 }], next.text);
+      }
+    });
+  }
+
+  test('limits of time, output and length end or shorten what a command does, and the model is told', async () => {
+    const turns = [
+      {
+        calls: [
+          shell({ commands: ['sleep 1000', 'sleep 1001'], timeout_ms: 50 }),
+          bash('call_2', 'yes'),
+          { ...shell({ commands: ['seq 1 1000'], max_output_length: 40 }), id: 'call_3' },
+          bash('call_4', 'head -c 100000 /dev/zero | tr "\\0" x'),
+        ],
+      },
+      { text: 'ok' },
+    ];
+    const { results, read, text } = await ask('responses', false, turns, bodyOf('responses', false, TOOLS));
+    const [timed, much, short, long] = results(1);
+    assert.deepEqual(
+      timed.map(({ ended }: Json) => ended),
+      ['it took too long', 'it took too long'],
+      text,
+    );
+    assert.deepEqual([much.exit_code, much.ended], [137, 'it wrote too much']);
+    assert.match(short[0].stdout, /^1\n2\n.*characters left out\]\n.*1000\n$/s);
+    assert.match(long.stdout, /^x{7500}\n\[85000 characters left out\]\nx{7500}$/);
+    assert.deepEqual(read().history[0].output[0].outcome, { type: 'timeout' });
+    await noneIsLeft();
+  });
+
+  test('a client that leaves ends its sandbox, and a key has few of them at once', async () => {
+    const stop = new AbortController();
+    const sleeping = answerOf('chat', true, { usage: USAGE, calls: [bash('call_1', 'sleep 1000')] });
+    gateway.upstream.script('chat', sleeping);
+    const asked = Array.from({ length: 4 }, () =>
+      fetch(gateway.api + PATH_OF.chat, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${INFERENCE_KEY}`, 'content-type': 'application/json' },
+        body: JSON.stringify(bodyOf('chat', true, TOOLS)),
+        signal: stop.signal,
+      }).catch(() => {}),
+    );
+    await until(() => left().length === 4, 'each request has a sandbox');
+    const turns = [{ calls: [bash('call_1', 'ls')] }, { text: 'Later, then.' }];
+    const { results, status } = await ask('chat', false, turns, bodyOf('chat', false, TOOLS));
+    assert.equal(status, 200);
+    assert.deepEqual(results(1), [{ error: 'this key already runs 4 sandboxes; try again later' }]);
+    stop.abort();
+    await Promise.all(asked);
+    await noneIsLeft();
+    const again = await ask('chat', false, turns, bodyOf('chat', false, TOOLS));
+    assert.equal(again.results(1)[0].exit_code, 0);
+    await noneIsLeft();
+  });
+});
+
+for (const format of CLIENT_FORMATS) {
+  test(`with the engine auto or native the client runs the command, as that of its own function | ${format}`, async () => {
+    for (const parameters of [undefined, { engine: 'auto' }, { engine: 'native' }]) {
+      const tools = [{ type: 'svc:bash', ...(parameters && { parameters }) }];
+      const first = await ask(format, false, [{ calls: [bash('call_1', 'ls')] }], bodyOf(format, false, tools), bare);
+      assert.equal(first.sent.length, 1, first.text);
+      const { history, finish } = first.read();
+      assert.equal(finish, { chat: 'tool_calls', messages: 'tool_use', responses: 'completed' }[format]);
+      const result: Json = {
+        chat: { role: 'tool', tool_call_id: 'call_1', content: 'a file' },
+        messages: { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'a file' }] },
+        responses: { type: 'function_call_output', call_id: 'call_1', output: 'a file' },
+      }[format];
+      const body = bodyOf(format, false, tools, [...history, result]);
+      const next = await ask(format, false, [{ text: 'One file.' }], body, bare);
+      assert.match(JSON.stringify(next.sent[0]?.messages), /ls.*a file/, next.text);
+    }
+  });
+
+  test(`what cannot be had is refused by its path | ${format}`, async () => {
+    const auto = (more: Json) => ({ engine: 'svc', environment: { type: 'container_auto', ...more } });
+    const cases: [string, Json, string][] = [
+      ['svc:bash', { engine: 'docker' }, 'engine must be one of auto, native, svc'],
+      ['svc:shell', { engine: 'native' }, 'engine must be one of auto, svc'],
+      ['svc:bash', { environment: 'x' }, 'environment must be an object'],
+      [
+        'svc:bash',
+        { environment: { type: 'container_reference', container_id: 'c' } },
+        'environment.type is container_',
+      ],
+      ['svc:shell', auto({ file_ids: ['svc_file_1'] }), 'environment.file_ids is not supported'],
+      [
+        'svc:bash',
+        auto({ network_policy: { type: 'allowlist', allowed_domains: ['a.example'] } }),
+        'environment.network_policy.type is allowlist',
+      ],
+      [
+        'svc:bash',
+        SVC,
+        'engine needs a sandbox, and this gateway has none (sandboxes.driver): sandboxes.driver is none',
+      ],
+      ['svc:shell', { engine: 'svc' }, 'engine needs a sandbox'],
+    ];
+    for (const [type, parameters, problem] of cases) {
+      const { status, text } = await ask(format, false, [], bodyOf(format, false, [{ type, parameters }]), bare);
+      assert.ok(status === 400 && text.includes(`tools[0].parameters.${problem}`), text);
+    }
+  });
+}
