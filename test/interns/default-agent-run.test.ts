@@ -19,7 +19,10 @@ test('an intern runs in bubblewrap, and its model calls go through the gateway w
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   await bundleAgent(path.join(folder, 'agent'));
   const agent = agentProfiles(systemClock, [], path.join(folder, 'agent')).get('gatehouse')!;
-  const gateway = await startGateway(t, { providers: { text: { kind: 'chat' } }, agent });
+  const gateway = await startGateway(t, {
+    ...{ providers: { text: { kind: 'chat' } }, agent },
+    yaml: { sandboxes: { folder: path.join(folder, 'sandboxes') } },
+  });
   const { made, reaches, shown, call } = internsOf(gateway);
   const { id } = await made({ name: 'real' });
   await call('PATCH', `/${id}`, { model: 'test/text' });
