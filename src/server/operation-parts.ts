@@ -101,7 +101,7 @@ export function operationParts(
       vaultsOfIntern,
     },
     interns: {
-      ...{ database, changes, clock, sealing, runtime: interns, chats: interns.chats },
+      ...{ database, changes, clock, sealing, runtime: interns },
       confirmProgramme: (caller) => parts.programme.confirm(caller),
       wake: (tx, intern) => interns.wake(tx, intern),
     },

@@ -8,22 +8,12 @@ import { ACCESS_TO_ONE, existingIntern, type InternParts } from '../operations.t
 import type { InternRuntime } from '../runtime.ts';
 import * as intern from '../schema.ts';
 import type { ChatSink } from './chunks.ts';
-import { type ChatRequest, checkedPrompt, readChatRequest } from './request.ts';
+import { checkedPrompt, readChatRequest } from './request.ts';
 import * as schema from './schema.ts';
 import { checkOwnSession } from './sessions.ts';
 
 export interface ChatOperationParts extends InternParts {
   runtime: InternRuntime;
-  chats: {
-    /** Rejects with a GatewayError if there is no response yet. @param caller who begins a session */
-    respond(intern: Intern, request: ChatRequest, caller: string, sink: ChatSink): Promise<void>;
-    invoke(
-      intern: Intern,
-      sessionId: string | null,
-      text: string,
-      caller: string,
-    ): Promise<{ sessionId: string; status: 'started' | 'steered' }>;
-  };
 }
 
 const common = {
@@ -63,7 +53,7 @@ function chat(parts: ChatOperationParts): Operation<Caller> {
       const caller = callerOf(exchange);
       const { sessionId } = request;
       if (sessionId !== null) await checkOwnSession(parts, { internId: running.id, sessionId }, caller, true);
-      await parts.chats.respond(running, request, caller, new HttpChatSink(exchange));
+      await parts.runtime.chats.respond(running, request, caller, new HttpChatSink(exchange));
     },
   };
 }
@@ -90,7 +80,7 @@ function invoke(parts: ChatOperationParts): Operation<Caller> {
       const running = await runningIntern(exchange, parts);
       const caller = callerOf(exchange);
       if (session_id !== null) await checkOwnSession(parts, { internId: running.id, sessionId: session_id }, caller);
-      const { sessionId, status } = await parts.chats.invoke(running, session_id, text, caller);
+      const { sessionId, status } = await parts.runtime.chats.invoke(running, session_id, text, caller);
       exchange.reply(202, { session_id: sessionId, status });
     },
   };
