@@ -170,7 +170,11 @@ class Process implements Launched {
     // Killed while it makes the namespaces, bubblewrap would leave a process that waits for it forever. Without the word the command
     // does not start.
     if (this.#first === undefined) this.#word.end();
-    else this.#child.kill('SIGKILL');
+    else {
+      // The first process may still be waiting for bubblewrap, so it would not end with it.
+      if (childrenOf(this.#child.pid!).includes(this.#first)) kill(this.#first);
+      this.#child.kill('SIGKILL');
+    }
   }
 
   #ending(code: number | undefined, lacksMemory: () => boolean): Ending {
