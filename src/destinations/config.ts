@@ -64,7 +64,33 @@ export function storedConfig(
     shown['headers'] = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, masked(value)]));
     for (const [name, value] of Object.entries(headers)) secrets[HEADER_PREFIX + name] = value;
   }
+  if (movesElsewhere(kind, before.shown, shown)) refuseKept(given, Object.keys(secrets));
   return { shown, secrets };
+}
+
+/** Whether requests go to another host than before. */
+function movesElsewhere({ fields }: DestinationKind, before: WireConfig, now: WireConfig): boolean {
+  return Object.entries(fields).some(([name, { is }]) => {
+    const [earlier, later] = [before[name], now[name]];
+    if (is !== 'url' || typeof earlier !== 'string') return false;
+    return typeof later !== 'string' || originOf(earlier) !== originOf(later);
+  });
+}
+
+function originOf(url: string): string | null {
+  return URL.parse(url)?.origin ?? null;
+}
+
+/** Whoever changes the address does not learn the secrets that were given for another one. */
+function refuseKept(given: Readonly<Record<string, unknown>>, paths: readonly string[]): void {
+  const headers = (given['headers'] ?? {}) as Readonly<Record<string, unknown>>;
+  for (const path of paths) {
+    const isHeader = path.startsWith(HEADER_PREFIX);
+    const value = isHeader ? headers[path.slice(HEADER_PREFIX.length)] : given[path];
+    if (value === undefined || (typeof value === 'string' && MASK.test(value))) {
+      throw invalidField(`config.${path}`, 'must be given again, since the address changes');
+    }
+  }
 }
 
 const HEADER_PREFIX = 'headers.';

@@ -36,6 +36,14 @@ test('secrets are masked in every answer, encrypted in the database, and kept wh
   assert.equal(probes().length, before, 'an unchanged config needs no test');
   const answers = [body, changed.body, same.body, (await call('GET', PATH)).body, (await call('GET', '/audit')).body];
   for (const answer of answers) assert.ok(!JSON.stringify(answer).includes('canary'));
+  const moved = { ...changed.body.data.config, url: 'https://elsewhere.test/kept' };
+  await refused(
+    call('PATCH', `${PATH}/${id}`, { config: moved, enabled: false }),
+    400,
+    /config\.headers\.[a-z-]+ must be given again/,
+  );
+  const anew = { ...moved, headers: { authorization: 'Bearer another' } };
+  assert.equal((await call('PATCH', `${PATH}/${id}`, { config: anew, enabled: false })).status, 200);
   const rows = await wholeDatabase(gateway.target);
   assert.ok(!rows.includes('canary-'));
   await call('DELETE', `${PATH}/${id}`);

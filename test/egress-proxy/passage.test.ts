@@ -370,6 +370,35 @@ test('a WebSocket message that shows a value ends the connection', async () => {
   });
 });
 
+test('a value in two messages of a WebSocket shows nothing of itself', async () => {
+  await withWebSocket(async () => {
+    const socket = await secure(setup, BOUND);
+    const head = read(socket, (text) => text.includes('\r\n\r\n'));
+    socket.write(`${UPGRADE}\r\n`);
+    await head;
+    const begun = read(socket, (text) => text.length > 0);
+    socket.write(`x${VALUE.slice(0, -1)}`);
+    assert.equal(await begun, 'x');
+    const rest = read(socket);
+    socket.write(VALUE.slice(-1));
+    assert.equal(await rest, '');
+  });
+});
+
+test('what only looked like a value in a WebSocket arrives', async () => {
+  await withWebSocket(async () => {
+    const socket = await secure(setup, BOUND);
+    const head = read(socket, (text) => text.includes('\r\n\r\n'));
+    socket.write(`${UPGRADE}\r\n`);
+    await head;
+    const begun = read(socket, (text) => text.endsWith('.'));
+    socket.write(VALUE.slice(0, -1));
+    socket.write('.');
+    assert.equal(await begun, `${VALUE.slice(0, -1)}.`);
+    socket.destroy();
+  });
+});
+
 test('a WebSocket that the host declines is declined', async () => {
   bound.answer((_seen, response) => void response.writeHead(403, { 'content-length': 2 }).end('no'));
   assert.match(await rawIn(setup, BOUND, `${UPGRADE}\r\n`), /^HTTP\/1\.1 403 Forbidden[\s\S]*no$/);

@@ -67,6 +67,8 @@ function open(answer: http.IncomingMessage, texts: SecretTexts, client: Duplex, 
   client.on('error', () => upstream.destroy());
 }
 
+const NOTHING = Buffer.alloc(0);
+
 interface Ends {
   client: Duplex;
   upstream: Duplex;
@@ -74,11 +76,18 @@ interface Ends {
   early: Buffer;
 }
 
-/** A frame cannot be made longer or shorter, so a value in one ends the connection. */
+/** Shorter beginnings of a value are passed on at once: they show little, and many messages end with one. */
+const MIN_HELD_BYTES = 6;
+
+/**
+ * A frame cannot be made longer or shorter, so a value in one ends the connection. What may be the beginning of a value is held
+ * until more arrives.
+ */
 function join({ destination, release, report, clock }: Upgrade, { client, upstream, first, early }: Ends): void {
   const watcher = new Watcher(release.texts.values);
   if (first.length > 0) upstream.write(first);
   client.pipe(upstream);
+  let held: Buffer = NOTHING;
   const back = (chunk: Buffer) => {
     if (watcher.sees(chunk) !== undefined) {
       report(new Refusal('secret_returned', 'The value of a secret came back in a WebSocket message.'), destination);
@@ -86,7 +95,10 @@ function join({ destination, release, report, clock }: Upgrade, { client, upstre
       upstream.destroy();
       return;
     }
-    if (!client.write(chunk)) {
+    const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    const keep = watcher.open < MIN_HELD_BYTES ? 0 : Math.min(watcher.open, bytes.length);
+    held = bytes.subarray(bytes.length - keep);
+    if (keep < bytes.length && !client.write(bytes.subarray(0, bytes.length - keep))) {
       upstream.pause();
       client.once('drain', () => upstream.resume());
     }
@@ -94,7 +106,7 @@ function join({ destination, release, report, clock }: Upgrade, { client, upstre
   if (early.length > 0) back(early);
   upstream.on('data', back);
   endWhenIdle(clock, [client, upstream]);
-  upstream.once('end', () => client.end());
+  upstream.once('end', () => client.end(held));
   upstream.once('close', () => client.destroy());
   client.once('close', () => upstream.destroy());
 }

@@ -13,6 +13,11 @@ export class Watcher {
     this.#set = set;
   }
 
+  /** Bytes at the end of the last chunk, and of those before it, that a pattern may begin with. */
+  get open(): number {
+    return this.#tail.length;
+  }
+
   /** The index of a pattern that ends in this chunk. */
   sees(chunk: Buffer): number | undefined {
     const bytes = this.#tail.length === 0 ? chunk : Buffer.concat([this.#tail, chunk]);
