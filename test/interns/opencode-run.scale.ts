@@ -1,6 +1,7 @@
 /** A public agent as an intern, in a sandbox of this machine: only the model is scripted. */
 import assert from 'node:assert/strict';
-import { chmodSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/clock.ts';
@@ -19,7 +20,14 @@ test('OpenCode runs in bubblewrap, and its model calls go through the gateway', 
   chmodSync(folder, 0o755);
   const installations = [{ name: 'opencode', program: 'opencode' as const, folder, command: [] }];
   const agent = agentProfiles(systemClock, installations, folder).get('opencode')!;
-  const gateway = await startGateway(t, { providers: { text: { kind: 'chat' } }, agent });
+  const sandboxes = mkdtempSync(path.join(tmpdir(), 'gatehouse-opencode-'));
+  chmodSync(sandboxes, 0o755);
+  t.after(() => rmSync(sandboxes, { recursive: true, force: true }));
+  const gateway = await startGateway(t, {
+    providers: { text: { kind: 'chat' } },
+    agent,
+    yaml: { sandboxes: { folder: path.join(sandboxes, 'sandboxes') } },
+  });
   const { made, reaches, shown, call } = internsOf(gateway);
   const { id } = await made({ name: 'coder' });
   await call('PATCH', `/${id}`, { model: 'test/text' });

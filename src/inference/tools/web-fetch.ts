@@ -125,7 +125,7 @@ class WebFetchTool implements RequestedTool {
         return reply;
       }
       const next = URL.parse(location, url);
-      if (next === null || (url.startsWith('https:') && next.protocol !== 'https:')) break;
+      if (next === null || (/^https:/i.test(url) && next.protocol !== 'https:')) break;
       url = next.href;
     }
     throw failed(first, 'the page redirects where it cannot be followed', 'url_not_accessible');

@@ -171,7 +171,7 @@ class Process implements Launched {
     // does not start.
     if (this.#first === undefined) this.#word.end();
     else {
-      // The first process may still be waiting for bubblewrap, so it would not end with it.
+      // The first process may not be tied to bubblewrap yet, so it would not end with it.
       if (childrenOf(this.#child.pid!).includes(this.#first)) kill(this.#first);
       this.#child.kill('SIGKILL');
     }
