@@ -1,6 +1,5 @@
 /** Signing in: with a management key, or with the one-time link of the first start. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { ApiError } from './api.ts';
 import { useChange } from './query.ts';
 import { currentPlace, go, link, usePlace } from './route.ts';
 import { type SessionState, signIn } from './session.ts';
@@ -38,12 +37,7 @@ export function SignIn({ state }: { state: SessionState }) {
         {change.isPending && used.current && key === '' ? (
           <Waiting lines={3} />
         ) : (
-          <Form
-            submit="Sign in"
-            busy={change.isPending}
-            error={change.error as ApiError | null}
-            onSubmit={() => change.mutate({ key: key.trim() })}
-          >
+          <Form submit="Sign in" change={change} value={{ key: key.trim() }}>
             <Text
               label="Management key"
               type="password"

@@ -201,26 +201,12 @@ function BatchDetail({ id }: { id: string }) {
       )}
       {results !== undefined && <Failed results={results} />}
       {action === 'cancel' && (
-        <Confirm
-          title="Cancel this batch?"
-          action="Cancel the batch"
-          busy={cancel.isPending}
-          error={cancel.error}
-          onConfirm={() => cancel.mutate(undefined)}
-          onClose={close}
-        >
+        <Confirm title="Cancel this batch?" action="Cancel the batch" change={cancel} onClose={close}>
           <p>Requests that have not begun do not run. Results so far are kept, and what has begun is charged.</p>
         </Confirm>
       )}
       {action === 'delete' && (
-        <Confirm
-          title="Delete this batch?"
-          action="Delete the batch"
-          busy={remove.isPending}
-          error={remove.error}
-          onConfirm={() => remove.mutate(undefined)}
-          onClose={close}
-        >
+        <Confirm title="Delete this batch?" action="Delete the batch" change={remove} onClose={close}>
           <p>Its requests and results are lost. The records of what it cost stay.</p>
         </Confirm>
       )}

@@ -128,13 +128,7 @@ function AddKey({ workspace, onClose }: { workspace: string; onClose(): void }) 
   );
   return (
     <Dialog title="Add an own provider key" onClose={onClose}>
-      <Form
-        submit="Add"
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit="Add" change={change} onCancel={onClose}>
         <Text
           label="Provider"
           required
@@ -166,14 +160,7 @@ function AddKey({ workspace, onClose }: { workspace: string; onClose(): void }) 
 function RemoveKey({ item, onClose }: { item: ApiByokKey; onClose(): void }) {
   const change = useChange(() => api('DELETE /byok/{id}', { path: { id: item.id } }), ['GET /byok'], onClose);
   return (
-    <Confirm
-      title={`Delete the key of ${item.provider}?`}
-      action="Delete the key"
-      busy={change.isPending}
-      error={change.error}
-      onConfirm={() => change.mutate(undefined)}
-      onClose={onClose}
-    >
+    <Confirm title={`Delete the key of ${item.provider}?`} action="Delete the key" change={change} onClose={onClose}>
       <p>
         The gateway forgets {item.label}, which cannot be undone. Requests then use the gateway's own credentials, or
         are refused if there are none.

@@ -163,13 +163,7 @@ function MapGroup({ groups, onClose }: { groups: readonly (readonly [string, str
   );
   return (
     <Dialog title="Map a group to a workspace" onClose={onClose}>
-      <Form
-        submit="Map"
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit="Map" change={change} onCancel={onClose}>
         <Choice label="Group" value={group} options={groups} onChange={setGroup} />
         <WorkspaceChoice value={workspace} onChange={setWorkspace} />
         <Choice label="Role of its members" value={role} options={ROLES} onChange={setRole} />
@@ -186,14 +180,7 @@ function RemoveMapping({ mapping, name, onClose }: { mapping: ApiScimGroupMappin
     onClose,
   );
   return (
-    <Confirm
-      title={`Delete the mapping of ${name}?`}
-      action="Delete the mapping"
-      busy={change.isPending}
-      error={change.error}
-      onConfirm={() => change.mutate(undefined)}
-      onClose={onClose}
-    >
+    <Confirm title={`Delete the mapping of ${name}?`} action="Delete the mapping" change={change} onClose={onClose}>
       <p>Members of the group no longer get the role {mapping.role} by it.</p>
       <Check label="Members that it added stay in the workspace" checked={keep} onChange={setKeep} />
     </Confirm>

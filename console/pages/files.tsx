@@ -132,14 +132,7 @@ function RemoveFile({ file, place, onClose }: { file: ApiFile; place: object; on
     onClose,
   );
   return (
-    <Confirm
-      title={`Delete ${file.filename}?`}
-      action="Delete the file"
-      busy={change.isPending}
-      error={change.error}
-      onConfirm={() => change.mutate(undefined)}
-      onClose={onClose}
-    >
+    <Confirm title={`Delete ${file.filename}?`} action="Delete the file" change={change} onClose={onClose}>
       <p>
         Its {bytes(file.size_bytes)} are lost, here and in copies at providers. Requests that name {file.id} are
         refused.

@@ -195,13 +195,7 @@ function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardrailProp
   );
   return (
     <Dialog title={guardrail === undefined ? 'Create a guardrail' : `Edit ${guardrail.name}`} wide onClose={onClose}>
-      <Form
-        submit={guardrail === undefined ? 'Create' : 'Save'}
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit={guardrail === undefined ? 'Create' : 'Save'} change={change} onCancel={onClose}>
         <div class="form-row">
           <Text label="Name" required value={name} onInput={setName} />
           <Text label="Description" value={description} onInput={setDescription} />
@@ -324,9 +318,7 @@ function GuardrailDetail({ id }: { id: string }) {
             <Confirm
               title={`Delete ${guardrail.name}?`}
               action="Delete the guardrail"
-              busy={remove.isPending}
-              error={remove.error}
-              onConfirm={() => remove.mutate(undefined)}
+              change={remove}
               onClose={() => setAction(undefined)}
             >
               <p>This cannot be undone.</p>
@@ -349,13 +341,7 @@ function TestBox({ id, hasFilters }: { id: string; hasFilters: boolean }) {
   const result = change.data?.data;
   return (
     <Card title="Test a text">
-      <Form
-        submit="Test"
-        busy={change.isPending}
-        error={change.error}
-        disabled={text === ''}
-        onSubmit={() => change.mutate(undefined)}
-      >
+      <Form submit="Test" change={change} disabled={text === ''}>
         <Area
           label="As a user would write it"
           rows={4}

@@ -145,13 +145,7 @@ function CreateIntern({ onClose }: { onClose(): void }) {
   );
   return (
     <Dialog title="Create an intern" onClose={onClose}>
-      <Form
-        submit="Create"
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit="Create" change={change} onCancel={onClose}>
         <Text label="Name" required code value={name} onInput={setName} placeholder="release-notes" />
         <Area label="Instructions" rows={5} value={instructions} onInput={setInstructions} />
         <Check label="Start it now" checked={starts} onChange={setStarts} />
@@ -176,9 +170,7 @@ function RemoveIntern({ intern, onClose }: { intern: ApiIntern; onClose(): void 
       title={`Delete ${intern.name}?`}
       action="Delete the intern"
       word={intern.name}
-      busy={change.isPending}
-      error={change.error}
-      onConfirm={() => change.mutate(undefined)}
+      change={change}
       onClose={onClose}
     >
       <p>This cannot be undone.</p>

@@ -193,13 +193,7 @@ function CreateKey({ workspace, onClose }: { workspace: string; onClose(): void 
   if (change.data !== undefined) return <Secret title="The new key" secret={change.data.key} onClose={onClose} />;
   return (
     <Dialog title="Create a key" onClose={onClose}>
-      <Form
-        submit="Create"
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit="Create" change={change} onCancel={onClose}>
         <KeyForm fields={fields} onFields={setFields} />
         <div class="form-row">
           <WorkspaceChoice value={place} onChange={setPlace} />
@@ -323,13 +317,7 @@ function EditKey({ item, onClose }: ActionProps) {
   );
   return (
     <Dialog title={`Edit ${item.name}`} onClose={onClose}>
-      <Form
-        submit="Save"
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit="Save" change={change} onCancel={onClose}>
         <KeyForm fields={fields} onFields={setFields} />
       </Form>
     </Dialog>
@@ -357,13 +345,7 @@ function RotateKey({ item, onClose }: ActionProps) {
   if (change.data !== undefined) return <Secret title="The new secret" secret={change.data.key} onClose={onClose} />;
   return (
     <Dialog title={`Rotate ${item.name}`} onClose={onClose}>
-      <Form
-        submit="Rotate"
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit="Rotate" change={change} onCancel={onClose}>
         <p>The key gets a new secret. Its settings, spend and guardrails stay.</p>
         <Choice label="The present secret ends" value={grace} options={GRACES} onChange={setGrace} />
       </Form>
@@ -382,9 +364,7 @@ function DisableKey({ item, onClose }: ActionProps) {
     <Confirm
       title={disabled ? `Disable ${item.name}?` : `Enable ${item.name}?`}
       action={disabled ? 'Disable' : 'Enable'}
-      busy={change.isPending}
-      error={change.error}
-      onConfirm={() => change.mutate(undefined)}
+      change={change}
       onClose={onClose}
     >
       <p>
@@ -403,15 +383,7 @@ function DeleteKey({ item, onClose }: ActionProps) {
     () => go(link('/keys')),
   );
   return (
-    <Confirm
-      title={`Delete ${item.name}?`}
-      action="Delete the key"
-      word={item.name}
-      busy={change.isPending}
-      error={change.error}
-      onConfirm={() => change.mutate(undefined)}
-      onClose={onClose}
-    >
+    <Confirm title={`Delete ${item.name}?`} action="Delete the key" word={item.name} change={change} onClose={onClose}>
       <p>This cannot be undone.</p>
       <ul>
         <li>Applications that use {item.label} get 401 at once.</li>

@@ -122,13 +122,7 @@ function StoreSecret({ onClose }: { onClose(): void }) {
   );
   return (
     <Dialog title="Store a secret" onClose={onClose}>
-      <Form
-        submit="Store"
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit="Store" change={change} onCancel={onClose}>
         <Text
           label="Name"
           required
@@ -160,14 +154,7 @@ function RemoveSecret({ name, onClose }: { name: string; onClose(): void }) {
     onClose,
   );
   return (
-    <Confirm
-      title={`Delete ${name}?`}
-      action="Delete the secret"
-      busy={change.isPending}
-      error={change.error}
-      onConfirm={() => change.mutate(undefined)}
-      onClose={onClose}
-    >
+    <Confirm title={`Delete ${name}?`} action="Delete the secret" change={change} onClose={onClose}>
       <p>Its value is lost. Code that uses it is refused by the service from now on.</p>
     </Confirm>
   );

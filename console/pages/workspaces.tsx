@@ -97,13 +97,7 @@ function CreateWorkspace({ onClose }: { onClose(): void }) {
   );
   return (
     <Dialog title="Create a workspace" onClose={onClose}>
-      <Form
-        submit="Create"
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit="Create" change={change} onCancel={onClose}>
         <Text label="Name" required value={name} onInput={setName} />
         <Text label="Slug" value={made} onInput={setSlug} code hint="Names the workspace in URLs" />
         <Text label="Description" value={description} onInput={setDescription} />
@@ -190,9 +184,7 @@ function WorkspaceDetail({ id }: { id: string }) {
               title={`Delete ${workspace.name}?`}
               action="Delete the workspace"
               word={workspace.slug}
-              busy={remove.isPending}
-              error={remove.error}
-              onConfirm={() => remove.mutate(undefined)}
+              change={remove}
               onClose={() => setAction(undefined)}
             >
               <p>This cannot be undone. Lost are its</p>
@@ -232,13 +224,7 @@ function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace; onClos
   );
   return (
     <Dialog title={`Edit ${workspace.name}`} onClose={onClose}>
-      <Form
-        submit="Save"
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit="Save" change={change} onCancel={onClose}>
         <Text label="Name" required value={name} onInput={setName} />
         <Area label="Description" rows={2} value={description} onInput={setDescription} />
         <div class="form-row">
@@ -319,13 +305,7 @@ function EditBudget({ id, interval, budget, onClose }: EditBudgetProps) {
   );
   return (
     <Dialog title={`The ${interval} budget`} onClose={onClose}>
-      <Form
-        submit="Save"
-        busy={change.isPending}
-        error={change.error}
-        onSubmit={() => change.mutate(undefined)}
-        onCancel={onClose}
-      >
+      <Form submit="Save" change={change} onCancel={onClose}>
         <Text
           label="Limit in USD"
           type="number"

@@ -202,31 +202,38 @@ export function Dialog({ title, onClose, wide, children }: DialogProps) {
   );
 }
 
-interface FormProps {
+/** What `useChange` returns, as far as a form needs it. */
+interface Change<V> {
+  readonly isPending: boolean;
+  readonly error: ApiError | null;
+  mutate(value: V): void;
+}
+
+interface FormProps<V> {
   submit: string;
-  busy?: boolean;
-  error?: ApiError | null;
-  onSubmit(): void;
+  change: Change<V>;
+  /** What the change is made with; absent if it needs nothing. */
+  value?: V;
   onCancel?: () => void;
   danger?: boolean;
   disabled?: boolean;
   children: ComponentChildren;
 }
 
-export function Form({ submit, busy, error, onSubmit, onCancel, danger, disabled, children }: FormProps) {
+export function Form<V>({ submit, change, value, onCancel, danger, disabled, children }: FormProps<V>) {
   return (
     <form
       class="form"
       onSubmit={(event) => {
         event.preventDefault();
-        onSubmit();
+        change.mutate(value as V);
       }}
     >
       {children}
-      <Problem error={error} />
+      <Problem error={change.error} />
       <footer class="form-foot">
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}
-        <Button type="submit" kind={danger ? 'danger' : 'main'} busy={busy ?? false} disabled={disabled ?? false}>
+        <Button type="submit" kind={danger ? 'danger' : 'main'} busy={change.isPending} disabled={disabled ?? false}>
           {submit}
         </Button>
       </footer>
@@ -234,32 +241,22 @@ export function Form({ submit, busy, error, onSubmit, onCancel, danger, disabled
   );
 }
 
-interface ConfirmProps {
+interface ConfirmProps<V> {
   title: string;
   /** What will be lost. */
   children: ComponentChildren;
   action: string;
   /** To be typed before it can be done; for what cannot be undone. */
   word?: string;
-  busy?: boolean;
-  error?: ApiError | null;
-  onConfirm(): void;
+  change: Change<V>;
   onClose(): void;
 }
 
-export function Confirm({ title, children, action, word, busy, error, onConfirm, onClose }: ConfirmProps) {
+export function Confirm<V>({ title, children, action, word, change, onClose }: ConfirmProps<V>) {
   const [typed, setTyped] = useState('');
   return (
     <Dialog title={title} onClose={onClose}>
-      <Form
-        danger
-        submit={action}
-        busy={busy ?? false}
-        error={error ?? null}
-        disabled={word !== undefined && typed !== word}
-        onSubmit={onConfirm}
-        onCancel={onClose}
-      >
+      <Form danger submit={action} change={change} disabled={word !== undefined && typed !== word} onCancel={onClose}>
         <div class="loss">{children}</div>
         {word !== undefined && <Text label={`Type ${word} to confirm`} value={typed} onInput={setTyped} />}
       </Form>

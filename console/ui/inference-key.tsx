@@ -42,12 +42,7 @@ function ChooseKey({ done }: { done?: () => void }) {
   const paste = useChange(chooseInferenceKey, [], done);
   return (
     <div class="columns choose">
-      <Form
-        submit="Create a key"
-        busy={create.isPending}
-        error={create.error}
-        onSubmit={() => create.mutate(undefined)}
-      >
+      <Form submit="Create a key" change={create}>
         <Text
           label="Limit a day in USD"
           type="number"
@@ -58,7 +53,7 @@ function ChooseKey({ done }: { done?: () => void }) {
           hint="Empty: no limit"
         />
       </Form>
-      <Form submit="Use this key" busy={paste.isPending} error={paste.error} onSubmit={() => paste.mutate(key.trim())}>
+      <Form submit="Use this key" change={paste} value={key.trim()}>
         <Text label="Or paste an inference key" type="password" required maxLength={512} value={key} onInput={setKey} />
       </Form>
     </div>
