@@ -11,6 +11,7 @@ import type { Provider, ProviderKind } from './provider.ts';
 
 export { KINDS } from './all-kinds.ts';
 export type { Signature, Signer, UnsignedCall } from './auth/sign.ts';
+export { SigningHash } from './auth/signing-hash.ts';
 export {
   type BatchAbout,
   type BatchAccount,

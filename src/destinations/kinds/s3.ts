@@ -1,5 +1,5 @@
 /** S3 and compatible stores: one JSON object for each generation, signed by AWS's own library. */
-import { createHash, createHmac } from 'node:crypto';
+import { SigningHash } from '../../providers/index.ts';
 import type { GenerationRecord } from '../record.ts';
 import {
   type DestinationKind,
@@ -64,7 +64,7 @@ async function put({ members, headers }: FullConfig, key: string, body: string, 
       secretAccessKey: secretAccessKey!,
       ...(sessionToken && { sessionToken }),
     },
-    ...{ region, service: 's3', sha256: Sha256, uriEscapePath: false },
+    ...{ region, service: 's3', sha256: SigningHash, uriEscapePath: false },
   });
   const signed = await signer.sign(
     {
@@ -82,30 +82,4 @@ function bucketUrl({ endpoint, bucketName }: Readonly<Record<string, string>>, r
   if (endpoint !== undefined) return `${endpoint.replace(/\/+$/, '')}/${bucketName}`;
   const host = `s3.${region}.amazonaws.com`;
   return bucketName!.includes('.') ? `https://${host}/${bucketName}` : `https://${bucketName}.${host}`;
-}
-
-/** Node's hash in the form that the library asks for. */
-class Sha256 {
-  readonly #hash;
-
-  constructor(key?: string | ArrayBuffer | ArrayBufferView) {
-    this.#hash = key === undefined ? createHash('sha256') : createHmac('sha256', keyOfHash(key));
-  }
-
-  update(chunk: Uint8Array): void {
-    this.#hash.update(chunk);
-  }
-
-  async digest(): Promise<Uint8Array> {
-    return this.#hash.digest();
-  }
-
-  reset(): void {
-    throw new Error('a hash is used once');
-  }
-}
-
-function keyOfHash(key: string | ArrayBuffer | ArrayBufferView): string | Buffer {
-  if (typeof key === 'string') return key;
-  return ArrayBuffer.isView(key) ? Buffer.from(key.buffer, key.byteOffset, key.byteLength) : Buffer.from(key);
 }

@@ -1,5 +1,4 @@
 /** AWS signatures, version 4, by the vendor's own library, which is loaded on the first call that needs it. */
-import { createHash, createHmac } from 'node:crypto';
 import type { SignatureV4 } from '@smithy/signature-v4';
 import type { Clock } from '../../base/clock.ts';
 import { eventStreamReady } from '../framing/bedrock-event-stream.ts';
@@ -7,6 +6,7 @@ import type { Provider } from '../provider.ts';
 import type { UpstreamRequest } from '../send/transport.ts';
 import { type AwsKeys, chainKeeper, isKeyDocument, readKeyDocument } from './bedrock-credentials.ts';
 import type { Signature, Signer } from './sign.ts';
+import { SigningHash } from './signing-hash.ts';
 
 const USUAL_REGION = 'us-east-1';
 
@@ -77,32 +77,13 @@ export async function signatureOf(request: UpstreamRequest, keys: AwsKeys, scope
 
 async function newSigner(credentials: AwsKeys, { region, service }: Scope): Promise<SignatureV4> {
   const library = await import('@smithy/signature-v4');
-  return new library.SignatureV4({ credentials, region, service, sha256: Sha256, uriEscapePath: service !== 's3' });
-}
-
-/** Node's hash, because the vendor's is plain JavaScript and bodies may contain images. */
-class Sha256 {
-  readonly #hash;
-
-  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    const key = ArrayBuffer.isView(secret) ? Buffer.from(secret.buffer, secret.byteOffset, secret.byteLength) : secret;
-    this.#hash =
-      key === undefined
-        ? createHash('sha256')
-        : createHmac('sha256', key instanceof ArrayBuffer ? Buffer.from(key) : key);
-  }
-
-  update(chunk: Uint8Array): void {
-    this.#hash.update(chunk);
-  }
-
-  async digest(): Promise<Uint8Array> {
-    return this.#hash.digest();
-  }
-
-  reset(): void {
-    throw new Error('a hash is used once');
-  }
+  return new library.SignatureV4({
+    credentials,
+    region,
+    service,
+    sha256: SigningHash,
+    uriEscapePath: service !== 's3',
+  });
 }
 
 export function regionOf({ options, baseUrl }: Pick<Provider, 'options' | 'baseUrl'>): string {

@@ -55,6 +55,17 @@ function isObject(text: string): boolean {
   }
 }
 
+/** A line of a file of calls, as OpenAI and others have it. @param url of the call */
+export function callLine(id: string, url: string, each: BatchedCall): Buffer {
+  const call = spliced(
+    ['custom_id', JSON.stringify(id)],
+    ['method', '"POST"'],
+    ['url', JSON.stringify(url)],
+    ['body', oneLine(each)],
+  );
+  return Buffer.concat([call, Buffer.from('\n')]);
+}
+
 /** A JSON object of parts that are JSON already. */
 export function spliced(...members: readonly (readonly [key: string, json: string | Buffer])[]): Buffer {
   const parts: Buffer[] = [];

@@ -6,7 +6,7 @@
 import { type BatchAccount, BatchRefusal, type BatchService, type UpstreamBatch } from './contract.ts';
 import { call, createdId, get, type Json, listIn, post, textIn, unlessStatus } from './exchange.ts';
 import { removeFiles, resultsIn, uploadOnce } from './files.ts';
-import { oneLine, spliced } from './lines.ts';
+import { callLine } from './lines.ts';
 
 interface Variation {
   /** Paths of calls that it accepts. */
@@ -55,16 +55,7 @@ export function openaiBatches(variation: Variation): BatchService {
     ...(variation.lacks && { lacks: variation.lacks }),
     carries: ({ path }) => paths.includes(path),
     frame: () => ({ head: '', between: '', tail: '' }),
-    line: (id, each) =>
-      Buffer.concat([
-        spliced(
-          ['custom_id', JSON.stringify(id)],
-          ['method', '"POST"'],
-          ['url', JSON.stringify(urlOf(each.path))],
-          ['body', oneLine(each)],
-        ),
-        Buffer.from('\n'),
-      ]),
+    line: (id, each) => callLine(id, urlOf(each.path), each),
     async submit(submission, account) {
       const { marker, path } = submission;
       const uploadId = await uploadOnce(submission, account, {

@@ -6,7 +6,7 @@ import type { BatchService, UpstreamBatch, UpstreamResult } from './contract.ts'
 import { createdId, forget, get, type Json, listIn, nameOf, pages, post, textIn, unlessStatus } from './exchange.ts';
 import { uploadOnce } from './files.ts';
 import { CANCELLED, httpStatusOf } from './grpc-status.ts';
-import { oneLine, spliced } from './lines.ts';
+import { callLine } from './lines.ts';
 
 /**
  * The models that take batches, all at the same discount (docs.x.ai/developers/pricing#batch-api-pricing): 20 % for every
@@ -27,16 +27,7 @@ export const xaiBatches: BatchService = {
   pricePercent: 80,
   carries: ({ path, model }) => path === '/chat/completions' && MODELS.test(model),
   frame: () => ({ head: '', between: '', tail: '' }),
-  line: (id, each) =>
-    Buffer.concat([
-      spliced(
-        ['custom_id', JSON.stringify(id)],
-        ['method', '"POST"'],
-        ['url', '"/v1/chat/completions"'],
-        ['body', oneLine(each)],
-      ),
-      Buffer.from('\n'),
-    ]),
+  line: (id, each) => callLine(id, '/v1/chat/completions', each),
   async submit(submission, account) {
     const uploadId = await uploadOnce(submission, account, { list: `/files?limit=${PAGE}`, fields: () => ({}) });
     await submission.creating();
