@@ -4,8 +4,8 @@ import type { Catalog } from '../../catalog/index.ts';
 import type { Conversation, Part } from '../../formats/conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../../formats/conversation/fields.ts';
 import { isRouterModel } from '../plugins/index.ts';
+import { Members } from '../tool-settings.ts';
 import type { ToolsRunning } from '../turns/gateway-tools.ts';
-import { Members } from '../web-search/settings.ts';
 import { type RequestedTool, type ServerTool, ToolError, type ToolOutcome } from './tool.ts';
 
 const EFFORTS = ['max', 'xhigh', 'high', 'medium', 'low', 'minimal', 'none'];

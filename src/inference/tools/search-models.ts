@@ -4,8 +4,8 @@ import { type Catalog, type Model, viewModel } from '../../catalog/index.ts';
 import { type Fields, textOf } from '../../formats/conversation/fields.ts';
 import { policyOf } from '../../guardrails/index.ts';
 import { leavesEndpoint } from '../routing/index.ts';
+import { Members } from '../tool-settings.ts';
 import type { ToolsRunning } from '../turns/gateway-tools.ts';
-import { Members } from '../web-search/settings.ts';
 import { type ServerTool, ToolError, type ToolOutcome } from './tool.ts';
 
 const DEFAULT_RESULTS = 5;

@@ -1,9 +1,9 @@
 /** `svc:web_fetch`: reads a page, a PDF or a text from a URL, through the checked egress. */
 import { EgressError, type EgressReply } from '../../egress/index.ts';
 import { type Fields, textOf } from '../../formats/conversation/fields.ts';
+import { Members } from '../tool-settings.ts';
 import type { ToolsRunning } from '../turns/gateway-tools.ts';
 import { isOn } from '../web-search/results.ts';
-import { Members } from '../web-search/settings.ts';
 import { type RequestedTool, type ServerTool, ToolError, type ToolOutcome } from './tool.ts';
 
 const MAX_USES = 100;

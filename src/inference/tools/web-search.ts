@@ -1,9 +1,10 @@
 /** `svc:web_search`: searches the web with an engine of the installation. */
 import type { Citation } from '../../formats/conversation/conversation.ts';
 import { type Fields, textOf } from '../../formats/conversation/fields.ts';
+import { Members } from '../tool-settings.ts';
 import type { ToolsRunning } from '../turns/gateway-tools.ts';
 import { type ChosenEngine, citationsIn, SearchError, type SearchResult, textFor } from '../web-search/index.ts';
-import { Members, readSearchSettings, type SearchSettings } from '../web-search/settings.ts';
+import { readSearchSettings, type SearchSettings } from '../web-search/settings.ts';
 import { type RequestedTool, type ServerTool, ToolError, type ToolOutcome } from './tool.ts';
 
 const DEFAULT_TOTAL_RESULTS = 50;

@@ -1,7 +1,7 @@
 /** The settings that requests give `svc:bash` and `svc:shell`. */
 import { invalidField } from '../../../base/errors.ts';
 import { type Fields, isFields } from '../../../formats/conversation/fields.ts';
-import { Members } from '../../web-search/settings.ts';
+import { Members } from '../../tool-settings.ts';
 import type { Installation, RequestedTool } from '../tool.ts';
 import { noSandbox, type RequestSandboxes } from './request-sandboxes.ts';
 
