@@ -1,5 +1,5 @@
 /**
- * What a model wrote, as text. Only fences of code are told apart; everything is a text node, so nothing that a model
+ * A model's answer as text. Only code fences are recognised; everything is a text node, so nothing that a model
  * writes can become markup.
  */
 export function Written({ text }: { text: string }) {

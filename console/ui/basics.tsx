@@ -133,7 +133,7 @@ export function Empty({ icon, title, children }: EmptyProps) {
   );
 }
 
-/** Takes the room of what is being loaded. */
+/** A placeholder that reserves the space of content being loaded. */
 export function Waiting({ lines = 4 }: { lines?: number }) {
   return (
     <div class="waiting" role="status">

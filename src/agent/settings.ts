@@ -1,4 +1,4 @@
-/** What the gateway tells the agent at its start, as a JSON file. */
+/** The agent's settings: a JSON file that the gateway writes before it starts the agent. */
 import { readFileSync } from 'node:fs';
 
 export interface AgentSettings {

@@ -1,4 +1,4 @@
-/** A stream of which the beginning has been read already: `begun`, and then what `rest` still has. */
+/** Continues a partly read stream: yields `begun`, then the remaining chunks of `rest`. */
 export async function* continued(begun: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
   yield* begun;
   for (;;) {

@@ -45,7 +45,7 @@ interface CatalogOperationParts<C> {
    * always. Used by GET /models/user and /endpoints/zdr.
    */
   permits?(caller: C, endpoint: Endpoint, zdr: boolean): boolean;
-  /** Router models. Absent: there are none. */
+  /** Router models; absent if the gateway has none. */
   routers?(): readonly ListedRouter[];
   /** Tokens per model that the caller's organization used in the last days, including today; absent: unknown. */
   popularity?(caller: C, days: number): Promise<ReadonlyMap<string, number>>;

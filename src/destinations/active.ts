@@ -53,7 +53,7 @@ export class ActiveDestinations {
     return this.#followed.readNow();
   }
 
-  /** From memory; undefined if there are none, the usual case. */
+  /** Reads memory only. Undefined if the workspace has no destinations, which is the usual case. */
   inWorkspace(workspaceId: string): readonly ActiveDestination[] | undefined {
     return this.#followed.value?.byWorkspace.get(workspaceId);
   }

@@ -81,7 +81,7 @@ function originOf(url: string): string | null {
   return URL.parse(url)?.origin ?? null;
 }
 
-/** Whoever changes the address does not learn the secrets that were given for another one. */
+/** Stored secrets are not sent to a new address: the caller must send them again. */
 function refuseKept(given: Readonly<Record<string, unknown>>, paths: readonly string[]): void {
   const headers = (given['headers'] ?? {}) as Readonly<Record<string, unknown>>;
   for (const path of paths) {

@@ -3,7 +3,7 @@
  * workspace.
  *
  *     operations, config     the control plane; secrets are stored encrypted
- *     record                 what destinations are told of a generation
+ *     record                 the data that destinations receive for a generation
  *     exporter, active       chooses the destinations of a record, in the memory of each process
  *     delivery/              bounded queues, retries, durable batches
  *     kinds/, otlp/          one entry or file for each type: the requests that it understands

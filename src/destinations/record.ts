@@ -1,6 +1,6 @@
 /**
- * What destinations are told of one generation: plain JSON data, made once for all destinations of a workspace. Kinds
- * put it into their own words. No I/O.
+ * The data that destinations receive for one generation: plain JSON, built once for all destinations of a workspace. Each
+ * kind converts it to its own format. No I/O.
  */
 import { createHash } from 'node:crypto';
 import type { Caller } from '../access/index.ts';

@@ -168,7 +168,7 @@ export class Sandbox {
   }
 }
 
-/** Tells the client that its connection leads to the host now. @param first bytes that followed its request */
+/** Answers CONNECT: the connection is now a tunnel to the host. @param first bytes that followed its request */
 function accepted(client: net.Socket, first: Buffer): void {
   client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
   if (first.length > 0) client.unshift(first);

@@ -249,7 +249,7 @@ export class EgressProxy {
     }
   }
 
-  /** A new process restores every sandbox by itself. */
+  /** Not needed after a restart of the proxy, which restores every sandbox. */
   #restoreLater(id: string): void {
     const entry = this.#sandboxes.get(id);
     if (entry === undefined) return;

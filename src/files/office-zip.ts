@@ -18,7 +18,7 @@ const END_BYTES = 22;
 const ENTRY_SIGNATURE = 0x02014b50;
 const ENTRY_BYTES = 46;
 
-/** The end of what passes through. */
+/** Keeps the last bytes of a stream. */
 export class Tail {
   #chunks: Buffer[] = [];
   #bytes = 0;

@@ -61,7 +61,7 @@ export interface InferenceParts {
   inFlight: RequestsInFlight;
   credentials: Credentials;
   sessions: Sessions;
-  /** Router models. Absent: there are none. */
+  /** Router models; absent if the gateway has none. */
   routers?: RouterModels | undefined;
   threads: Threads;
   /** Reasoning that the client's format cannot carry. Absent: it is not remembered. */
@@ -74,7 +74,7 @@ export interface InferenceParts {
   webSearch?: WebSearch;
   /** Where tools of requests run commands. Absent: they cannot. */
   requestSandboxes?: RequestSandboxes;
-  /** The moderation service. Absent: there is none. */
+  /** The moderation service; absent if none is configured. */
   moderator?: Moderator;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */
   tokens?: TokenCounter;

@@ -18,7 +18,7 @@ export interface SearchEngineSettings {
   url: string | null;
   /** null for engines that need none. */
   apiKey: Secret | null;
-  /** Engines of requests that this one stands for, besides its own name. */
+  /** Further engine names in requests that this engine serves. */
   serves: readonly SearchName[];
   /** What a search costs the gateway's customers. */
   costNano: Nano;

@@ -7,7 +7,7 @@ export const history: HistoryWords = {
   item(value) {
     const { role, content } = fieldsOf(value);
     const blocks = listOf(content).map(fieldsOf);
-    // A compaction block stands for everything before it.
+    // A compaction block replaces everything before it.
     if (role === 'system' || blocks.some(({ type }) => type === 'compaction')) return { kind: 'pinned' };
     if (role === 'assistant') {
       const calls = blocks.filter(({ type }) => type === 'tool_use').map(({ id }) => textOf(id));

@@ -95,7 +95,7 @@ function read(parts: readonly Part[]): PastToolSteps {
   return { steps, taken };
 }
 
-/** Clients that keep the members of their own schema only lose the text: the content then stands for it. */
+/** Clients that keep only members of their own schema drop the text; the content is used instead. */
 function stepOf(id: string, use: Fields, result: Fields): PastToolStep {
   const input = fieldsOf(use['input']);
   return {

@@ -41,7 +41,7 @@ function idOf(step: Parameters<typeof stepId>[0]): string {
 
 const CARRIED = ['type', 'id', 'status', 'call_id', 'name', 'arguments', 'result'];
 
-/** Clients that keep the members of their own schema only lose the call: its members then stand for its result. */
+/** Clients that keep only members of their own schema drop the call; its other members are used as its result. */
 function stepOf(value: unknown): PastToolStep | undefined {
   const fields = fieldsOf(value);
   const type = toWireName(textOf(fields['type']));

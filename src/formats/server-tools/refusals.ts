@@ -53,7 +53,7 @@ function serverToolOf(type: string, { shorthands = false }: Pick<FeatureRules, '
 }
 
 /**
- * The wire name of the server tool that a tool's type stands for; undefined for clients' and vendors' tools, and for
+ * The wire name of the server tool that a tool's type means; undefined for clients' and vendors' tools, and for
  * tools that are not built.
  * @param format id of the request's format
  */

@@ -50,8 +50,8 @@ function limitsOf(caller: Caller, defaults: RateDefaults): readonly RateLimit[] 
 }
 
 /**
- * Counts a request against the limits of its key and workspace; a nested one, of which the client knows nothing, against
- * those of tokens only. Its response then carries the limit headers. Returns no
+ * Counts a request against the limits of its key and workspace; a nested request, which the client
+ * does not see, counts against token limits only. Its response then carries the limit headers. Returns no
  * promise unless the database is needed. Throws or rejects with GatewayError 429 or 503.
  */
 export function countRequest(

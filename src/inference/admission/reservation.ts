@@ -85,7 +85,7 @@ export class RequestReservation {
     throw refusalError(refusal);
   }
 
-  /** Of what `holdTool` has reserved, the cost stays reserved. */
+  /** Releases what `holdTool` reserved beyond the cost. */
   toolEnded(held: Nano, spent: Nano): void {
     this.#earlier = { ...this.#earlier, creditNano: this.#earlier.creditNano - held + spent };
   }

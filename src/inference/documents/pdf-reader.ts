@@ -30,7 +30,7 @@ export class PdfReader {
 
   /** Never rejects. */
   async read(bytes: Uint8Array): Promise<PdfText> {
-    // A copy of its own: the caller's memory may be a part of a larger buffer, all of which would be sent.
+    // Copy the bytes: they may be a view of a larger buffer, and all of that would be sent.
     const order = { bytes: Uint8Array.from(bytes), maxPages: MAX_PAGES, maxLength: MAX_LENGTH };
     const news = await this.#thread.do(order);
     if (typeof news === 'string') return { fault: news };

@@ -12,7 +12,7 @@ const BY_ID = new Map(PLUGINS.map((plugin) => [plugin.id, plugin]));
 const checks = new Map<Plugin, (settings: Fields, path: string) => void>();
 
 /**
- * Undefined if there are none that are enabled.
+ * Undefined if no plugin is enabled.
  * @throws GatewayError 400 with the field's path for a plugin that does not exist or is named twice, and for its settings
  */
 export function requestedPlugins(document: JsonDocument): readonly RequestedPlugin[] | undefined {

@@ -25,7 +25,7 @@ export function isRouterModel(name: string): boolean {
   return BY_SLUG.has(toWireName(name));
 }
 
-/** The most models that one router model stands for. */
+/** A router model tries at most this many models. */
 const MAX_MODELS = 5;
 
 /** @param score of a model, as currently configured */
