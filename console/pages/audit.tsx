@@ -4,10 +4,10 @@ import type { ApiAuditEntry } from '../api.gen.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi } from '../query.ts';
 import { link, useParams } from '../route.ts';
-import { Badge, Button, Card, Code, Empty, Facts, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
+import { Badge, Button, Code, Empty, Facts, Page, Time } from '../ui/basics.tsx';
 import { NONE } from '../ui/format.ts';
 import { Choice, Dialog, type Option, Text } from '../ui/forms.tsx';
-import { CursorPager, Table } from '../ui/table.tsx';
+import { PagedList, useCursor } from '../ui/list.tsx';
 
 const RESOURCES: readonly Option[] = [
   ['', 'Everything'],
@@ -38,9 +38,9 @@ export function Audit(_: PageParts) {
   const { params, set } = useParams();
   const [shown, setShown] = useState<ApiAuditEntry>();
   const value = (name: string) => params.get(name) ?? '';
-  const cursor = params.get('cursor') ?? undefined;
+  const cursor = useCursor();
   const given = (name: string) => (value(name) === '' ? {} : { [name]: value(name) });
-  const { data, error, refetch, isPlaceholderData } = useApi('GET /audit', {
+  const reading = useApi('GET /audit', {
     query: {
       ...given('resource_type'),
       ...given('actor_type'),
@@ -78,52 +78,42 @@ export function Audit(_: PageParts) {
           onInput={(text) => set({ resource_id: text.trim() }, true)}
         />
       </search>
-      <Problem error={error} retry={() => void refetch()} />
-      <Card flush>
-        {data === undefined ? (
-          <Waiting lines={8} />
-        ) : data.data.length === 0 ? (
+      <PagedList
+        reading={reading}
+        rows={reading.data?.data}
+        lines={8}
+        empty={
           <Empty icon="audit" title="No entry fits">
             <a href={link('/audit')}>Remove the filters</a>
           </Empty>
-        ) : (
-          <Table
-            label="Audit log"
-            rows={data.data}
-            stale={isPlaceholderData}
-            keyOf={({ id }) => id}
-            columns={[
-              { head: 'Time', cell: (entry) => <Time at={entry.created_at} exact /> },
-              { head: 'Action', cell: (entry) => <Badge>{entry.action}</Badge> },
-              { head: 'What', cell: (entry) => <span class="clip">{nameOf(entry)}</span> },
-              {
-                head: 'By',
-                minor: true,
-                cell: (entry) => <span class="mono small">{entry.actor.key_label ?? entry.actor.type}</span>,
-              },
-              {
-                head: 'Details',
-                end: true,
-                cell: (entry) => (
-                  <Button kind="quiet" onClick={() => setShown(entry)}>
-                    Show
-                    <span class="unseen">
-                      {' '}
-                      {entry.action} of {nameOf(entry)}
-                    </span>
-                  </Button>
-                ),
-              },
-            ]}
-          />
-        )}
-        <CursorPager
-          next={data?.next_cursor}
-          isFirst={cursor === undefined}
-          onNext={(next) => set({ cursor: next })}
-          onFirst={() => set({ cursor: undefined })}
-        />
-      </Card>
+        }
+        pages={{ next: reading.data?.next_cursor }}
+        label="Audit log"
+        keyOf={({ id }) => id}
+        columns={[
+          { head: 'Time', cell: (entry) => <Time at={entry.created_at} exact /> },
+          { head: 'Action', cell: (entry) => <Badge>{entry.action}</Badge> },
+          { head: 'What', cell: (entry) => <span class="clip">{nameOf(entry)}</span> },
+          {
+            head: 'By',
+            minor: true,
+            cell: (entry) => <span class="mono small">{entry.actor.key_label ?? entry.actor.type}</span>,
+          },
+          {
+            head: 'Details',
+            end: true,
+            cell: (entry) => (
+              <Button kind="quiet" onClick={() => setShown(entry)}>
+                Show
+                <span class="unseen">
+                  {' '}
+                  {entry.action} of {nameOf(entry)}
+                </span>
+              </Button>
+            ),
+          },
+        ]}
+      />
       {shown !== undefined && <EntryDialog entry={shown} onClose={() => setShown(undefined)} />}
     </Page>
   );

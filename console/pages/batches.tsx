@@ -4,7 +4,7 @@ import type { ApiBatch } from '../api.gen.ts';
 import { api, request } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi, useChange } from '../query.ts';
-import { link, useParams } from '../route.ts';
+import { link } from '../route.ts';
 import {
   Badge,
   Button,
@@ -22,8 +22,8 @@ import {
 import { count, NONE, usd } from '../ui/format.ts';
 import { Confirm } from '../ui/forms.tsx';
 import { InferenceKeyInUse, InferenceKeyNeeded } from '../ui/inference-key.tsx';
+import { PagedList, useCursor } from '../ui/list.tsx';
 import { saveAs } from '../ui/save.ts';
-import { CursorPager, Table } from '../ui/table.tsx';
 
 const PAGE = 50;
 const LIVE_MS = 3_000;
@@ -51,62 +51,49 @@ export function Batches({ session, rest }: PageParts) {
 }
 
 function BatchList({ session }: PageParts) {
-  const { params, set } = useParams();
-  const cursor = params.get('cursor') ?? undefined;
-  const { data, error, refetch } = useApi(
+  const cursor = useCursor();
+  const reading = useApi(
     'GET /batches',
     { query: { limit: PAGE, ...(cursor && { after: cursor }) } },
     { every: LIVE_MS },
   );
-  const rows = (data?.data ?? []) as ApiBatch[];
+  const rows = reading.data?.data as ApiBatch[] | undefined;
   return (
     <Page
       title="Batches"
       about="Many requests in the background, of the workspace of the chosen key."
       actions={<InferenceKeyInUse session={session} />}
     >
-      <Problem error={error} retry={() => void refetch()} />
-      <Card flush>
-        {data === undefined ? (
-          <Waiting />
-        ) : rows.length === 0 ? (
+      <PagedList
+        reading={reading}
+        rows={rows}
+        empty={
           <Empty icon="batches" title="No batches">
             <p>
               <code>npx gatehouse batch submit requests.jsonl</code> creates one; so do the SDKs of OpenAI and
               Anthropic.
             </p>
           </Empty>
-        ) : (
-          <Table
-            label="Batches"
-            rows={rows}
-            keyOf={({ id }) => id}
-            linkOf={({ id }) => link(`/batches/${id}`)}
-            columns={[
-              { head: 'Created', cell: (batch) => <Time at={batch.created_at * SECOND_MS} exact /> },
-              {
-                head: 'State',
-                cell: (batch) => (
-                  <Badge tone={TONES[batch.status] ?? 'plain'}>{batch.status.replaceAll('_', ' ')}</Badge>
-                ),
-              },
-              {
-                head: 'Model',
-                minor: true,
-                cell: (batch) => <span class="mono clip">{batch.model ?? 'several'}</span>,
-              },
-              { head: 'Progress', cell: (batch) => <Progress batch={batch} /> },
-              { head: 'Failed', end: true, cell: (batch) => count(batch.request_counts?.failed) },
-            ]}
-          />
-        )}
-        <CursorPager
-          next={data?.has_more ? data.last_id : undefined}
-          isFirst={cursor === undefined}
-          onNext={(next) => set({ cursor: next })}
-          onFirst={() => set({ cursor: undefined })}
-        />
-      </Card>
+        }
+        pages={{ next: reading.data?.has_more ? reading.data.last_id : undefined }}
+        label="Batches"
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => link(`/batches/${id}`)}
+        columns={[
+          { head: 'Created', cell: (batch) => <Time at={batch.created_at * SECOND_MS} exact /> },
+          {
+            head: 'State',
+            cell: (batch) => <Badge tone={TONES[batch.status] ?? 'plain'}>{batch.status.replaceAll('_', ' ')}</Badge>,
+          },
+          {
+            head: 'Model',
+            minor: true,
+            cell: (batch) => <span class="mono clip">{batch.model ?? 'several'}</span>,
+          },
+          { head: 'Progress', cell: (batch) => <Progress batch={batch} /> },
+          { head: 'Failed', end: true, cell: (batch) => count(batch.request_counts?.failed) },
+        ]}
+      />
     </Page>
   );
 }

@@ -5,20 +5,20 @@ import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi, useChange } from '../query.ts';
 import { useParams } from '../route.ts';
-import { Badge, Button, Card, Empty, Page, Problem, Waiting } from '../ui/basics.tsx';
+import { Badge, Button, Empty, Page, Problem } from '../ui/basics.tsx';
 import { dayText } from '../ui/format.ts';
 import { Area, Check, Confirm, Dialog, Form, Text } from '../ui/forms.tsx';
-import { Pager, Table } from '../ui/table.tsx';
+import { PagedList, useOffset } from '../ui/list.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
 const PAGE = 50;
 
 export function Byok(_: PageParts) {
   const { params, set } = useParams();
-  const offset = Number(params.get('offset') ?? 0);
+  const offset = useOffset();
   const workspace = params.get('workspace') ?? '';
   const [removing, setRemoving] = useState<ApiByokKey>();
-  const { data, error, refetch, isPlaceholderData } = useApi('GET /byok', {
+  const reading = useApi('GET /byok', {
     query: { offset, limit: PAGE, ...(workspace !== '' && { workspace_id: workspace }) },
   });
   const toggle = useChange(
@@ -38,64 +38,48 @@ export function Byok(_: PageParts) {
       <search class="filters">
         <WorkspaceChoice value={workspace} onChange={(value) => set({ workspace: value }, true)} />
       </search>
-      <Problem error={error ?? toggle.error} retry={() => void refetch()} />
-      <Card flush>
-        {data === undefined ? (
-          <Waiting />
-        ) : data.data.length === 0 ? (
+      <Problem error={toggle.error} />
+      <PagedList
+        reading={reading}
+        rows={reading.data?.data}
+        empty={
           <Empty icon="byok" title="No own provider keys">
             <p>With one, requests of this workspace use your account at the provider.</p>
           </Empty>
-        ) : (
-          <Table
-            label="Own provider keys, in the order of use"
-            rows={data.data}
-            stale={isPlaceholderData}
-            keyOf={({ id }) => id}
-            columns={[
-              { head: 'Provider', cell: (item) => item.provider },
-              { head: 'Name', cell: (item) => <span class="clip">{item.name ?? ''}</span> },
-              { head: 'Key', minor: true, cell: (item) => <span class="mono small soft">{item.label}</span> },
-              {
-                head: 'Use',
-                cell: (item) => (
-                  <span class="badges">
-                    <Badge tone={item.disabled ? 'bad' : 'good'}>{item.disabled ? 'Disabled' : 'Active'}</Badge>
-                    {item.is_fallback && <Badge>Fallback</Badge>}
-                    {item.is_byok_only && <Badge tone="info">Only this</Badge>}
-                  </span>
-                ),
-              },
-              { head: 'Added', end: true, minor: true, cell: (item) => dayText(item.created_at) },
-              {
-                head: 'Change',
-                end: true,
-                cell: (item) => (
-                  <>
-                    <Button kind="quiet" onClick={() => toggle.mutate(item)}>
-                      {item.disabled ? 'Enable' : 'Disable'}
-                      <span class="unseen"> {item.label}</span>
-                    </Button>
-                    <Button
-                      kind="quiet"
-                      icon="trash"
-                      label={`Delete ${item.label}`}
-                      onClick={() => setRemoving(item)}
-                    />
-                  </>
-                ),
-              },
-            ]}
-          />
-        )}
-        <Pager
-          offset={offset}
-          size={PAGE}
-          shown={data?.data.length ?? 0}
-          {...(data && { total: data.total_count })}
-          onOffset={(next) => set({ offset: next || undefined })}
-        />
-      </Card>
+        }
+        pages={{ size: PAGE, total: reading.data?.total_count }}
+        label="Own provider keys, in the order of use"
+        keyOf={({ id }) => id}
+        columns={[
+          { head: 'Provider', cell: (item) => item.provider },
+          { head: 'Name', cell: (item) => <span class="clip">{item.name ?? ''}</span> },
+          { head: 'Key', minor: true, cell: (item) => <span class="mono small soft">{item.label}</span> },
+          {
+            head: 'Use',
+            cell: (item) => (
+              <span class="badges">
+                <Badge tone={item.disabled ? 'bad' : 'good'}>{item.disabled ? 'Disabled' : 'Active'}</Badge>
+                {item.is_fallback && <Badge>Fallback</Badge>}
+                {item.is_byok_only && <Badge tone="info">Only this</Badge>}
+              </span>
+            ),
+          },
+          { head: 'Added', end: true, minor: true, cell: (item) => dayText(item.created_at) },
+          {
+            head: 'Change',
+            end: true,
+            cell: (item) => (
+              <>
+                <Button kind="quiet" onClick={() => toggle.mutate(item)}>
+                  {item.disabled ? 'Enable' : 'Disable'}
+                  <span class="unseen"> {item.label}</span>
+                </Button>
+                <Button kind="quiet" icon="trash" label={`Delete ${item.label}`} onClick={() => setRemoving(item)} />
+              </>
+            ),
+          },
+        ]}
+      />
       {params.get('new') === 'byok' && <AddKey workspace={workspace} onClose={() => set({ new: undefined }, true)} />}
       {removing && <RemoveKey item={removing} onClose={() => setRemoving(undefined)} />}
     </Page>

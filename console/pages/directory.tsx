@@ -4,11 +4,11 @@ import type { ApiScimGroupMapping } from '../api.gen.ts';
 import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi, useChange } from '../query.ts';
-import { useParams } from '../route.ts';
-import { Badge, Button, Card, Empty, Note, Page, Problem, Waiting } from '../ui/basics.tsx';
-import { dayText } from '../ui/format.ts';
+import { Badge, Button, Card, Empty, Note, Page, Problem } from '../ui/basics.tsx';
+import { dayText, NONE } from '../ui/format.ts';
 import { Check, Choice, Confirm, Dialog, Form } from '../ui/forms.tsx';
-import { Pager, Table } from '../ui/table.tsx';
+import { PagedList, useOffset } from '../ui/list.tsx';
+import { Table } from '../ui/table.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
 const PAGE = 50;
@@ -39,40 +39,29 @@ export function Directory(_: PageParts) {
 }
 
 function People() {
-  const { params, set } = useParams();
-  const offset = Number(params.get('offset') ?? 0);
-  const { data, error, refetch } = useApi('GET /organization/members', { query: { offset, limit: PAGE } });
+  const offset = useOffset();
+  const reading = useApi('GET /organization/members', { query: { offset, limit: PAGE } });
   return (
-    <Card title="Members" flush>
-      <Problem error={error} retry={() => void refetch()} />
-      {data === undefined ? (
-        <Waiting />
-      ) : (
-        <Table
-          label="Members"
-          rows={data.data}
-          keyOf={({ id }) => id}
-          columns={[
-            { head: 'Name', cell: (each) => [each.first_name, each.last_name].filter(Boolean).join(' ') || '–' },
-            { head: 'E-mail', cell: (each) => each.email },
-            {
-              head: 'Role',
-              cell: (each) => (
-                <Badge tone={each.role === 'org:admin' ? 'info' : 'plain'}>{each.role.replace('org:', '')}</Badge>
-              ),
-            },
-            { head: 'Id', minor: true, cell: (each) => <span class="mono small soft">{each.id}</span> },
-          ]}
-        />
-      )}
-      <Pager
-        offset={offset}
-        size={PAGE}
-        shown={data?.data.length ?? 0}
-        {...(data && { total: data.total_count })}
-        onOffset={(next) => set({ offset: next || undefined })}
-      />
-    </Card>
+    <PagedList
+      title="Members"
+      label="Members"
+      reading={reading}
+      rows={reading.data?.data}
+      empty={<Empty icon="scim" title="No members" />}
+      pages={{ size: PAGE, total: reading.data?.total_count }}
+      keyOf={({ id }) => id}
+      columns={[
+        { head: 'Name', cell: (each) => [each.first_name, each.last_name].filter(Boolean).join(' ') || NONE },
+        { head: 'E-mail', cell: (each) => each.email },
+        {
+          head: 'Role',
+          cell: (each) => (
+            <Badge tone={each.role === 'org:admin' ? 'info' : 'plain'}>{each.role.replace('org:', '')}</Badge>
+          ),
+        },
+        { head: 'Id', minor: true, cell: (each) => <span class="mono small soft">{each.id}</span> },
+      ]}
+    />
   );
 }
 

@@ -5,26 +5,26 @@ import { api, queryText, request } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi, useChange } from '../query.ts';
 import { useParams } from '../route.ts';
-import { Button, Card, Copy, Empty, Page, Problem, Waiting } from '../ui/basics.tsx';
+import { Button, Copy, Empty, Page, Problem } from '../ui/basics.tsx';
 import { bytes, dayText } from '../ui/format.ts';
 import { Confirm } from '../ui/forms.tsx';
+import { PagedList, useCursor } from '../ui/list.tsx';
 import { saveAs } from '../ui/save.ts';
-import { CursorPager, Table } from '../ui/table.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
 const PAGE = 50;
 
 export function Files(_: PageParts) {
   const { params, set } = useParams();
-  const cursor = params.get('cursor') ?? undefined;
+  const cursor = useCursor();
   const workspace = params.get('workspace') ?? '';
   const [removing, setRemoving] = useState<ApiFile>();
   const input = useRef<HTMLInputElement>(null);
   const place = workspace === '' ? {} : { workspace_id: workspace };
-  const { data, error, refetch, isPlaceholderData } = useApi('GET /files', {
+  const reading = useApi('GET /files', {
     query: { limit: PAGE, ...place, ...(cursor && { cursor }) },
   });
-  const list = data as ApiFileList | undefined;
+  const list = reading.data as ApiFileList | undefined;
   const upload = useChange(
     (file: File) => {
       const form = new FormData();
@@ -65,61 +65,44 @@ export function Files(_: PageParts) {
       <search class="filters">
         <WorkspaceChoice value={workspace} onChange={(value) => set({ workspace: value }, true)} />
       </search>
-      <Problem error={error ?? upload.error ?? download.error} retry={() => void refetch()} />
-      <Card flush>
-        {list === undefined ? (
-          <Waiting />
-        ) : list.data.length === 0 ? (
-          <Empty icon="files" title="No files" />
-        ) : (
-          <Table
-            label="Files"
-            rows={list.data}
-            stale={isPlaceholderData}
-            keyOf={({ id }) => id}
-            columns={[
-              { head: 'Name', cell: (file) => <span class="clip">{file.filename}</span> },
-              {
-                head: 'Id',
-                minor: true,
-                cell: (file) => (
-                  <span class="inline mono small">
-                    {file.id} <Copy text={file.id} label={`Copy the id of ${file.filename}`} />
-                  </span>
-                ),
-              },
-              { head: 'Type', minor: true, cell: (file) => file.mime_type },
-              { head: 'Size', end: true, cell: (file) => bytes(file.size_bytes) },
-              { head: 'Uploaded', end: true, minor: true, cell: (file) => dayText(file.created_at) },
-              {
-                head: 'Change',
-                end: true,
-                cell: (file) => (
-                  <>
-                    {file.downloadable && (
-                      <Button kind="quiet" onClick={() => download.mutate(file)}>
-                        Download<span class="unseen"> {file.filename}</span>
-                      </Button>
-                    )}
-                    <Button
-                      kind="quiet"
-                      icon="trash"
-                      label={`Delete ${file.filename}`}
-                      onClick={() => setRemoving(file)}
-                    />
-                  </>
-                ),
-              },
-            ]}
-          />
-        )}
-        <CursorPager
-          next={list?.has_more ? (list.cursor ?? list.last_id) : undefined}
-          isFirst={cursor === undefined}
-          onNext={(next) => set({ cursor: next })}
-          onFirst={() => set({ cursor: undefined })}
-        />
-      </Card>
+      <Problem error={upload.error ?? download.error} />
+      <PagedList
+        reading={reading}
+        rows={list?.data}
+        empty={<Empty icon="files" title="No files" />}
+        pages={{ next: list?.has_more ? (list.cursor ?? list.last_id) : undefined }}
+        label="Files"
+        keyOf={({ id }) => id}
+        columns={[
+          { head: 'Name', cell: (file) => <span class="clip">{file.filename}</span> },
+          {
+            head: 'Id',
+            minor: true,
+            cell: (file) => (
+              <span class="inline mono small">
+                {file.id} <Copy text={file.id} label={`Copy the id of ${file.filename}`} />
+              </span>
+            ),
+          },
+          { head: 'Type', minor: true, cell: (file) => file.mime_type },
+          { head: 'Size', end: true, cell: (file) => bytes(file.size_bytes) },
+          { head: 'Uploaded', end: true, minor: true, cell: (file) => dayText(file.created_at) },
+          {
+            head: 'Change',
+            end: true,
+            cell: (file) => (
+              <>
+                {file.downloadable && (
+                  <Button kind="quiet" onClick={() => download.mutate(file)}>
+                    Download<span class="unseen"> {file.filename}</span>
+                  </Button>
+                )}
+                <Button kind="quiet" icon="trash" label={`Delete ${file.filename}`} onClick={() => setRemoving(file)} />
+              </>
+            ),
+          },
+        ]}
+      />
       {removing && <RemoveFile file={removing} place={place} onClose={() => setRemoving(undefined)} />}
     </Page>
   );

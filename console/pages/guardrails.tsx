@@ -8,7 +8,8 @@ import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Empty, Facts, Page, Problem, type Tone, Waiting } from '../ui/basics.tsx';
 import { usd } from '../ui/format.ts';
 import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
-import { Pager, Table } from '../ui/table.tsx';
+import { PagedList, useOffset } from '../ui/list.tsx';
+import { Table } from '../ui/table.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 import { RESETS } from './keys.tsx';
 
@@ -37,9 +38,9 @@ export function Guardrails({ rest }: PageParts) {
 
 function GuardrailTable() {
   const { params, set } = useParams();
-  const offset = Number(params.get('offset') ?? 0);
+  const offset = useOffset();
   const workspace = params.get('workspace') ?? '';
-  const { data, error, refetch, isPlaceholderData } = useApi('GET /guardrails', {
+  const reading = useApi('GET /guardrails', {
     query: { offset, limit: PAGE, ...(workspace !== '' && { workspace_id: workspace }) },
   });
   return (
@@ -55,53 +56,35 @@ function GuardrailTable() {
       <search class="filters">
         <WorkspaceChoice value={workspace} onChange={(value) => set({ workspace: value }, true)} />
       </search>
-      <Problem error={error} retry={() => void refetch()} />
-      <Card flush>
-        {data === undefined ? (
-          <Waiting />
-        ) : data.data.length === 0 ? (
-          <Empty icon="guardrails" title="No guardrails" />
-        ) : (
-          <Table
-            label="Guardrails"
-            rows={data.data}
-            stale={isPlaceholderData}
-            keyOf={({ id }) => id}
-            linkOf={({ id }) => link(`/guardrails/${id}`)}
-            columns={[
-              { head: 'Name', cell: (each) => <span class="clip">{each.name}</span> },
-              { head: 'Filters', cell: (each) => <FilterBadges item={each} /> },
-              {
-                head: 'Models',
-                minor: true,
-                cell: (each) =>
-                  each.allowed_models === null ? (
-                    <span class="soft">all</span>
-                  ) : (
-                    `${each.allowed_models.length} allowed`
-                  ),
-              },
-              {
-                head: 'Limit',
-                end: true,
-                cell: (each) =>
-                  each.limit_usd === null ? (
-                    <span class="soft">none</span>
-                  ) : (
-                    `${usd(each.limit_usd)} ${each.reset_interval ?? ''}`
-                  ),
-              },
-            ]}
-          />
-        )}
-        <Pager
-          offset={offset}
-          size={PAGE}
-          shown={data?.data.length ?? 0}
-          {...(data && { total: data.total_count })}
-          onOffset={(next) => set({ offset: next || undefined })}
-        />
-      </Card>
+      <PagedList
+        reading={reading}
+        rows={reading.data?.data}
+        empty={<Empty icon="guardrails" title="No guardrails" />}
+        pages={{ size: PAGE, total: reading.data?.total_count }}
+        label="Guardrails"
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => link(`/guardrails/${id}`)}
+        columns={[
+          { head: 'Name', cell: (each) => <span class="clip">{each.name}</span> },
+          { head: 'Filters', cell: (each) => <FilterBadges item={each} /> },
+          {
+            head: 'Models',
+            minor: true,
+            cell: (each) =>
+              each.allowed_models === null ? <span class="soft">all</span> : `${each.allowed_models.length} allowed`,
+          },
+          {
+            head: 'Limit',
+            end: true,
+            cell: (each) =>
+              each.limit_usd === null ? (
+                <span class="soft">none</span>
+              ) : (
+                `${usd(each.limit_usd)} ${each.reset_interval ?? ''}`
+              ),
+          },
+        ]}
+      />
       {params.get('new') === 'guardrail' && (
         <EditGuardrail workspace={workspace} onClose={() => set({ new: undefined }, true)} />
       )}

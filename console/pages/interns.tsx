@@ -5,11 +5,11 @@ import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi, useChange } from '../query.ts';
 import { useParams } from '../route.ts';
-import { Badge, Button, Card, Empty, Note, Page, Problem, Time, type Tone, Waiting } from '../ui/basics.tsx';
+import { Badge, Button, Empty, Note, Page, Problem, Time, type Tone } from '../ui/basics.tsx';
 import { NONE } from '../ui/format.ts';
 import { Area, Check, Confirm, Dialog, Form, Text } from '../ui/forms.tsx';
 import { InferenceKeyInUse, InferenceKeyNeeded } from '../ui/inference-key.tsx';
-import { CursorPager, Table } from '../ui/table.tsx';
+import { PagedList, useCursor } from '../ui/list.tsx';
 
 const PAGE = 50;
 const HIDDEN = 404;
@@ -25,9 +25,9 @@ const STARTED = new Set(['queued', 'provisioning', 'running']);
 
 export function Interns({ session }: PageParts) {
   const { params, set } = useParams();
-  const cursor = params.get('cursor') ?? undefined;
+  const cursor = useCursor();
   const [removing, setRemoving] = useState<ApiIntern>();
-  const { data, error, refetch } = useApi(
+  const reading = useApi(
     'GET /interns',
     { query: { limit: PAGE, ...(cursor && { starting_after: cursor }) } },
     { enabled: session.inference_key !== null, every: LIVE_MS },
@@ -53,7 +53,7 @@ export function Interns({ session }: PageParts) {
       actions={
         <>
           <InferenceKeyInUse session={session} />
-          {data !== undefined && (
+          {reading.data !== undefined && (
             <Button kind="main" icon="plus" onClick={() => set({ new: 'intern' })}>
               Create an intern
             </Button>
@@ -61,56 +61,43 @@ export function Interns({ session }: PageParts) {
         </>
       }
     >
-      {error?.status === HIDDEN ? (
+      <Problem error={change.error} />
+      {reading.error?.status === HIDDEN ? (
         <Note>This key does not take part in the interns programme, so it sees no interns.</Note>
       ) : (
-        <Problem error={error ?? change.error} retry={() => void refetch()} />
-      )}
-      {error === null && (
-        <Card flush>
-          {data === undefined ? (
-            <Waiting />
-          ) : data.data.length === 0 ? (
-            <Empty icon="interns" title="No interns" />
-          ) : (
-            <Table
-              label="Interns"
-              rows={data.data}
-              keyOf={({ id }) => id}
-              columns={[
-                { head: 'Name', cell: (intern) => <span class="clip">{intern.name}</span> },
-                { head: 'State', cell: (intern) => <InternState intern={intern} /> },
-                { head: 'Model', minor: true, cell: (intern) => <span class="mono clip">{intern.model ?? NONE}</span> },
-                { head: 'Created', minor: true, cell: (intern) => <Time at={intern.created_at} exact /> },
-                {
-                  head: 'Change',
-                  end: true,
-                  cell: (intern) => (
-                    <>
-                      <Button kind="quiet" busy={change.isPending} onClick={() => change.mutate(intern)}>
-                        {STARTED.has(intern.status) ? 'Suspend' : 'Start'}
-                        <span class="unseen"> {intern.name}</span>
-                      </Button>
-                      <Button
-                        kind="quiet"
-                        icon="trash"
-                        label={`Delete ${intern.name}`}
-                        onClick={() => setRemoving(intern)}
-                      />
-                    </>
-                  ),
-                },
-              ]}
-            />
-          )}
-          <CursorPager
-            next={data?.next_cursor}
-            isFirst={cursor === undefined}
-            onNext={(next) => set({ cursor: next })}
-            onFirst={() => set({ cursor: undefined })}
-          />
-        </Card>
-      )}
+        <PagedList
+          label="Interns"
+          reading={reading}
+          rows={reading.data?.data}
+          empty={<Empty icon="interns" title="No interns" />}
+          pages={{ next: reading.data?.next_cursor }}
+          keyOf={({ id }) => id}
+          columns={[
+            { head: 'Name', cell: (intern) => <span class="clip">{intern.name}</span> },
+            { head: 'State', cell: (intern) => <InternState intern={intern} /> },
+            { head: 'Model', minor: true, cell: (intern) => <span class="mono clip">{intern.model ?? NONE}</span> },
+            { head: 'Created', minor: true, cell: (intern) => <Time at={intern.created_at} exact /> },
+            {
+              head: 'Change',
+              end: true,
+              cell: (intern) => (
+                <>
+                  <Button kind="quiet" busy={change.isPending} onClick={() => change.mutate(intern)}>
+                    {STARTED.has(intern.status) ? 'Suspend' : 'Start'}
+                    <span class="unseen"> {intern.name}</span>
+                  </Button>
+                  <Button
+                    kind="quiet"
+                    icon="trash"
+                    label={`Delete ${intern.name}`}
+                    onClick={() => setRemoving(intern)}
+                  />
+                </>
+              ),
+            },
+          ]}
+        />
+      )}{' '}
       {params.get('new') === 'intern' && <CreateIntern onClose={() => set({ new: undefined }, true)} />}
       {removing && <RemoveIntern intern={removing} onClose={() => setRemoving(undefined)} />}
     </Page>

@@ -8,7 +8,7 @@ import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Code, Empty, Facts, Meter, Note, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { dayText, usd } from '../ui/format.ts';
 import { Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
-import { Pager, Table } from '../ui/table.tsx';
+import { PagedList, useOffset } from '../ui/list.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
 const PAGE = 100;
@@ -25,11 +25,11 @@ export function Keys({ rest }: PageParts) {
 
 function KeyList() {
   const { params, set } = useParams();
-  const offset = Number(params.get('offset') ?? 0);
+  const offset = useOffset();
   const workspace = params.get('workspace') ?? '';
   const disabled = params.get('disabled') === 'yes';
   const creating = params.get('new') === 'key';
-  const { data, error, refetch, isPlaceholderData } = useApi('GET /keys', {
+  const reading = useApi('GET /keys', {
     query: { offset, include_disabled: disabled, ...(workspace !== '' && { workspace_id: workspace }) },
   });
   return (
@@ -50,39 +50,29 @@ function KeyList() {
           onChange={(value) => set({ disabled: value ? 'yes' : undefined }, true)}
         />
       </search>
-      <Problem error={error} retry={() => void refetch()} />
-      <Card flush>
-        {data === undefined ? (
-          <Waiting lines={6} />
-        ) : data.data.length === 0 ? (
+      <PagedList
+        reading={reading}
+        rows={reading.data?.data}
+        lines={6}
+        empty={
           <Empty icon="keys" title="No keys here">
             <p>An application needs an inference key to call models.</p>
           </Empty>
-        ) : (
-          <Table
-            label="Keys"
-            rows={data.data}
-            stale={isPlaceholderData}
-            keyOf={({ hash }) => hash}
-            linkOf={({ hash }) => link(`/keys/${hash}`)}
-            columns={[
-              { head: 'Name', cell: (key) => <span class="clip">{key.name}</span> },
-              { head: 'Key', minor: true, cell: (key) => <span class="mono small soft">{key.label}</span> },
-              { head: 'State', cell: (key) => <KeyState item={key} /> },
-              { head: 'Today', end: true, minor: true, cell: (key) => usd(key.usage_daily) },
-              { head: 'This month', end: true, cell: (key) => usd(key.usage_monthly) },
-              { head: 'Limit', end: true, cell: (key) => <Limit item={key} /> },
-              { head: 'Created', end: true, minor: true, cell: (key) => dayText(key.created_at) },
-            ]}
-          />
-        )}
-        <Pager
-          offset={offset}
-          size={PAGE}
-          shown={data?.data.length ?? 0}
-          onOffset={(next) => set({ offset: next || undefined })}
-        />
-      </Card>
+        }
+        pages={{ size: PAGE }}
+        label="Keys"
+        keyOf={({ hash }) => hash}
+        linkOf={({ hash }) => link(`/keys/${hash}`)}
+        columns={[
+          { head: 'Name', cell: (key) => <span class="clip">{key.name}</span> },
+          { head: 'Key', minor: true, cell: (key) => <span class="mono small soft">{key.label}</span> },
+          { head: 'State', cell: (key) => <KeyState item={key} /> },
+          { head: 'Today', end: true, minor: true, cell: (key) => usd(key.usage_daily) },
+          { head: 'This month', end: true, cell: (key) => usd(key.usage_monthly) },
+          { head: 'Limit', end: true, cell: (key) => <Limit item={key} /> },
+          { head: 'Created', end: true, minor: true, cell: (key) => dayText(key.created_at) },
+        ]}
+      />
       {creating && <CreateKey workspace={workspace} onClose={() => set({ new: undefined }, true)} />}
     </Page>
   );

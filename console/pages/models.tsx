@@ -6,7 +6,8 @@ import { link, useParams } from '../route.ts';
 import { Badge, Card, Empty, Facts, Page, Problem, Waiting } from '../ui/basics.tsx';
 import { count, duration, NONE, perMillion } from '../ui/format.ts';
 import { Choice, type Option, Text } from '../ui/forms.tsx';
-import { Pager, Table } from '../ui/table.tsx';
+import { PagedList, useOffset } from '../ui/list.tsx';
+import { Table } from '../ui/table.tsx';
 
 const PAGE = 50;
 const INPUTS: readonly Option[] = [
@@ -37,9 +38,9 @@ export function Models({ rest }: PageParts) {
 function ModelTable() {
   const { params, set } = useParams();
   const value = (name: string) => params.get(name) ?? '';
-  const offset = Number(params.get('offset') ?? 0);
+  const offset = useOffset();
   const given = (name: string) => (value(name) === '' ? {} : { [name]: value(name) });
-  const { data, error, refetch, isPlaceholderData } = useApi('GET /models', {
+  const reading = useApi('GET /models', {
     query: {
       limit: PAGE,
       offset,
@@ -49,7 +50,7 @@ function ModelTable() {
       ...given('sort'),
     } as object,
   });
-  const page = data as (ApiModelList & { total_count?: number }) | undefined;
+  const page = reading.data as (ApiModelList & { total_count?: number }) | undefined;
   return (
     <Page title="Models" about="What can be asked here, what it costs, and how it performs.">
       <search class="filters">
@@ -74,48 +75,37 @@ function ModelTable() {
         />
         <Choice label="Order" value={value('sort')} options={SORTS} onChange={(sort) => set({ sort }, true)} />
       </search>
-      <Problem error={error} retry={() => void refetch()} />
-      <Card flush>
-        {page === undefined ? (
-          <Waiting lines={8} />
-        ) : page.data.length === 0 ? (
+      <PagedList
+        label="Models"
+        reading={reading}
+        rows={page?.data}
+        lines={8}
+        empty={
           <Empty icon="models" title="No model fits">
             <a href={link('/models')}>Remove the filters</a>
           </Empty>
-        ) : (
-          <Table
-            label="Models"
-            rows={page.data}
-            stale={isPlaceholderData}
-            keyOf={({ id }) => id}
-            linkOf={({ id }) => link(`/models/${encodeURIComponent(id)}`)}
-            columns={[
-              { head: 'Model', cell: (model) => <ModelName model={model} /> },
-              { head: 'Context', end: true, cell: (model) => count(model.context_length) },
-              { head: 'Input / M', end: true, cell: (model) => perMillion(model.pricing.prompt) },
-              { head: 'Output / M', end: true, cell: (model) => perMillion(model.pricing.completion) },
-              {
-                head: 'Cached / M',
-                end: true,
-                minor: true,
-                cell: (model) => perMillion(model.pricing.input_cache_read),
-              },
-              {
-                head: 'Takes',
-                minor: true,
-                cell: (model) => <Modalities list={model.architecture.input_modalities} />,
-              },
-            ]}
-          />
-        )}
-        <Pager
-          offset={offset}
-          size={PAGE}
-          shown={page?.data.length ?? 0}
-          {...(page?.total_count !== undefined && { total: page.total_count })}
-          onOffset={(next) => set({ offset: next || undefined })}
-        />
-      </Card>
+        }
+        pages={{ size: PAGE, total: page?.total_count }}
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => link(`/models/${encodeURIComponent(id)}`)}
+        columns={[
+          { head: 'Model', cell: (model) => <ModelName model={model} /> },
+          { head: 'Context', end: true, cell: (model) => count(model.context_length) },
+          { head: 'Input / M', end: true, cell: (model) => perMillion(model.pricing.prompt) },
+          { head: 'Output / M', end: true, cell: (model) => perMillion(model.pricing.completion) },
+          {
+            head: 'Cached / M',
+            end: true,
+            minor: true,
+            cell: (model) => perMillion(model.pricing.input_cache_read),
+          },
+          {
+            head: 'Takes',
+            minor: true,
+            cell: (model) => <Modalities list={model.architecture.input_modalities} />,
+          },
+        ]}
+      />{' '}
     </Page>
   );
 }

@@ -3,10 +3,10 @@ import type { ApiGenerationSummary } from '../api.gen.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi } from '../query.ts';
 import { link, useParams } from '../route.ts';
-import { Badge, Button, Card, Empty, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
+import { Badge, Button, Empty, Page, Time } from '../ui/basics.tsx';
 import { count, duration, usd } from '../ui/format.ts';
 import { Choice, type Option, Text } from '../ui/forms.tsx';
-import { CursorPager, Table } from '../ui/table.tsx';
+import { PagedList, useCursor } from '../ui/list.tsx';
 import { RequestDetail } from './request-detail.tsx';
 
 const HOUR_MS = 3_600_000;
@@ -36,8 +36,8 @@ function RequestList() {
   const value = (name: string) => params.get(name) ?? '';
   const hours = Number(value('since'));
   const start = hours > 0 ? new Date(Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS - hours * HOUR_MS) : undefined;
-  const cursor = params.get('cursor') ?? undefined;
-  const { data, error, refetch, isPlaceholderData } = useApi(
+  const cursor = useCursor();
+  const reading = useApi(
     'GET /generations',
     {
       query: {
@@ -81,11 +81,11 @@ function RequestList() {
         {filter('session_id', 'Session')}
         {filter('id', 'Request id')}
       </search>
-      <Problem error={error} retry={() => void refetch()} />
-      <Card flush>
-        {data === undefined ? (
-          <Waiting lines={10} />
-        ) : data.data.length === 0 ? (
+      <PagedList
+        reading={reading}
+        rows={reading.data?.data}
+        lines={10}
+        empty={
           <Empty icon="requests" title={filtered ? 'No request fits these filters' : 'No requests yet'}>
             {filtered ? (
               <a href={link('/requests')}>Remove the filters</a>
@@ -93,32 +93,22 @@ function RequestList() {
               <a href={link('/playground')}>Send the first one in the playground</a>
             )}
           </Empty>
-        ) : (
-          <Table
-            label="Requests"
-            rows={data.data}
-            stale={isPlaceholderData}
-            keyOf={({ id }) => id}
-            linkOf={({ id }) => link(`/requests/${id}`)}
-            columns={[
-              { head: 'Time', cell: (row) => <Time at={row.created_at} exact /> },
-              { head: 'Outcome', cell: (row) => <OutcomeBadge row={row} /> },
-              { head: 'Model', cell: (row) => <span class="mono clip">{row.model}</span> },
-              { head: 'Provider', minor: true, cell: (row) => row.provider_name ?? '–' },
-              { head: 'Key', minor: true, cell: (row) => <span class="clip">{row.api_key?.name ?? 'deleted'}</span> },
-              { head: 'Tokens', end: true, cell: (row) => tokensOf(row) },
-              { head: 'First token', end: true, minor: true, cell: (row) => duration(row.latency) },
-              { head: 'Cost', end: true, cell: (row) => usd(row.total_cost) },
-            ]}
-          />
-        )}
-        <CursorPager
-          next={data?.next_cursor}
-          isFirst={cursor === undefined}
-          onNext={(next) => set({ cursor: next })}
-          onFirst={() => set({ cursor: undefined })}
-        />
-      </Card>
+        }
+        pages={{ next: reading.data?.next_cursor }}
+        label="Requests"
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => link(`/requests/${id}`)}
+        columns={[
+          { head: 'Time', cell: (row) => <Time at={row.created_at} exact /> },
+          { head: 'Outcome', cell: (row) => <OutcomeBadge row={row} /> },
+          { head: 'Model', cell: (row) => <span class="mono clip">{row.model}</span> },
+          { head: 'Provider', minor: true, cell: (row) => row.provider_name ?? '–' },
+          { head: 'Key', minor: true, cell: (row) => <span class="clip">{row.api_key?.name ?? 'deleted'}</span> },
+          { head: 'Tokens', end: true, cell: (row) => tokensOf(row) },
+          { head: 'First token', end: true, minor: true, cell: (row) => duration(row.latency) },
+          { head: 'Cost', end: true, cell: (row) => usd(row.total_cost) },
+        ]}
+      />
     </Page>
   );
 }

@@ -4,20 +4,20 @@ import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi, useChange } from '../query.ts';
 import { useParams } from '../route.ts';
-import { Badge, Button, Card, Empty, Note, Page, Problem, Waiting } from '../ui/basics.tsx';
+import { Badge, Button, Empty, Note, Page } from '../ui/basics.tsx';
 import { dayText } from '../ui/format.ts';
 import { Area, Confirm, Dialog, Form, Text } from '../ui/forms.tsx';
 import { InferenceKeyInUse, InferenceKeyNeeded } from '../ui/inference-key.tsx';
-import { Pager, Table } from '../ui/table.tsx';
+import { PagedList, useOffset } from '../ui/list.tsx';
 
 const PAGE = 50;
 const HIDDEN = 404;
 
 export function Vault({ session }: PageParts) {
   const { params, set } = useParams();
-  const offset = Number(params.get('offset') ?? 0);
+  const offset = useOffset();
   const [removing, setRemoving] = useState<string>();
-  const { data, error, refetch } = useApi(
+  const reading = useApi(
     'GET /vault/secrets',
     { query: { offset, limit: PAGE } },
     { enabled: session.inference_key !== null },
@@ -36,7 +36,7 @@ export function Vault({ session }: PageParts) {
       actions={
         <>
           <InferenceKeyInUse session={session} />
-          {data !== undefined && (
+          {reading.data !== undefined && (
             <Button kind="main" icon="plus" onClick={() => set({ new: 'secret' })}>
               Store a secret
             </Button>
@@ -44,66 +44,52 @@ export function Vault({ session }: PageParts) {
         </>
       }
     >
-      {error?.status === HIDDEN ? (
+      {reading.error?.status === HIDDEN ? (
         <Note>
           This key does not take part in the interns programme (<code>intern_programme</code> in the configuration), so
           it has no vault.
         </Note>
       ) : (
-        <Problem error={error} retry={() => void refetch()} />
-      )}
-      {error === null && (
-        <Card flush>
-          {data === undefined ? (
-            <Waiting />
-          ) : data.data.length === 0 ? (
-            <Empty icon="vault" title="No secrets" />
-          ) : (
-            <Table
-              label="Secrets"
-              rows={data.data}
-              keyOf={({ name }) => name}
-              columns={[
-                { head: 'Name', cell: (item) => <span class="mono">{item.name}</span> },
-                {
-                  head: 'Hosts',
-                  cell: (item) => (
-                    <span class="badges">
-                      {item.hosts.map((host) => (
-                        <Badge key={host}>{host}</Badge>
-                      ))}
-                    </span>
-                  ),
-                },
-                {
-                  head: 'Fingerprint',
-                  minor: true,
-                  cell: (item) => <span class="mono small soft">{item.fingerprint}</span>,
-                },
-                { head: 'Stored', end: true, minor: true, cell: (item) => dayText(item.created_at) },
-                {
-                  head: 'Change',
-                  end: true,
-                  cell: (item) => (
-                    <Button
-                      kind="quiet"
-                      icon="trash"
-                      label={`Delete ${item.name}`}
-                      onClick={() => setRemoving(item.name)}
-                    />
-                  ),
-                },
-              ]}
-            />
-          )}
-          <Pager
-            offset={offset}
-            size={PAGE}
-            shown={data?.data.length ?? 0}
-            onOffset={(next) => set({ offset: next || undefined })}
-          />
-        </Card>
-      )}
+        <PagedList
+          label="Secrets"
+          reading={reading}
+          rows={reading.data?.data}
+          empty={<Empty icon="vault" title="No secrets" />}
+          pages={{ size: PAGE }}
+          keyOf={({ name }) => name}
+          columns={[
+            { head: 'Name', cell: (item) => <span class="mono">{item.name}</span> },
+            {
+              head: 'Hosts',
+              cell: (item) => (
+                <span class="badges">
+                  {item.hosts.map((host) => (
+                    <Badge key={host}>{host}</Badge>
+                  ))}
+                </span>
+              ),
+            },
+            {
+              head: 'Fingerprint',
+              minor: true,
+              cell: (item) => <span class="mono small soft">{item.fingerprint}</span>,
+            },
+            { head: 'Stored', end: true, minor: true, cell: (item) => dayText(item.created_at) },
+            {
+              head: 'Change',
+              end: true,
+              cell: (item) => (
+                <Button
+                  kind="quiet"
+                  icon="trash"
+                  label={`Delete ${item.name}`}
+                  onClick={() => setRemoving(item.name)}
+                />
+              ),
+            },
+          ]}
+        />
+      )}{' '}
       {params.get('new') === 'secret' && <StoreSecret onClose={() => set({ new: undefined }, true)} />}
       {removing !== undefined && <RemoveSecret name={removing} onClose={() => setRemoving(undefined)} />}
     </Page>

@@ -8,7 +8,8 @@ import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Empty, Facts, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { dayText, NONE, usd } from '../ui/format.ts';
 import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
-import { Pager, Table } from '../ui/table.tsx';
+import { PagedList, useOffset } from '../ui/list.tsx';
+import { Table } from '../ui/table.tsx';
 
 const PAGE = 50;
 const INTERVALS = ['daily', 'weekly', 'monthly', 'lifetime'] as const;
@@ -26,8 +27,8 @@ export function Workspaces({ rest }: PageParts) {
 
 function WorkspaceList() {
   const { params, set } = useParams();
-  const offset = Number(params.get('offset') ?? 0);
-  const { data, error, refetch, isPlaceholderData } = useApi('GET /workspaces', { query: { offset, limit: PAGE } });
+  const offset = useOffset();
+  const reading = useApi('GET /workspaces', { query: { offset, limit: PAGE } });
   return (
     <Page
       title="Workspaces"
@@ -38,42 +39,30 @@ function WorkspaceList() {
         </Button>
       }
     >
-      <Problem error={error} retry={() => void refetch()} />
-      <Card flush>
-        {data === undefined ? (
-          <Waiting />
-        ) : (
-          <Table
-            label="Workspaces"
-            rows={data.data}
-            stale={isPlaceholderData}
-            keyOf={({ id }) => id}
-            linkOf={({ id }) => link(`/workspaces/${id}`)}
-            columns={[
-              { head: 'Name', cell: (each) => <span class="clip">{each.name}</span> },
-              { head: 'Slug', cell: (each) => <span class="mono small">{each.slug}</span> },
-              {
-                head: 'Description',
-                minor: true,
-                cell: (each) => <span class="soft clip">{each.description ?? ''}</span>,
-              },
-              {
-                head: 'I/O logging',
-                cell: (each) =>
-                  each.is_observability_io_logging_enabled ? <Badge tone="info">On</Badge> : <Badge>Off</Badge>,
-              },
-              { head: 'Created', end: true, minor: true, cell: (each) => dayText(each.created_at) },
-            ]}
-          />
-        )}
-        <Pager
-          offset={offset}
-          size={PAGE}
-          shown={data?.data.length ?? 0}
-          {...(data && { total: data.total_count })}
-          onOffset={(next) => set({ offset: next || undefined })}
-        />
-      </Card>
+      <PagedList
+        reading={reading}
+        rows={reading.data?.data}
+        empty={null}
+        pages={{ size: PAGE, total: reading.data?.total_count }}
+        label="Workspaces"
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => link(`/workspaces/${id}`)}
+        columns={[
+          { head: 'Name', cell: (each) => <span class="clip">{each.name}</span> },
+          { head: 'Slug', cell: (each) => <span class="mono small">{each.slug}</span> },
+          {
+            head: 'Description',
+            minor: true,
+            cell: (each) => <span class="soft clip">{each.description ?? ''}</span>,
+          },
+          {
+            head: 'I/O logging',
+            cell: (each) =>
+              each.is_observability_io_logging_enabled ? <Badge tone="info">On</Badge> : <Badge>Off</Badge>,
+          },
+          { head: 'Created', end: true, minor: true, cell: (each) => dayText(each.created_at) },
+        ]}
+      />
       {params.get('new') === 'workspace' && <CreateWorkspace onClose={() => set({ new: undefined }, true)} />}
     </Page>
   );

@@ -12,7 +12,7 @@ interface Column<R> {
   minor?: boolean;
 }
 
-interface TableProps<R> {
+export interface TableProps<R> {
   label: string;
   rows: readonly R[];
   columns: readonly Column<R>[];
@@ -80,7 +80,7 @@ interface PagerProps {
   /** Rows of this page. */
   shown: number;
   /** Over all pages, where the server counts them. */
-  total?: number;
+  total?: number | undefined;
   onOffset(offset: number): void;
 }
 
