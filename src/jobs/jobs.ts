@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { PgBoss, QueueResult, Job as StoredJob } from 'pg-boss';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { Changes, Database, Queryable } from '../storage/database.ts';
+import type { Changes, Database, PooledDatabase, Queryable } from '../storage/database.ts';
 import { errorCode } from '../storage/unavailable.ts';
 import { openBoss, statementsOf } from './boss.ts';
 
@@ -66,7 +66,7 @@ export interface Jobs {
 }
 
 export interface JobsOptions {
-  database: Database;
+  database: PooledDatabase;
   changes: Changes;
   clock: Clock;
   log: Log;
@@ -87,6 +87,8 @@ const POLL_SECONDS = 5;
 /** Finished jobs say nothing that the folders' own tables do not. */
 const KEPT_SECONDS = 3600;
 const START_AGAIN_MS = 2_000;
+/** Of pg-boss, in each process. */
+const CONNECTIONS = 3;
 /** How long an error of the running job runner counts. It looks at its tables every two seconds. */
 const ERROR_COUNTS_MS = 15_000;
 /** SQLSTATE classes of missing schemas and tables, and of missing privileges. */
@@ -105,11 +107,14 @@ function policyOf({ runs, everyMs }: JobKind): 'stately' | 'singleton' | 'standa
 
 class BossJobs implements Jobs {
   readonly #options: JobsOptions;
+  /** Transactions that send a job wait for the start of pg-boss, and may hold every other connection. */
+  readonly #own: Database;
   readonly #kinds = new Map<string, JobKind>();
   readonly #closing = new AbortController();
   readonly #timers: Timer[] = [];
   readonly #running = new Set<Promise<void>>();
-  #workers = new Map<string, string>();
+  /** Of pg-boss: their ids, by the name of the kind. */
+  readonly #workers = new Map<string, string[]>();
   /** Until the first job is sent. */
   #waits = false;
   #boss: Promise<PgBoss> | undefined;
@@ -120,6 +125,7 @@ class BossJobs implements Jobs {
 
   constructor(options: JobsOptions) {
     this.#options = options;
+    this.#own = options.database.apart(CONNECTIONS);
     options.changes.subscribe(JOBS_TOPIC, (name) => this.#wake(name));
   }
 
@@ -160,10 +166,11 @@ class BossJobs implements Jobs {
     const boss = await this.#boss?.catch(() => undefined);
     await boss?.stop({ graceful: true, timeout: CLOSE_MS });
     await Promise.allSettled(this.#running);
+    await this.#own.close();
   }
 
   #sendOwn(boss: PgBoss, kind: Pick<JobKind, 'name'>, data: object, afterSeconds?: number): Promise<void> {
-    return this.#options.database.transaction((tx) => this.#sendIn(tx, boss, kind, data, afterSeconds));
+    return this.#own.transaction((tx) => this.#sendIn(tx, boss, kind, data, afterSeconds));
   }
 
   async #sendIn(
@@ -197,7 +204,7 @@ class BossJobs implements Jobs {
 
   async #startBoss(): Promise<PgBoss> {
     const { database, clock, log } = this.#options;
-    const boss = await openBoss(database);
+    const boss = await openBoss(this.#own);
     boss.on('error', (error) => {
       if (UNUSABLE_TABLES.test(errorCode(error) ?? '')) this.#errorAt = clock.monotonic();
       if (database.up && !this.#closing.signal.aborted) log.warn('the job runner reported an error', { error });
@@ -227,14 +234,21 @@ class BossJobs implements Jobs {
     };
     if (existing === undefined) await boss.createQueue(kind.name, { policy: policyOf(kind), ...settings });
     else if (!isDeepStrictEqual({ ...existing, ...settings }, existing)) await boss.updateQueue(kind.name, settings);
-    const options = {
-      pollingIntervalSeconds: kind.pollSeconds ?? POLL_SECONDS,
-      localConcurrency: kind.concurrency ?? 1,
-    };
-    const worker = await boss.work<object>(kind.name, options, async ([job]) => {
-      if (job !== undefined) await this.#run(kind, job);
-    });
-    this.#workers.set(kind.name, worker);
+    const options = { pollingIntervalSeconds: kind.pollSeconds ?? POLL_SECONDS };
+    // One call for each: pg-boss would wake only the first of those that it makes together.
+    const workers: string[] = [];
+    for (let number = 0; number < (kind.concurrency ?? 1); number += 1) {
+      const worker = await boss.work<object>(kind.name, options, async ([job]) => {
+        try {
+          if (job !== undefined) await this.#run(kind, job);
+        } finally {
+          // Many jobs may have been sent while this one ran.
+          boss.notifyWorker(worker);
+        }
+      });
+      workers.push(worker);
+    }
+    this.#workers.set(kind.name, workers);
   }
 
   async #run(kind: JobKind, { data, retryCount, signal }: StoredJob<object>): Promise<void> {
@@ -253,7 +267,9 @@ class BossJobs implements Jobs {
   /** @param name null: any may have been sent */
   #wake(name: string | null): void {
     if (this.#waits && name !== null) this.#begin();
-    for (const [kind, worker] of this.#workers) if (name === null || kind === name) this.#started?.notifyWorker(worker);
+    for (const [kind, workers] of this.#workers) {
+      if (name === null || kind === name) for (const worker of workers) this.#started?.notifyWorker(worker);
+    }
   }
 
   #repeat(kind: JobKind, everyMs: number): void {

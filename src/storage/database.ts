@@ -34,6 +34,14 @@ export interface Database extends Queryable {
   close(): Promise<void>;
 }
 
+export interface PooledDatabase extends Database {
+  /**
+   * The same database through connections that this one does not share. For work that transactions of this one wait for:
+   * were they to hold every connection, it would never end. To be closed.
+   */
+  apart(poolSize: number): Database;
+}
+
 /**
  * Tells every process of the installation what changed (`openChanges`). `announce` is called inside the writing
  * transaction; the notification leaves on commit. After the commit `settled` resolves when every process has handled it, or
@@ -78,18 +86,21 @@ const SERIALIZATION_FAILURE = '40001';
 const DEADLOCK = '40P01';
 
 /** Connects; rejects with a message for the operator when the server cannot be used. */
-export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+export async function openDatabase(options: DatabaseOptions): Promise<PooledDatabase> {
   await reachServer(options);
-  return new PooledDatabase(options);
+  return new Pool(options);
 }
 
-class PooledDatabase implements Database {
+class Pool implements PooledDatabase {
+  readonly #options: DatabaseOptions;
   readonly #pool: pg.Pool;
   readonly #availability: Availability;
   readonly #clock: Clock;
   #closing: Promise<void> | undefined;
 
-  constructor({ target, clock, log, poolSize = DEFAULT_POOL_SIZE }: DatabaseOptions) {
+  constructor(options: DatabaseOptions) {
+    const { target, clock, log, poolSize = DEFAULT_POOL_SIZE } = options;
+    this.#options = options;
     this.#clock = clock;
     this.#availability = new Availability(() => withClient(target, (client) => client.query('select 1')), clock, log);
     this.#pool = new pg.Pool({ ...clientConfig(target), max: poolSize, idleTimeoutMillis: IDLE_CONNECTION_MS });
@@ -121,6 +132,10 @@ class PooledDatabase implements Database {
         await sleep(this.#clock, RETRY_DELAY_MS * attempt * (1 + Math.random()));
       }
     }
+  }
+
+  apart(poolSize: number): Database {
+    return new Pool({ ...this.#options, poolSize });
   }
 
   close(): Promise<void> {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../src/base/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { createJobs, type JobKind, type Jobs } from '../../src/jobs/index.ts';
+import { createJobs, type JobKind, type Jobs, type StartOfJobs } from '../../src/jobs/index.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
 import { TestClock } from '../../src/testing/clock/clock.ts';
@@ -18,7 +18,7 @@ async function processes(
   t: TestContext,
   count: number,
   kinds: (process: number) => JobKind[],
-  clock = systemClock,
+  { clock = systemClock, when }: { clock?: Clock; when?: StartOfJobs } = {},
 ): Promise<Process[]> {
   const target = await emptyDatabase(t, [], true);
   const all: Process[] = [];
@@ -27,7 +27,7 @@ async function processes(
     const changes = await openChanges({ target, database, clock: systemClock, log: silentLog });
     const jobs = createJobs({ database, changes, clock, log: silentLog });
     for (const kind of kinds(number)) jobs.register(kind);
-    jobs.start();
+    jobs.start(when);
     t.after(async () => {
       await jobs.close();
       await changes.close();
@@ -57,6 +57,27 @@ function record() {
 }
 
 const NOTHING = { name: 'test.nothing', runs: 'many', run: async () => {} } as const satisfies JobKind;
+
+test('transactions that hold every connection can send the first jobs of a process', async (t) => {
+  const seen = record();
+  const kind: JobKind = {
+    ...{ name: 'test.first', runs: 'many', atStart: true },
+    run: async ({ data, attempt }) => seen.add({ process: 0, data, attempt }),
+  };
+  const [{ database, jobs } = assert.fail()] = await processes(t, 1, () => [kind], { when: 'sent' });
+  const connections = 10;
+  const { promise: together, resolve } = Promise.withResolvers<void>();
+  let open = 0;
+  const send = (item: number) =>
+    database.transaction(async (tx) => {
+      open += 1;
+      if (open === connections) resolve();
+      await together;
+      await jobs.send(kind, { item }, { tx });
+    });
+  await Promise.all(Array.from({ length: connections }, (_, item) => send(item)));
+  await seen.until(connections + 1);
+});
 
 test('a job that one process sends runs once, in one of the processes', async (t) => {
   const seen = record();
@@ -144,7 +165,7 @@ test('a repeated job runs as often as the clock says', async (t) => {
       seen.add({ process: 0, data, attempt });
     },
   };
-  await processes(t, 1, () => [kind], clock);
+  await processes(t, 1, () => [kind], { clock });
   assert.equal(seen.runs.length, 0);
   for (let count = 1; count <= 3; count += 1) {
     clock.advance(60_000);
@@ -166,7 +187,10 @@ test('a job for the start runs without anybody sending it, once for processes th
       await gate.promise;
     },
   });
-  const [first, second] = (await processes(t, 2, (number) => [kind(number)], new TestClock())) as [Process, Process];
+  const [first, second] = (await processes(t, 2, (number) => [kind(number)], { clock: new TestClock() })) as [
+    Process,
+    Process,
+  ];
   await seen.until(1);
   // Both have sent theirs by then: one runs, and at most one waits.
   for (const { jobs } of [first, second]) await jobs.send(kind(0), {});

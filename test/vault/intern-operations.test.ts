@@ -155,7 +155,7 @@ test('a write to an intern that is being deleted leaves no vault behind', async 
   const { vault, interns, made } = await team();
   const intern = await made({ name: 'ending' });
   const writes = Array.from({ length: 10 }, (_, at) => vault.call('PUT', `interns/${intern.id}/secrets/s${at}`, WRITE));
-  await interns.call('DELETE', `/${intern.id}`);
+  assert.equal((await interns.call('DELETE', `/${intern.id}`)).status, 202);
   for (const { status } of await Promise.all(writes)) assert.ok([200, 404].includes(status), `${status}`);
   await until(async () => (await interns.call('GET', `/${intern.id}`)).status === 404, 'the intern is gone');
   await vault.refused(vault.call('PUT', `interns/${intern.id}/secrets/late`, WRITE), 404, /no intern/);
