@@ -30,6 +30,7 @@ export async function buildConsole(folder: string): Promise<Metafile> {
     assetNames: '[name]-[hash]',
     legalComments: 'none',
     tsconfigRaw: {},
+    define: { DESTINATION_TYPES: JSON.stringify(destinationTypes()) },
     metafile: true,
     logLevel: 'warning',
   });
@@ -37,6 +38,16 @@ export async function buildConsole(folder: string): Promise<Metafile> {
   writeFileSync(path.join(folder, 'index.html'), page.replace('<!-- built -->', tags(metafile)));
   for (const name of readdirSync(folder)) compress(path.join(folder, name));
   return metafile;
+}
+
+interface Described {
+  components: { schemas: { DestinationConfig: { $defs: object } } };
+}
+
+/** The config of each type of destination. */
+function destinationTypes(): object {
+  const document = JSON.parse(readFileSync(path.join(ROOT, 'openapi.json'), 'utf8')) as Described;
+  return document.components.schemas.DestinationConfig['$defs'];
 }
 
 /** The files that the first page needs, so that the browser asks for all of them at once. */

@@ -33,6 +33,7 @@ function versionOfSources() {
     ...files.sort(),
     BUNDLER,
     path.join(import.meta.dirname, 'console.ts'),
+    path.join(ROOT, 'openapi.json'),
     path.join(ROOT, 'package.json'),
     path.join(ROOT, 'package-lock.json'),
   ]) {

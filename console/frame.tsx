@@ -42,6 +42,12 @@ const GROUPS: readonly { title: string; entries: readonly Entry[] }[] = [
         load: async () => (await import('./pages/audit.tsx')).Audit,
       },
       {
+        path: '/destinations',
+        title: 'Destinations',
+        icon: 'destinations',
+        load: async () => (await import('./pages/destinations.tsx')).Destinations,
+      },
+      {
         path: '/system',
         title: 'System',
         icon: 'system',

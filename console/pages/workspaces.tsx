@@ -142,6 +142,14 @@ function WorkspaceDetail({ id }: { id: string }) {
                     : 'not kept',
                 ],
                 [
+                  'Destinations',
+                  <a key="destinations" href={link('/destinations', { workspace: workspace.id })}>
+                    {workspace.is_observability_broadcast_enabled
+                      ? 'Generations are forwarded'
+                      : 'Nothing is forwarded'}
+                  </a>,
+                ],
+                [
                   'Guardrail',
                   <a key="guardrail" href={link(`/guardrails/${workspace.default_guardrail_id}`)}>
                     Of the whole workspace
@@ -198,6 +206,7 @@ function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace; onClos
   const [sort, setSort] = useState(workspace.default_provider_sort ?? '');
   const [logging, setLogging] = useState(workspace.is_observability_io_logging_enabled);
   const [rate, setRate] = useState(String(workspace.io_logging_sampling_rate));
+  const [forwards, setForwards] = useState(workspace.is_observability_broadcast_enabled);
   const body: Body<'PATCH /workspaces/{id}'> = {
     name,
     description: description || null,
@@ -205,6 +214,7 @@ function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace; onClos
     default_provider_sort: (sort || null) as 'price' | 'throughput' | 'latency' | null,
     is_observability_io_logging_enabled: logging,
     io_logging_sampling_rate: Number(rate),
+    is_observability_broadcast_enabled: forwards,
   };
   const change = useChange(
     () => api('PATCH /workspaces/{id}', { path: { id: workspace.id }, body }),
@@ -220,6 +230,7 @@ function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace; onClos
           <Text label="Default model" value={model} onInput={setModel} code />
           <Choice label="Order of endpoints" value={sort} options={SORTS} onChange={setSort} />
         </div>
+        <Check label="Forward generations to the destinations" checked={forwards} onChange={setForwards} />
         <Check label="Keep prompts and answers (I/O logging)" checked={logging} onChange={setLogging} />
         {logging && (
           <Text

@@ -14,6 +14,7 @@ const PATHS = {
   audit: 'M6 3h9l4 4v14H6zM15 3v4h4M9.5 12h6M9.5 16h6',
   batches: 'M4 8l8-4 8 4-8 4zM4 12l8 4 8-4M4 16l8 4 8-4',
   files: 'M4 5h6l2 2.5h8V19H4z',
+  destinations: 'M3.5 12H10l5-6h5.5M10 12l5 6h5.5M18 3.5L20.5 6 18 8.5M18 15.5l2.5 2.5-2.5 2.5',
   system: 'M4 5h16v5H4zM4 14h16v5H4zM7.5 7.5h.01M7.5 16.5h.01',
   menu: 'M4 7h16M4 12h16M4 17h16',
   close: 'M6 6l12 12M18 6L6 18',

@@ -49,6 +49,7 @@ export function destinationOperations(parts: DestinationParts): Operation<Caller
     getDestination(parts),
     updateDestination(parts),
     deleteDestination(parts),
+    testDestination(parts),
   ];
 }
 
@@ -208,6 +209,29 @@ function deleteDestination(parts: DestinationParts): Operation<Caller> {
         });
       });
       exchange.reply(200, { deleted: true });
+    },
+  };
+}
+
+function testDestination(parts: DestinationParts): Operation<Caller> {
+  return {
+    id: 'testObservabilityDestination',
+    method: 'POST',
+    path: '/observability/destinations/{id}/test',
+    summary: 'Send a test event to a destination, enabled or not; nothing is stored',
+    tag: TAG,
+    access: MANAGEMENT,
+    params: schema.DestinationParamsSchema,
+    replies: ok('Whether the destination accepted it', schema.TestedEnvelope),
+    async handle(exchange) {
+      const known = await existing(parts.database, exchange.caller.organizationId, idOf(exchange));
+      const kind = kindNamed(known.type);
+      const stored = checkedConfig(parts, kind, {
+        shown: known.config,
+        secrets: await secretsOf(parts.sealing, known),
+      });
+      const error = await probe(parts, { kind, config: fullConfig(stored) }, parts.clock.now());
+      exchange.reply(200, { data: { accepted: error === undefined, error: error ?? null } });
     },
   };
 }

@@ -1,6 +1,7 @@
 /** Wire schemas of destinations; validation, static types and the OpenAPI document derive from them. */
 import { type Static, Type } from 'typebox';
 import { closed, listOf, nullable, pageMembers } from '../http/contract.ts';
+import { CONFIG_SCHEMAS } from './kinds/index.ts';
 
 export { DeletedEnvelope } from '../http/contract.ts';
 
@@ -93,7 +94,13 @@ const writable = {
 };
 
 const ConfigSchema = Type.Record(Type.String(), Type.Unknown(), {
-  description: 'The members of the type (docs/guides/destinations.md). Masked secrets in an update are ignored',
+  description: 'The members of the type, secrets masked',
+});
+/** Checked by the type itself, whose errors name the member. */
+const WrittenConfigSchema = Type.Record(Type.String(), Type.Unknown(), {
+  $id: 'DestinationConfig',
+  description: 'The members of the type, whose schema is in `$defs`. Masked secrets in an update are ignored',
+  $defs: CONFIG_SCHEMAS,
 });
 const NameSchema = Type.String({ minLength: 1, maxLength: 255, description: 'Unique in the workspace' });
 
@@ -101,14 +108,14 @@ export const CreateDestinationSchema = Type.Object(
   {
     name: NameSchema,
     type: Type.String({ minLength: 1, maxLength: 50 }),
-    config: ConfigSchema,
+    config: WrittenConfigSchema,
     workspace_id: Type.Optional(Type.String({ format: 'uuid', description: 'Default: the default workspace' })),
     ...writable,
   },
   { ...closed, $id: 'CreateDestination' },
 );
 export const UpdateDestinationSchema = Type.Object(
-  { name: Type.Optional(NameSchema), config: Type.Optional(ConfigSchema), ...writable },
+  { name: Type.Optional(NameSchema), config: Type.Optional(WrittenConfigSchema), ...writable },
   { ...closed, $id: 'UpdateDestination' },
 );
 
@@ -155,6 +162,16 @@ const DestinationSchema = Type.Object(
     updated_at: Type.String(),
   },
   { $id: 'Destination' },
+);
+
+export const TestedEnvelope = Type.Object(
+  {
+    data: Type.Object({
+      accepted: Type.Boolean(),
+      error: nullable(Type.String({ description: 'Why the destination did not accept the test; null if it did' })),
+    }),
+  },
+  { $id: 'TestedDestination' },
 );
 
 export const DestinationEnvelope = Type.Object({ data: DestinationSchema }, { $id: 'DestinationEnvelope' });

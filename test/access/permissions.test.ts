@@ -175,6 +175,11 @@ const EXPECTED: Record<string, Expectation | Open> = {
     path: () => '/observability/destinations/none',
     body: {},
   },
+  testObservabilityDestination: {
+    inference: 403,
+    management: 404,
+    path: () => '/observability/destinations/none/test',
+  },
   deleteObservabilityDestination: { inference: 403, management: 404, path: () => '/observability/destinations/none' },
   createBatch: { inference: 400, management: 403, body: {} },
   listBatches: { inference: 200, management: 403 },

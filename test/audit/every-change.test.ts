@@ -54,6 +54,7 @@ const EXCEPTIONS: Record<string, string> = {
   submitGenerationFeedback: 'an opinion about an answer governs nothing',
   queryAnalytics: 'reads',
   testGuardrail: 'reads',
+  testObservabilityDestination: 'reads',
   searchScimUsers: 'reads',
   searchScimGroups: 'reads',
   scimSearch: 'reads',

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
+import { TYPES } from '../../src/destinations/kinds/index.ts';
+import { serviceDocument } from '../../src/service-document.ts';
 import { wholeDatabase } from '../../src/testing/database/rows.ts';
 import { MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
 import type { Json } from '../workspaces/control.ts';
@@ -47,6 +49,33 @@ test('secrets are masked in every answer, encrypted in the database, and kept wh
   const rows = await wholeDatabase(gateway.target);
   assert.ok(!rows.includes('canary-'));
   await call('DELETE', `${PATH}/${id}`);
+});
+
+test('a destination is tested on request, also a disabled one, and the answer says why it failed', async () => {
+  const config = { url: `${system.url}/asked`, headers: { 'x-secret': CANARY } };
+  const made = await call('POST', PATH, hook({ name: 'asked', enabled: false, config }));
+  const path = `${PATH}/${made.body.data.id}/test`;
+  const asked = () => system.received.filter((each) => each.path === '/asked');
+  assert.equal(asked().length, 0);
+  assert.deepEqual((await call('POST', path)).body, { data: { accepted: true, error: null } });
+  assert.equal(asked().at(-1)!.headers['x-secret'], CANARY);
+  system.answer = () => 503;
+  const { status, body } = await call('POST', path);
+  system.answer = () => 200;
+  assert.equal(status, 200);
+  assert.deepEqual(body, { data: { accepted: false, error: 'the destination answered with status 503' } });
+  await call('DELETE', `${PATH}/${made.body.data.id}`);
+  await refused(call('POST', path), 404, /destination with this id/);
+});
+
+test('openapi.json has the config of every type, with what is required and secret', () => {
+  const { schemas } = (serviceDocument() as Json).components;
+  const types = schemas.DestinationConfig['$defs'];
+  assert.deepEqual(Object.keys(types), TYPES);
+  assert.deepEqual(types.langfuse.required, ['publicKey', 'secretKey']);
+  assert.deepEqual(types.langfuse.properties.secretKey, { type: 'string', format: 'password' });
+  assert.equal(types.langfuse.properties.baseUrl.default, 'https://us.cloud.langfuse.com');
+  assert.deepEqual(types.webhook.properties.method.enum, ['POST', 'PUT']);
 });
 
 test('a wrong body is refused with the path of the field', async () => {

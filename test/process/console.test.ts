@@ -12,6 +12,8 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { NO_BROWSER, openBrowser } from '../../src/testing/process/browser.ts';
 import { type GatewayProcess, gatewayHome, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 
+/** Destinations may be on this machine. */
+const YAML = { egress: { networks: ['127.0.0.1'], ports: ['1-65535'] } };
 const NO_KEYS = { GATEHOUSE_MANAGEMENT_KEY: '', GATEHOUSE_INFERENCE_KEY: '' };
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
@@ -24,6 +26,8 @@ const PAGES = [
   ['#/', 'Overview'],
   ['#/requests', 'Requests'],
   ['#/audit', 'Audit log'],
+  ['#/destinations', 'Destinations'],
+  ['#/destinations?new=destination', 'Destinations'],
   ['#/system', 'System'],
   ['#/playground?model=simulated/echo,simulated/script', 'Playground'],
   ['#/models', 'Models'],
@@ -55,7 +59,10 @@ describe('the console', { skip: NO_BROWSER }, () => {
 
   before(async () => {
     const home = await gatewayHome(cleanup, false);
-    [browser, gateway] = await Promise.all([openBrowser(), startGatewayProcess(cleanup, { home, env: NO_KEYS })]);
+    [browser, gateway] = await Promise.all([
+      openBrowser(),
+      startGatewayProcess(cleanup, { home, env: NO_KEYS, yaml: YAML }),
+    ]);
     context = await browser.newContext({ viewport: WIDE });
     context.on('page', (page) => watch(page));
   });
@@ -204,6 +211,55 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await page.goBack();
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
     assert.match(page.url(), /outcome=guarded/);
+    await page.close();
+  });
+
+  test('a destination is added from the form of its type, tested, filtered and deleted', async (t) => {
+    const received: string[] = [];
+    const system = createServer((request, response) => {
+      received.push(String(request.headers['x-token']));
+      request.resume().on('end', () => response.writeHead(request.url === '/down' ? 503 : 200).end());
+    });
+    await new Promise<void>((resolve) => void system.listen(0, '127.0.0.1', resolve));
+    t.after(() => void system.close());
+    const { port } = system.address() as AddressInfo;
+    const page = await open('#/destinations?new=destination');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name', { exact: true }).fill(HOSTILE);
+    await dialog.getByLabel('Type').selectOption('webhook');
+    await dialog.getByLabel('URL').fill(`http://127.0.0.1:${port}/down`);
+    await dialog.getByRole('button', { name: 'Add a header' }).click();
+    await dialog.getByLabel('Name of header 1').fill('x-token');
+    await dialog.getByLabel('Value of header 1').fill('canary-of-a-header');
+    await dialog.getByRole('button', { name: 'Add a rule' }).click();
+    await dialog.getByLabel('Value 1.1').fill(HOSTILE);
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    await dialog.getByText('answered with status 503').waitFor();
+    assert.deepEqual(await findings(page), []);
+    await dialog.getByLabel('URL').fill(`http://127.0.0.1:${port}/up`);
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: HOSTILE }).waitFor();
+    await page.getByText('does not forward its generations').waitFor();
+    await page.getByRole('button', { name: 'Turn forwarding on' }).click();
+    await page.getByText('does not forward').waitFor({ state: 'detached' });
+    await page.getByText(`Model is ${HOSTILE}`).waitFor();
+
+    await page.getByRole('button', { name: 'Edit' }).click();
+    assert.ok(!(await page.content()).includes('canary-of-a'));
+    await dialog.getByLabel('Method').selectOption('PUT');
+    await dialog.getByLabel('Privacy').check();
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('PUT', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Send a test event' }).click();
+    await page.getByText('accepted the test event').waitFor();
+    assert.deepEqual(new Set(received), new Set(['canary-of-a-header']));
+    assert.deepEqual(await findings(page), []);
+
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByText('records that were delivered stay').waitFor();
+    await dialog.getByLabel(/to confirm/).fill(HOSTILE);
+    await dialog.getByRole('button', { name: 'Delete the destination' }).click();
+    await page.getByText('No destinations').waitFor();
     await page.close();
   });
 

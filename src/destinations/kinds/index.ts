@@ -1,5 +1,6 @@
 /** Every type of destination. */
 import { clickhouse } from './clickhouse.sql.ts';
+import { configSchema } from './config-schema.ts';
 import { datadog } from './datadog.ts';
 import type { DestinationKind } from './kind.ts';
 import { OTLP_KINDS } from './otlp.ts';
@@ -21,6 +22,9 @@ export const UNSUPPORTED_TYPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 export const TYPES: readonly string[] = [...KINDS.keys()].toSorted();
+
+/** JSON Schemas of the configs, by type. */
+export const CONFIG_SCHEMAS = Object.fromEntries(TYPES.map((type) => [type, configSchema(KINDS.get(type)!)]));
 
 export function kindOf(type: string): DestinationKind | undefined {
   return KINDS.get(type);

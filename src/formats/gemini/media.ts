@@ -82,7 +82,7 @@ const SPELLINGS: Record<string, string> = {
   'image/jpg': 'image/jpeg',
 };
 const READABLE =
-  /^(image|audio|video|text)\/|^application\/(pdf|json|xml|rtf|yaml|x-yaml|javascript|x-javascript|x-python|typescript|x-typescript)$/;
+  /^(image|audio|video|text)\/|^application\/(pdf|json|xml|rtf|yaml|x-yaml|javascript|x-javascript|x-python|typescript|$defscript)$/;
 
 function typeByAddress(part: Medium, address: string): string {
   // YouTube URLs have no file extension.
