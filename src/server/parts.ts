@@ -1,6 +1,6 @@
 /** The parts of a serving process that must be closed: connections, timers, buffered writes. */
 import manifest from '../../package.json' with { type: 'json' };
-import { type AccessChecks, createAccess, followInternProgramme } from '../access/index.ts';
+import { type Access, type AccessChecks, createAccess, followInternProgramme } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config, EgressSettings } from '../base/config.ts';
 import { endOfTurn } from '../base/end-of-turn.ts';
@@ -11,7 +11,7 @@ import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
 import { createStatistics } from '../catalog/index.ts';
 import { ConsoleSessions } from '../console/index.ts';
 import { startExporter } from '../destinations/index.ts';
-import { createEgress } from '../egress/index.ts';
+import { createEgress, type Egress } from '../egress/index.ts';
 import { EgressProxy, socketFolderFor } from '../egress-proxy/index.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
@@ -39,7 +39,7 @@ import { createFederation } from '../sign-in/index.ts';
 import { createSpend, followBalance, tidyLedgerJob } from '../spend/index.ts';
 import { openChanges } from '../storage/changes.ts';
 import type { Target } from '../storage/connection.ts';
-import { openDatabase, type Queryable } from '../storage/database.ts';
+import { type Changes, openDatabase, type PooledDatabase, type Queryable } from '../storage/database.ts';
 import { NotificationsError } from '../storage/listener.ts';
 import { cleanTranscriptsJob, createTranscripts } from '../transcripts/index.ts';
 import { SecretReleases } from '../vault/index.ts';
@@ -81,12 +81,8 @@ const SCOPES: AccessChecks['scopes'] = {
 export type Parts = Awaited<ReturnType<typeof openParts>>;
 
 export async function openParts(options: AppOptions, live: LiveConfig) {
-  const { config, target, clock, log, random = Math.random } = options;
-  const database = await openDatabase({ target, clock, log }).catch(forOperator);
-  const changes = await openChanges({ target, database, clock, log }).catch(async (error: unknown) => {
-    await database.close();
-    throw error instanceof NotificationsError ? new StartError(error.message, { cause: error }) : error;
-  });
+  const { config, clock, log, random = Math.random } = options;
+  const { database, changes } = await connect(options);
   const shared = { database, changes, clock, log };
   const sealing = new Sealing({ database, clock, settings: config.sealing, freshness: changes.freshness });
   const byokCredentials = await startByokCache({
@@ -102,24 +98,7 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
   const atEndOfTurn = endOfTurn();
   const retentionDays = () => live.settings.retention.generationsDays;
   const { egress, operatorEgress, destinationEgress } = egressesOf(live, clock);
-  const federation = createFederation({
-    ...shared,
-    ...{ sealing, egress },
-    policies: () => live.settings.federation,
-    callerOfKey: (hash) => access.callerOfKey(hash),
-  });
-  const programme = await followInternProgramme({ ...shared, settings: () => live.settings.internProgramme });
-  const access = createAccess({
-    ...{ database, changes, clock },
-    termsOf: createTerms(database),
-    guardrailsOf: guardrailsReader(database),
-    accessTokens: federation.tokens,
-    checks: {
-      programmes: { interns: (caller) => programme.includes(caller) },
-      scopes: SCOPES,
-      regionOf: (host) => regionOf(host, live.settings.hosts),
-    },
-  });
+  const { federation, programme, access } = await openAccess(live, shared, { sealing, egress });
   const jobs = createJobs(shared);
   const writer = oneWriter(database);
   const sync = syncJob({ ...shared, egress, writer, source: () => live.settings.scim.source });
@@ -158,6 +137,46 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
     inFlight: new RequestsInFlight(log),
     ...readersOf(clock),
   };
+}
+
+interface Shared {
+  database: PooledDatabase;
+  changes: Changes;
+  clock: Clock;
+  log: Log;
+}
+
+async function connect({ target, clock, log }: AppOptions): Promise<Pick<Shared, 'database' | 'changes'>> {
+  const database = await openDatabase({ target, clock, log }).catch(forOperator);
+  const changes = await openChanges({ target, database, clock, log }).catch(async (error: unknown) => {
+    await database.close();
+    throw error instanceof NotificationsError ? new StartError(error.message, { cause: error }) : error;
+  });
+  return { database, changes };
+}
+
+/** Who may call, and what for. */
+async function openAccess(live: LiveConfig, shared: Shared, parts: { sealing: Sealing; egress: Egress }) {
+  const { database } = shared;
+  const federation = createFederation({
+    ...shared,
+    ...parts,
+    policies: () => live.settings.federation,
+    callerOfKey: (hash) => access.callerOfKey(hash),
+  });
+  const programme = await followInternProgramme({ ...shared, settings: () => live.settings.internProgramme });
+  const access: Access = createAccess({
+    ...shared,
+    termsOf: createTerms(database),
+    guardrailsOf: guardrailsReader(database),
+    accessTokens: federation.tokens,
+    checks: {
+      programmes: { interns: (caller) => programme.includes(caller) },
+      scopes: SCOPES,
+      regionOf: (host) => regionOf(host, live.settings.hosts),
+    },
+  });
+  return { federation, programme, access };
 }
 
 /** Without what gateways that were killed have left. */
