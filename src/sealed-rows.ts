@@ -2,6 +2,7 @@
 import { sealedCallbackSecrets } from './batches/index.ts';
 import { sealedByokCredentials } from './byok/index.ts';
 import { sealedDestinationSecrets } from './destinations/index.ts';
+import { sealedPeerKeys } from './interns/index.ts';
 import type { SealedRows } from './sealing/index.ts';
 import { sealedSigningKeys } from './sign-in/index.ts';
 import { sealedVaultKeys } from './vault/index.ts';
@@ -12,4 +13,5 @@ export const sealedRows: readonly SealedRows[] = [
   sealedCallbackSecrets,
   sealedVaultKeys,
   sealedDestinationSecrets,
+  sealedPeerKeys,
 ];

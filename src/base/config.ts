@@ -91,6 +91,7 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
     file: yaml.file,
     host: environment.text('GATEHOUSE_HOST'),
     port: environment.port(),
+    peerHost: environment.get('GATEHOUSE_PEER_HOST') ?? null,
     tls: tls(environment),
     ...bootstrap,
     workers: environment.workers(),
@@ -119,7 +120,7 @@ function inOrder(a: Problem, b: Problem): number {
 
 /** The parts of two configurations that differ and that only a restart applies, by their names in `Config`. */
 export function needsRestart(running: Config, loaded: Config): string[] {
-  const fixed = ['host', 'port', 'dataDir', 'workers', 'namespace'] as const;
+  const fixed = ['host', 'port', 'peerHost', 'dataDir', 'workers', 'namespace'] as const;
   const changed: string[] = fixed.filter((name) => running[name] !== loaded[name]);
   if (running.databaseUrl?.reveal() !== loaded.databaseUrl?.reveal()) changed.push('databaseUrl');
   if ((running.tls === null) !== (loaded.tls === null)) changed.push('tls');

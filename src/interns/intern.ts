@@ -1,5 +1,6 @@
 /** Interns without I/O. */
 import { createHash } from 'node:crypto';
+import { internError } from './errors.ts';
 import type { LiveStatus } from './lifecycle.ts';
 import type { CreateIntern, InternReply } from './schema.ts';
 
@@ -73,4 +74,11 @@ export function isUnfinished({ provisionOnCreate, provisionedAt, status }: Inter
 /** The name of its sandbox. */
 export function sandboxIdOf(internId: string): string {
   return `i${internId.replaceAll('-', '')}`;
+}
+
+/** @throws GatewayError 404, 409 */
+export function runningIntern(intern: Intern | undefined): Intern {
+  if (intern === undefined) throw internError('not_found', 'There is no intern with this id.');
+  if (intern.status === 'running') return intern;
+  throw internError('intern_not_ready', `The intern is ${intern.status}; it must be running.`);
 }

@@ -1,21 +1,31 @@
 /** What one process does for interns: their agents, runs and jobs. */
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Namespace } from '../base/namespace.ts';
 import type { Blobs } from '../blobs/index.ts';
 import type { Job, JobKind, Jobs } from '../jobs/index.ts';
+import { PeerServer } from '../peers/index.ts';
 import type { Sandboxes } from '../sandboxes/index.ts';
+import type { Sealing } from '../sealing/index.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
 import type { AgentConnection } from './agents/index.ts';
 import { INTERNS_TOPIC } from './change-intern.ts';
 import { Chats } from './chat/chats.ts';
+import type { ChatSink } from './chat/chunks.ts';
+import type { ChatRequest } from './chat/request.ts';
+import type { InvokedReply } from './chat/schema.ts';
 import { internError } from './errors.ts';
+import { answerPeer } from './forwarding/answer-peers.ts';
+import { forwardChat, forwardInvoke } from './forwarding/ask-holder.ts';
+import { endpointOf } from './forwarding/endpoint.ts';
+import type { Question } from './forwarding/question.ts';
 import { type Intern, sandboxIdOf } from './intern.ts';
 import * as store from './store.ts';
 import { AgentHost, type HostParts } from './work/agent-host.ts';
 import { deleteOldArchives, forgetRemains, remains } from './work/archives.sql.ts';
-import { Holders } from './work/holders.ts';
+import { HeldElsewhere, type Holder, Holders } from './work/holders.ts';
 import { teardown } from './work/teardown.ts';
 import { broke, type WorkParts, work } from './work/work.ts';
 
@@ -30,6 +40,9 @@ interface RuntimeParts extends Pick<HostParts, 'agent' | 'releases'> {
   /** Of the gateway, in PEM, if it serves TLS. */
   certificate: string | null;
   jobs: Pick<Jobs, 'send'>;
+  sealing: Pick<Sealing, 'sealer' | 'opener'>;
+  /** Address that other processes of this gateway reach this one at. */
+  peerHost: string;
 }
 
 interface InternJob {
@@ -38,13 +51,16 @@ interface InternJob {
 
 /** Interns that one process starts or deletes at the same time. */
 const CONCURRENCY = 4;
+/** To find the holder of an intern, which may change meanwhile. */
+const ATTEMPTS = 3;
 const SWEEP_MS = 600_000;
 const SWEPT_AT_ONCE = 100;
 /** How long the workspaces of deleted interns are kept. */
 const ARCHIVE_MS = 30 * 24 * 3_600_000;
 
 export class InternRuntime {
-  readonly chats: Chats;
+  readonly #chats: Chats;
+  readonly #peers: PeerServer;
   readonly #parts: RuntimeParts;
   readonly #holders: Holders;
   readonly #host: AgentHost;
@@ -55,13 +71,22 @@ export class InternRuntime {
 
   constructor(parts: RuntimeParts) {
     this.#parts = parts;
-    this.#holders = new Holders({ ...parts, lost: (id) => void this.#host.stop(id) });
+    const id = uuidv7(parts.clock.now());
+    this.#peers = new PeerServer({
+      ...{ ...parts, id },
+      handle: (body, response) =>
+        answerPeer({ ...parts, chats: this.#chats, holders: this.#holders }, body as Question, response),
+    });
+    this.#holders = new Holders({
+      ...{ ...parts, id, lost: (lost) => void this.#host.stop(lost) },
+      endpoint: async () => endpointOf(parts.sealing, await this.#peers.listen(parts.peerHost)),
+    });
     this.#host = new AgentHost({ ...parts, holders: this.#holders, gateway: () => this.#gateway() });
     this.#work = {
       ...{ ...parts, holders: this.#holders, host: this.#host },
       teardown: (intern) => teardown(parts, intern),
     };
-    this.chats = new Chats({
+    this.#chats = new Chats({
       ...parts,
       agentOf: (intern) => this.#agentOf(intern),
       endAgent: (internId) => void this.#host.stop(internId),
@@ -93,11 +118,44 @@ export class InternRuntime {
     return this.#parts.jobs.send(this.#workKind, { internId: id }, { tx });
   }
 
+  /** Responds to a request, in the process that holds the intern. Rejects with a GatewayError if there is no response yet. */
+  respond(intern: Intern, request: ChatRequest, caller: string, sink: ChatSink): Promise<void> {
+    const named = { ...request, sessionId: request.sessionId ?? crypto.randomUUID() };
+    return this.#atHolder(intern, (holder) =>
+      holder === undefined
+        ? this.#chats.respond(intern, named, caller, sink)
+        : forwardChat(this.#parts, holder, { internId: intern.id, caller, request: named }, sink),
+    );
+  }
+
+  /** Runs a prompt without a reader. @throws GatewayError */
+  invoke(intern: Intern, sessionId: string | null, text: string, caller: string): Promise<InvokedReply> {
+    return this.#atHolder(intern, (holder) =>
+      holder === undefined
+        ? this.#chats.invoke(intern, sessionId, text, caller)
+        : forwardInvoke(this.#parts, holder, { internId: intern.id, sessionId, text, caller }),
+    );
+  }
+
   /** Ends the runs and agents of this process; others may start them. */
   async close(): Promise<void> {
-    for (const id of this.#host.epochs().keys()) this.chats.stop(id);
+    for (const id of this.#host.epochs().keys()) this.#chats.stop(id);
     await this.#host.close();
     await this.#holders.close();
+    await this.#peers.close();
+  }
+
+  /** @param act throws HeldElsewhere if the holder has changed. It gets undefined if this process holds the intern, or none does */
+  async #atHolder<T>({ id }: Intern, act: (holder: Holder | undefined) => Promise<T>): Promise<T> {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      const holder = await this.#holders.holderOf(id);
+      try {
+        return await act(holder?.id === this.#holders.id ? undefined : holder);
+      } catch (error) {
+        if (!(error instanceof HeldElsewhere)) throw error;
+      }
+    }
+    throw internError('intern_unreachable', 'The intern moves between processes. Retry.');
   }
 
   #gateway() {
@@ -106,8 +164,7 @@ export class InternRuntime {
   }
 
   async #agentOf(intern: Intern): Promise<AgentConnection> {
-    const holder = await this.#holders.take(intern.id);
-    if (holder !== undefined) throw internError('intern_unreachable', 'The intern runs in another process. Retry.');
+    if ((await this.#holders.take(intern.id)) !== undefined) throw new HeldElsewhere();
     const connection = await this.#host.agentOf(intern).catch(async (error: unknown) => {
       await this.#holders.release(intern.id);
       if (!(error instanceof GatewayError) || error.status !== 503) await broke(this.#work, intern, error);
@@ -134,7 +191,7 @@ export class InternRuntime {
   }
 
   async #stop(id: string): Promise<void> {
-    this.chats.stop(id);
+    this.#chats.stop(id);
     await this.#host.stop(id);
     await this.#holders.release(id);
   }

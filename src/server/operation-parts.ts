@@ -33,6 +33,7 @@ import { agentProfiles, endInterns, InternRuntime, vaultsOfIntern } from '../int
 import type { Observability } from '../observability/index.ts';
 import type { OperationParts } from '../operations.ts';
 import type { PageParts } from '../pages/index.ts';
+import { peerHost } from '../peers/index.ts';
 import { providersFrom } from '../providers/index.ts';
 import { endMappings } from '../scim/index.ts';
 import { serviceDocument } from '../service-document.ts';
@@ -137,6 +138,7 @@ function internRuntime(
   return new InternRuntime({
     ...{ ...parts, clock, log, namespace, certificate: config.tls?.certificate ?? null },
     agent: () => agent ?? configured(),
+    peerHost: peerHost(config),
   });
 }
 

@@ -20,7 +20,7 @@ function none(violations: string[]): void {
 const LAYERS: readonly (readonly string[])[] = [
   ['base'],
   ['http', 'storage', 'formats', 'egress'],
-  ['agent', 'providers', 'jobs', 'egress-proxy'],
+  ['agent', 'providers', 'jobs', 'egress-proxy', 'peers'],
   [
     'access',
     'analytics',
@@ -186,7 +186,7 @@ test('connections are opened where the architecture says and nowhere else', () =
     '@aws-sdk/client-s3': /^src\/blobs\/s3\//,
     pg: /^src\/storage\//,
     'node:http': /^src\/(?:http|egress-proxy)\//,
-    'node:https': /^src\/(?:http|egress-proxy)\//,
+    'node:https': /^src\/(?:http|egress-proxy|peers)\//,
     'node:http2': /^src\/egress-proxy\//,
     // Named pipes are read as sockets.
     'node:net': /^src\/(?:http\/|providers\/send\/|egress\/|egress-proxy\/|sandboxes\/bubblewrap\/pipes\.ts$)/,

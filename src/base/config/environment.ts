@@ -17,6 +17,12 @@ export const VARIABLES: readonly Variable[] = [
   { name: 'GATEHOUSE_HOST', fallback: '127.0.0.1', meaning: 'Address to listen on.' },
   { name: 'GATEHOUSE_PORT', fallback: '8484', meaning: 'Port to listen on. 0 picks a free one.' },
   {
+    name: 'GATEHOUSE_PEER_HOST',
+    fallback: '',
+    meaning:
+      'Address of this machine at which other gateway processes on the same `DATABASE_URL` reach this one. Defaults to `GATEHOUSE_HOST`, or to the first network address if that is every address. With the embedded database `127.0.0.1`.',
+  },
+  {
     name: 'GATEHOUSE_DATA_DIR',
     fallback: 'data',
     meaning: 'Directory of the embedded database, the journal and generated keys.',

@@ -30,6 +30,8 @@ export interface Config {
   host: string;
   /** 0 lets the machine choose. */
   port: number;
+  /** That other processes on the same database reach this one at; null: follows from `host`. */
+  peerHost: string | null;
   tls: TlsSettings | null;
   /** Absolute. */
   dataDir: string;

@@ -11,6 +11,7 @@ import type { ChatSink } from './chunks.ts';
 import type { ChatRequest } from './request.ts';
 import { ChatResponse } from './response.ts';
 import { Run } from './run.ts';
+import type { InvokedReply } from './schema.ts';
 import { logEntry, openSession } from './sessions.ts';
 
 interface ChatParts {
@@ -43,11 +44,6 @@ interface Asked {
   readonly run: Run;
 }
 
-interface Prompted {
-  readonly sessionId: string;
-  readonly status: 'started' | 'steered';
-}
-
 export class Chats {
   readonly #parts: ChatParts;
   /** By intern, then by session. */
@@ -75,7 +71,7 @@ export class Chats {
       const prompt = { text: request.text, mode: request.mode };
       const sessionId = request.sessionId ?? crypto.randomUUID();
       const begun = await response.inTime(this.#prompt(intern, sessionId, prompt, caller, response));
-      if (begun.status === 'steered') sink.reply(202, { session_id: sessionId, status: 'steered' });
+      if (begun.status === 'steered') sink.reply(202, begun);
     } catch (error) {
       response.dispose();
       throw error;
@@ -83,7 +79,7 @@ export class Chats {
   }
 
   /** Runs a prompt without a reader. */
-  invoke(intern: Intern, sessionId: string | null, text: string, caller: string): Promise<Prompted> {
+  invoke(intern: Intern, sessionId: string | null, text: string, caller: string): Promise<InvokedReply> {
     this.#checkRate(intern.id);
     return this.#prompt(intern, sessionId ?? crypto.randomUUID(), { text, mode: 'self-drive' }, caller, undefined);
   }
@@ -99,12 +95,12 @@ export class Chats {
     prompt: AgentPrompt,
     caller: string,
     response: ChatResponse | undefined,
-  ): Promise<Prompted> {
+  ): Promise<InvokedReply> {
     const running = this.#runs.get(intern.id)?.get(sessionId);
     if (running === 'opening') throw internError('busy', 'The session already begins a turn.', { status: 409 });
     if (running !== undefined) {
       await running.steer(prompt.text);
-      return { sessionId, status: 'steered' };
+      return { session_id: sessionId, status: 'steered' };
     }
     this.#occupy(intern.id, sessionId);
     try {
@@ -116,7 +112,7 @@ export class Chats {
       this.#release(intern.id, sessionId);
       throw presented(error);
     }
-    return { sessionId, status: 'started' };
+    return { session_id: sessionId, status: 'started' };
   }
 
   async #opened(

@@ -21,24 +21,28 @@ export interface ChatSink {
   onClose(run: () => void): void;
 }
 
-const KEEP_ALIVE_MS = 30_000;
+export const KEEP_ALIVE_MS = 30_000;
 const KEEP_ALIVE = ': keepalive\n\n';
 
 type Choice = Chunk['choices'][number];
 type Delta = Choice['delta'];
 
+/** What all chunks of a response have in common. */
+export type ChunkIdentity = Pick<Chunk, 'id' | 'created'>;
+
+export const DONE = 'data: [DONE]\n\n';
+
 export class ChunkWriter {
   readonly #sink: ChatSink;
   readonly #namespace: Namespace;
-  readonly #id = `chatcmpl-${crypto.randomUUID()}`;
-  readonly #created: number;
+  readonly #identity: ChunkIdentity;
   readonly #timer: Timer;
 
   /** Opens the stream with the chunk that carries the role. */
   constructor(sink: ChatSink, namespace: Namespace, clock: Clock) {
     this.#sink = sink;
     this.#namespace = namespace;
-    this.#created = Math.floor(clock.now() / 1_000);
+    this.#identity = { id: `chatcmpl-${crypto.randomUUID()}`, created: Math.floor(clock.now() / 1_000) };
     this.#timer = clock.timer(KEEP_ALIVE_MS, () => {
       sink.write(KEEP_ALIVE);
       this.#timer.refresh();
@@ -67,9 +71,8 @@ export class ChunkWriter {
   }
 
   /** @param usage as the intern reported it */
-  failed({ status, message, details }: GatewayError, sessionId: string, usage: AgentUsage | null): void {
-    const metadata = details.metadata as NonNullable<Chunk['error']>['metadata'];
-    this.#finish(null, 'error', { code: status, message, metadata });
+  failed(error: GatewayError, sessionId: string, usage: AgentUsage | null): void {
+    this.#write(null, failure(error));
     this.#close(null, sessionId, usage);
   }
 
@@ -82,26 +85,49 @@ export class ChunkWriter {
     return this.#write(model, { choices: [{ index: 0, delta, finish_reason: null }] });
   }
 
-  #finish(model: string | null, finish_reason: Choice['finish_reason'], error?: NonNullable<Chunk['error']>): void {
-    this.#write(model, { choices: [{ index: 0, delta: {}, finish_reason }], ...(error && { error }) });
+  #finish(model: string | null, finish_reason: 'stop' | 'tool_calls'): void {
+    this.#write(model, { choices: [{ index: 0, delta: {}, finish_reason }] });
   }
 
   #close(model: string | null, session_id: string, usage: AgentUsage | null): void {
     this.#write(model, { choices: [], session_id, usage: usage && usageReply(usage) });
     this.#timer.cancel();
-    this.#sink.write('data: [DONE]\n\n');
+    this.#sink.write(DONE);
     this.#sink.end();
   }
 
-  #write(model: string | null, rest: Pick<Chunk, 'choices'> & Partial<Chunk>): boolean {
-    const chunk: Chunk = {
-      ...{ id: this.#id, object: 'chat.completion.chunk', created: this.#created },
-      model: model ?? fromWireName('svc/intern', this.#namespace),
-      ...rest,
-    };
+  #write(model: string | null, rest: Members): boolean {
     this.#timer.refresh();
-    return this.#sink.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    return this.#sink.write(chunkText(this.#identity, this.#namespace, model, rest));
   }
+}
+
+type Members = Pick<Chunk, 'choices'> & Partial<Chunk>;
+
+function chunkText(identity: ChunkIdentity, namespace: Namespace, model: string | null, rest: Members): string {
+  const chunk: Chunk = {
+    ...{ id: identity.id, object: 'chat.completion.chunk', created: identity.created },
+    model: model ?? fromWireName('svc/intern', namespace),
+    ...rest,
+  };
+  return `data: ${JSON.stringify(chunk)}\n\n`;
+}
+
+function failure({ status, message, details }: GatewayError): Members {
+  const metadata = details.metadata as NonNullable<Chunk['error']>['metadata'];
+  const choices = [{ index: 0, delta: {}, finish_reason: 'error' as const }];
+  return { choices, error: { code: status, message, metadata } };
+}
+
+/** The end of a response whose writer is gone. @param error null: it was written already */
+export function endingText(
+  identity: ChunkIdentity,
+  namespace: Namespace,
+  error: GatewayError | null,
+  session_id: string,
+): string {
+  const finish = error === null ? '' : chunkText(identity, namespace, null, failure(error));
+  return `${finish}${chunkText(identity, namespace, null, { choices: [], session_id, usage: null })}${DONE}`;
 }
 
 function usageReply({ promptTokens, completionTokens, cachedTokens }: AgentUsage): NonNullable<Chunk['usage']> {

@@ -2,8 +2,8 @@
 import type { Caller } from '../../access/index.ts';
 import type { GatewayError } from '../../base/errors.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
-import { encodeInternError, internError } from '../errors.ts';
-import type { Intern } from '../intern.ts';
+import { encodeInternError } from '../errors.ts';
+import { runningIntern } from '../intern.ts';
 import { ACCESS_TO_ONE, existingIntern, type InternParts } from '../operations.ts';
 import type { InternRuntime } from '../runtime.ts';
 import * as intern from '../schema.ts';
@@ -49,11 +49,11 @@ function chat(parts: ChatOperationParts): Operation<Caller> {
     async handle(exchange) {
       await parts.confirmProgramme(exchange.caller);
       const request = readChatRequest(exchange.body as schema.ChatBody);
-      const running = await runningIntern(exchange, parts);
+      const running = runningIntern(await existingIntern(exchange, parts));
       const caller = callerOf(exchange);
       const { sessionId } = request;
       if (sessionId !== null) await checkOwnSession(parts, { internId: running.id, sessionId }, caller, true);
-      await parts.runtime.chats.respond(running, request, caller, new HttpChatSink(exchange));
+      await parts.runtime.respond(running, request, caller, new HttpChatSink(exchange));
     },
   };
 }
@@ -77,20 +77,12 @@ function invoke(parts: ChatOperationParts): Operation<Caller> {
       await parts.confirmProgramme(exchange.caller);
       const { input, session_id = null } = exchange.body as schema.InvokeBody;
       const text = checkedPrompt('input', input);
-      const running = await runningIntern(exchange, parts);
+      const running = runningIntern(await existingIntern(exchange, parts));
       const caller = callerOf(exchange);
       if (session_id !== null) await checkOwnSession(parts, { internId: running.id, sessionId: session_id }, caller);
-      const { sessionId, status } = await parts.runtime.chats.invoke(running, session_id, text, caller);
-      exchange.reply(202, { session_id: sessionId, status });
+      exchange.reply(202, await parts.runtime.invoke(running, session_id, text, caller));
     },
   };
-}
-
-/** @throws GatewayError 404, 409 */
-async function runningIntern(exchange: Exchange<Caller>, parts: ChatOperationParts): Promise<Intern> {
-  const found = await existingIntern(exchange, parts);
-  if (found.status === 'running') return found;
-  throw internError('intern_not_ready', `The intern is ${found.status}; it must be running.`);
 }
 
 function callerOf({ caller }: Exchange<Caller>): string {

@@ -12,7 +12,7 @@ interface ResponseParts {
 }
 
 /** Of a request. */
-const REQUEST_MS = 300_000;
+export const REQUEST_MS = 300_000;
 
 export class ChatResponse implements RunReader {
   readonly #parts: ResponseParts;

@@ -109,3 +109,4 @@ export const InvokedReply = Type.Object(
 export type ChatBody = Static<typeof ChatBodySchema>;
 export type InvokeBody = Static<typeof InvokeBodySchema>;
 export type Chunk = Static<typeof ChunkSchema>;
+export type InvokedReply = Static<typeof InvokedReply>;

@@ -2,29 +2,39 @@
 import type { Queryable } from '../../storage/database.ts';
 import type { Owner } from '../../storage/owner.ts';
 
+/** Where other processes reach this one. */
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+  readonly sealedKey: Buffer;
+}
+
 export interface ProcessRow {
   readonly id: string;
   readonly owner: Owner;
   readonly seenAt: Date;
+  readonly endpoint: Endpoint;
 }
 
-export async function putProcess(db: Queryable, { id, owner, seenAt }: ProcessRow): Promise<void> {
+type FlatRow = Omit<ProcessRow, 'endpoint'> & Endpoint;
+
+export async function putProcess(db: Queryable, { id, owner, seenAt, endpoint }: ProcessRow): Promise<void> {
+  const { host, port, sealedKey } = endpoint;
   await db.query(
-    `insert into intern_processes (id, owner, seen_at) values ($1, $2::jsonb, $3)
+    `insert into intern_processes (id, owner, seen_at, host, port, sealed_key) values ($1, $2::jsonb, $3, $4, $5, $6)
       on conflict (id) do update set seen_at = excluded.seen_at`,
-    [id, JSON.stringify(owner), seenAt],
+    [id, JSON.stringify(owner), seenAt, host, port, sealedKey],
   );
 }
 
-const PROCESS = 'p.id, p.owner, p.seen_at as "seenAt"';
+const PROCESS = 'p.id, p.owner, p.seen_at as "seenAt", p.host, p.port, p.sealed_key as "sealedKey"';
 
-export function processes(db: Queryable): Promise<ProcessRow[]> {
-  return db.query<ProcessRow>(`select ${PROCESS} from intern_processes p`);
+export async function processes(db: Queryable): Promise<ProcessRow[]> {
+  return (await db.query<FlatRow>(`select ${PROCESS} from intern_processes p`)).map(processOf);
 }
 
-export async function findProcess(db: Queryable, id: string): Promise<ProcessRow | undefined> {
-  const [row] = await db.query<ProcessRow>(`select ${PROCESS} from intern_processes p where id = $1`, [id]);
-  return row;
+function processOf({ host, port, sealedKey, ...row }: FlatRow): ProcessRow {
+  return { ...row, endpoint: { host, port, sealedKey } };
 }
 
 /** With all that it holds. */
@@ -35,11 +45,11 @@ export async function deleteProcess(tx: Queryable, id: string): Promise<void> {
 
 /** The process that holds the intern. */
 export async function holderOf(db: Queryable, internId: string): Promise<ProcessRow | undefined> {
-  const [row] = await db.query<ProcessRow>(
+  const [row] = await db.query<FlatRow>(
     `select ${PROCESS} from intern_holders h join intern_processes p on p.id = h.process_id where h.intern_id = $1`,
     [internId],
   );
-  return row;
+  return row && processOf(row);
 }
 
 /** Interns that the process holds. */

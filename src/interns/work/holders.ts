@@ -4,19 +4,32 @@
  * learns that when it renews its claim.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
-import { uuidv7 } from '../../base/ids.ts';
 import type { Log } from '../../base/log.ts';
 import type { Database } from '../../storage/database.ts';
 import { processLives, RENEW_MS, thisProcess } from '../../storage/owner.ts';
 import * as sql from './holders.sql.ts';
 
 interface HolderParts {
+  /** Of this process. */
+  id: string;
   database: Database;
   clock: Clock;
   log: Log;
   /** Another process may hold the intern now: whatever runs of it here must end. */
   lost(internId: string): void;
+  /** Where others can reach this process, which listens when it resolves. Called once. */
+  endpoint(): Promise<sql.Endpoint>;
 }
+
+export type Endpoint = sql.Endpoint;
+
+/** Another process. */
+export interface Holder extends sql.Endpoint {
+  readonly id: string;
+}
+
+/** Another process holds the intern. */
+export class HeldElsewhere extends Error {}
 
 export class Holders {
   readonly id: string;
@@ -25,11 +38,12 @@ export class Holders {
   /** Interns that this process took, each with what tells this time from another. */
   readonly #taken = new Map<string, symbol>();
   #entered: Promise<void> | undefined;
+  #endpoint: sql.Endpoint | undefined;
   #timer: Timer | undefined;
 
   constructor(parts: HolderParts) {
     this.#parts = parts;
-    this.id = uuidv7(parts.clock.now());
+    this.id = parts.id;
   }
 
   /** Returns undefined if this process holds the intern now, and otherwise the id of the process that does. */
@@ -46,15 +60,15 @@ export class Holders {
     return this.take(internId);
   }
 
-  /** The process that holds the intern, if it lives. */
-  async holderOf(internId: string): Promise<string | undefined> {
-    const holder = await sql.holderOf(this.#parts.database, internId);
-    return holder !== undefined && this.lives(holder) ? holder.id : undefined;
+  /** Whether this process took it, and was not told that it lost it. */
+  holds(internId: string): boolean {
+    return this.#taken.has(internId);
   }
 
-  async isAlive(processId: string): Promise<boolean> {
-    const row = await sql.findProcess(this.#parts.database, processId);
-    return row !== undefined && this.lives(row);
+  /** The process that holds the intern, if it lives. */
+  async holderOf(internId: string): Promise<Holder | undefined> {
+    const holder = await sql.holderOf(this.#parts.database, internId);
+    return holder !== undefined && this.lives(holder) ? { id: holder.id, ...holder.endpoint } : undefined;
   }
 
   lives({ owner, seenAt }: sql.ProcessRow): boolean {
@@ -84,7 +98,9 @@ export class Holders {
 
   async #renew(): Promise<void> {
     const { database, clock, log } = this.#parts;
-    await sql.putProcess(database, { id: this.id, owner: this.#owner, seenAt: new Date(clock.now()) });
+    this.#endpoint ??= await this.#parts.endpoint();
+    const seenAt = new Date(clock.now());
+    await sql.putProcess(database, { id: this.id, owner: this.#owner, seenAt, endpoint: this.#endpoint });
     this.#timer ??= clock.timer(RENEW_MS, () => {
       this.#timer?.refresh();
       this.#renew().catch((error: unknown) => log.warn('cannot renew the claim on interns', { error }));
