@@ -3,42 +3,21 @@ import { useState } from 'preact/hooks';
 import type { ApiIntern } from '../api.gen.ts';
 import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
+import { InternDetail } from '../interns/detail.tsx';
+import { InternState, RemoveIntern, STARTED, useStartStop } from '../interns/parts.tsx';
 import { useApi, useChange } from '../query.ts';
-import { useParams } from '../route.ts';
-import { Badge, Button, Empty, Note, Page, Problem, Time, type Tone } from '../ui/basics.tsx';
+import { go, link, useParams } from '../route.ts';
+import { Button, Empty, Page, Problem, Time } from '../ui/basics.tsx';
 import { NONE } from '../ui/format.ts';
-import { Area, Check, Confirm, Dialog, Form, Text } from '../ui/forms.tsx';
-import { InferenceKeyInUse, InferenceKeyNeeded } from '../ui/inference-key.tsx';
+import { Area, Check, Dialog, Form, Text } from '../ui/forms.tsx';
+import { InferenceKeyInUse, InferenceKeyNeeded, OutsideOfProgramme } from '../ui/inference-key.tsx';
 import { PagedList, useCursor } from '../ui/list.tsx';
 
 const PAGE = 50;
 const HIDDEN = 404;
 const LIVE_MS = 3_000;
-const TONES: Readonly<Record<string, Tone>> = {
-  running: 'good',
-  queued: 'info',
-  provisioning: 'info',
-  failed: 'bad',
-  destroy_failed: 'bad',
-};
-const STARTED = new Set(['queued', 'provisioning', 'running']);
 
-export function Interns({ session }: PageParts) {
-  const { params, set } = useParams();
-  const cursor = useCursor();
-  const [removing, setRemoving] = useState<ApiIntern>();
-  const reading = useApi(
-    'GET /interns',
-    { query: { limit: PAGE, ...(cursor && { starting_after: cursor }) } },
-    { enabled: session.inference_key !== null, every: LIVE_MS },
-  );
-  const change = useChange(
-    ({ id, status }: ApiIntern): Promise<unknown> =>
-      STARTED.has(status)
-        ? api('POST /interns/{internId}/suspend', { path: { internId: id } })
-        : api('POST /interns/{internId}/provision', { path: { internId: id } }),
-    ['GET /interns'],
-  );
+export function Interns({ session, rest }: PageParts) {
   if (session.inference_key === null) {
     return (
       <Page title="Interns">
@@ -46,6 +25,20 @@ export function Interns({ session }: PageParts) {
       </Page>
     );
   }
+  return rest === '' ? <InternList session={session} rest={rest} /> : <InternDetail key={rest} id={rest} />;
+}
+
+function InternList({ session }: PageParts) {
+  const { params, set } = useParams();
+  const cursor = useCursor();
+  const [removing, setRemoving] = useState<ApiIntern>();
+  const close = () => setRemoving(undefined);
+  const reading = useApi(
+    'GET /interns',
+    { query: { limit: PAGE, ...(cursor && { starting_after: cursor }) } },
+    { every: LIVE_MS },
+  );
+  const change = useStartStop();
   return (
     <Page
       title="Interns"
@@ -63,15 +56,20 @@ export function Interns({ session }: PageParts) {
     >
       <Problem error={change.error} />
       {reading.error?.status === HIDDEN ? (
-        <Note>This key does not take part in the interns programme, so it sees no interns.</Note>
+        <OutsideOfProgramme session={session} />
       ) : (
         <PagedList
           label="Interns"
           reading={reading}
           rows={reading.data?.data}
-          empty={<Empty icon="interns" title="No interns" />}
+          empty={
+            <Empty icon="interns" title="No interns">
+              <p>Create one, start it, and talk to it here.</p>
+            </Empty>
+          }
           pages={{ next: reading.data?.next_cursor }}
           keyOf={({ id }) => id}
+          linkOf={({ id }) => link(`/interns/${id}`)}
           columns={[
             { head: 'Name', cell: (intern) => <span class="clip">{intern.name}</span> },
             { head: 'State', cell: (intern) => <InternState intern={intern} /> },
@@ -97,24 +95,10 @@ export function Interns({ session }: PageParts) {
             },
           ]}
         />
-      )}{' '}
-      {params.get('new') === 'intern' && <CreateIntern onClose={() => set({ new: undefined }, true)} />}
-      {removing && <RemoveIntern intern={removing} onClose={() => setRemoving(undefined)} />}
-    </Page>
-  );
-}
-
-function InternState({ intern: { status, progress, last_failure_message: failure } }: { intern: ApiIntern }) {
-  return (
-    <span class="badges">
-      <Badge tone={TONES[status] ?? 'plain'}>{status.replaceAll('_', ' ')}</Badge>
-      {progress !== null && STARTED.has(status) && (
-        <span class="soft small">
-          {progress.step_label} ({progress.step_number} of {progress.total_steps})
-        </span>
       )}
-      {failure !== null && status === 'failed' && <span class="small clip">{failure}</span>}
-    </span>
+      {params.get('new') === 'intern' && <CreateIntern onClose={() => set({ new: undefined }, true)} />}
+      {removing && <RemoveIntern intern={removing} onClose={close} onRemoved={close} />}
+    </Page>
   );
 }
 
@@ -128,44 +112,24 @@ function CreateIntern({ onClose }: { onClose(): void }) {
         body: { name, provision: starts, ...(instructions !== '' && { instructions }) },
       }),
     ['GET /interns'],
-    onClose,
+    (intern) => go(link(`/interns/${intern.id}`), true),
   );
   return (
     <Dialog title="Create an intern" onClose={onClose}>
       <Form submit="Create" change={change} onCancel={onClose}>
-        <Text label="Name" required code value={name} onInput={setName} placeholder="release-notes" />
+        <Text
+          label="Name"
+          required
+          code
+          maxLength={17}
+          value={name}
+          onInput={setName}
+          placeholder="release-notes"
+          hint="2 to 17 lower-case letters, digits and single dashes"
+        />
         <Area label="Instructions" rows={5} value={instructions} onInput={setInstructions} />
         <Check label="Start it now" checked={starts} onChange={setStarts} />
       </Form>
     </Dialog>
-  );
-}
-
-function RemoveIntern({ intern, onClose }: { intern: ApiIntern; onClose(): void }) {
-  const [lossy, setLossy] = useState(false);
-  const change = useChange(
-    () =>
-      api('DELETE /interns/{internId}', {
-        path: { internId: intern.id },
-        body: { acknowledge_workspace_loss: lossy },
-      }),
-    ['GET /interns'],
-    onClose,
-  );
-  return (
-    <Confirm
-      title={`Delete ${intern.name}?`}
-      action="Delete the intern"
-      word={intern.name}
-      change={change}
-      onClose={onClose}
-    >
-      <p>This cannot be undone.</p>
-      <ul>
-        <li>Its sandbox stops, and its workspace is archived.</li>
-        <li>Its vault with all of its secrets, and its key, are lost.</li>
-      </ul>
-      <Check label="Delete it even if its workspace cannot be archived" checked={lossy} onChange={setLossy} />
-    </Confirm>
   );
 }

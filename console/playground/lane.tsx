@@ -5,8 +5,8 @@ import { link } from '../route.ts';
 import { Badge, Button, Empty, Note } from '../ui/basics.tsx';
 import { count, duration, usd } from '../ui/format.ts';
 import { Text } from '../ui/forms.tsx';
+import { Written } from '../ui/written.tsx';
 import type { Answer, ToolResult, Turn } from './conversation.ts';
-import { Written } from './written.tsx';
 
 interface LaneProps {
   model: string;

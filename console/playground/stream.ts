@@ -1,10 +1,8 @@
 /** Runs one turn: sends the request, reads its events, and reports the answer as it grows. */
 import { ApiError, request } from '../api.ts';
+import { eventsOf } from '../events.ts';
 import { type Answer, EMPTY_ANSWER, type FormatName } from './conversation.ts';
 import { FORMATS, failureOf, routeOf } from './formats.ts';
-
-/** The most that an event without an end may hold. */
-const MOST_BUFFERED = 16 * 1024 * 1024;
 
 export async function runTurn(
   format: FormatName,
@@ -56,26 +54,4 @@ export async function runTurn(
 
 function hasContent({ text, reasoning, calls, images }: Answer): boolean {
   return text !== '' || reasoning !== '' || calls.length > 0 || images.length > 0;
-}
-
-async function* eventsOf(response: Response): AsyncGenerator<Record<string, unknown>> {
-  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
-  for (;;) {
-    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
-    if (done) return;
-    rest += value;
-    if (rest.length > MOST_BUFFERED) throw new Error('An event of the answer is too large.');
-    const blocks = rest.split(/\r?\n\r?\n/);
-    rest = blocks.pop() ?? '';
-    for (const block of blocks) {
-      const data = block
-        .split(/\r?\n/)
-        .filter((line) => line.startsWith('data:'))
-        .map((line) => line.slice('data:'.length).trimStart())
-        .join('\n');
-      if (data === '' || data === '[DONE]') continue;
-      yield JSON.parse(data) as Record<string, unknown>;
-    }
-  }
 }

@@ -79,6 +79,7 @@ interface AreaProps {
   onInput(value: string): void;
   hint?: ComponentChildren;
   rows?: number;
+  maxLength?: number;
   placeholder?: string;
   code?: boolean;
   onKeyDown?(event: JSX.TargetedKeyboardEvent<HTMLTextAreaElement>): void;

@@ -3,8 +3,9 @@ import { useState } from 'preact/hooks';
 import { api } from '../api.ts';
 import { useChange } from '../query.ts';
 import { chooseInferenceKey, type Session } from '../session.ts';
-import { Button, Card } from './basics.tsx';
+import { Button, Card, Code } from './basics.tsx';
 import { Dialog, Form, Text } from './forms.tsx';
+import { WorkspaceChoice } from './workspace-choice.tsx';
 
 interface Parts {
   /** What needs the key: "The playground". */
@@ -28,11 +29,16 @@ const DEFAULT_LIMIT_USD = '5';
 function ChooseKey({ done }: { done?: () => void }) {
   const [limit, setLimit] = useState(DEFAULT_LIMIT_USD);
   const [key, setKey] = useState('');
+  const [workspace, setWorkspace] = useState('');
   const create = useChange(
     async () => {
       const name = `Console, ${new Date().toISOString().slice(0, 10)}`;
       const made = await api('POST /keys', {
-        body: { name, ...(limit !== '' && { limit: Number(limit), limit_reset: 'daily' as const }) },
+        body: {
+          name,
+          ...(workspace !== '' && { workspace_id: workspace }),
+          ...(limit !== '' && { limit: Number(limit), limit_reset: 'daily' as const }),
+        },
       });
       await chooseInferenceKey(made.key);
     },
@@ -52,6 +58,7 @@ function ChooseKey({ done }: { done?: () => void }) {
           onInput={setLimit}
           hint="Empty: no limit"
         />
+        <WorkspaceChoice value={workspace} onChange={setWorkspace} />
       </Form>
       <Form submit="Use this key" change={paste} value={key.trim()}>
         <Text label="Or paste an inference key" type="password" required maxLength={512} value={key} onInput={setKey} />
@@ -62,11 +69,15 @@ function ChooseKey({ done }: { done?: () => void }) {
 
 /** Shows which key is used, and lets it be changed. */
 export function InferenceKeyInUse({ session }: { session: Session }) {
+  return <InferenceKeyChange name={session.inference_key?.name ?? ''} />;
+}
+
+function InferenceKeyChange({ name }: { name?: string }) {
   const [open, setOpen] = useState(false);
   return (
     <>
       <Button kind="quiet" icon="keys" onClick={() => setOpen(true)}>
-        <span class="clip">{session.inference_key?.name}</span>
+        <span class="clip">{name ?? 'Use another key'}</span>
       </Button>
       {open && (
         <Dialog title="Use another inference key" wide onClose={() => setOpen(false)}>
@@ -74,5 +85,24 @@ export function InferenceKeyInUse({ session }: { session: Session }) {
         </Dialog>
       )}
     </>
+  );
+}
+
+/** For a key that sees neither interns nor vaults, and how it can. */
+export function OutsideOfProgramme({ session: { inference_key: key } }: { session: Session }) {
+  const settings = `intern_programme:
+  workspaces: [${key?.workspace_id}]
+  # or this key only:
+  keys: [${key?.hash}]`;
+  return (
+    <Card title="This key does not take part in the interns programme" actions={<InferenceKeyChange />}>
+      <div class="stack">
+        <p class="soft">
+          So it has no vault and no interns. Use another key, or name this one or its workspace in{' '}
+          <code>gatehouse.yaml</code>, which is read again without a restart (<code>kill -HUP</code>).
+        </p>
+        <Code label="settings of the programme" text={settings} />
+      </div>
+    </Card>
   );
 }

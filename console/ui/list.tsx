@@ -32,6 +32,7 @@ interface PagedListProps<R> extends Omit<TableProps<R>, 'rows' | 'stale'> {
   pages: OffsetPages | CursorPages;
   /** Of the card; for a page with several lists. */
   title?: string;
+  actions?: ComponentChildren;
   /** Rows of the placeholder. */
   lines?: number;
 }
@@ -46,14 +47,14 @@ export function useCursor(): string | undefined {
   return useParams().params.get('cursor') ?? undefined;
 }
 
-export function PagedList<R>({ reading, rows, empty, pages, title, lines = 6, ...table }: PagedListProps<R>) {
+export function PagedList<R>({ reading, rows, empty, pages, title, actions, lines = 6, ...table }: PagedListProps<R>) {
   const { error, isPlaceholderData, refetch } = reading;
   const problem = <Problem error={error} retry={() => void refetch()} />;
   if (rows === undefined && error !== null) return problem;
   return (
     <>
       {problem}
-      <Card flush {...(title !== undefined && { title })}>
+      <Card flush title={title} actions={actions}>
         {rows === undefined ? (
           <Waiting lines={lines} />
         ) : rows.length === 0 ? (

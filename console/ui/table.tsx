@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { Button } from './basics.tsx';
 import { count } from './format.ts';
 
-interface Column<R> {
+export interface Column<R> {
   head: string;
   cell(row: R): ComponentChildren;
   /** Numbers are aligned at their end. */
