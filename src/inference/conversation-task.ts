@@ -6,6 +6,7 @@
 import type { Pricing } from '../base/config.ts';
 import type { GatewayError } from '../base/errors.ts';
 import { type Endpoint, isNamed } from '../catalog/index.ts';
+import type { FormatId } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type {
   Closing,
@@ -16,6 +17,7 @@ import type {
   Stamp,
 } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
+import { nativeToolFor } from '../formats/conversation/native-tool.ts';
 import { spokenFormat } from '../formats/index.ts';
 import { formatsFor } from '../providers/index.ts';
 import { type Metered, meter, promptEstimate } from './accounting/meter.ts';
@@ -107,7 +109,9 @@ export class ConversationTask implements Task {
 
   bound(endpoint: Endpoint, promptTokens?: number): CostBound {
     const size = this.#promptSize(promptTokens);
-    const bound = boundOf(endpoint, this.#turnFacts, size, (model) => this.#pricingOf(endpoint, model));
+    const searches = hasSearch(endpoint) ? this.#tools?.nativeSearches : undefined;
+    const facts = searches === undefined ? this.#turnFacts : { ...this.#turnFacts, searches };
+    const bound = boundOf(endpoint, facts, size, (model) => this.#pricingOf(endpoint, model));
     return {
       nano: boundNano(bound, bound.maxOutputTokens),
       within(leftNano) {
@@ -262,12 +266,16 @@ export class ConversationTask implements Task {
       previousId: this.#context.previousId,
       comparedId: this.#context.comparedId,
       betas: betasOf(this.#request.about.headers['anthropic-beta']),
+      nativeTools: kind.nativeTools,
       dialect: kind.dialect,
     };
     const { sink, listeners, debug, logged } = this.#context;
     const unread = unscreened && sink.takesBytes === true && !listeners && !debug && !logged;
     let refused: Uncarried | undefined;
-    const ids = formatsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks);
+    const ids = this.#nativeFirst(
+      formatsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks),
+      endpoint,
+    );
     for (const byTool of needsOutputTool(endpoint, this.#request.facts.needs) ? [true] : [false, true]) {
       // A tool replaces `response_format` only if no format of the endpoint can carry that.
       if (byTool && refused !== undefined && refused.feature !== 'response_format') break;
@@ -290,6 +298,22 @@ export class ConversationTask implements Task {
     }
     throw refused ?? new Uncarried('model', `${endpoint.provider.name} does not serve conversations`);
   }
+
+  /** Formats in which the endpoint has one of the request's server tools itself come first. */
+  #nativeFirst(ids: readonly FormatId[], { provider, upstreamId: model }: Endpoint): readonly FormatId[] {
+    const { nativeTools: rows } = provider.kind;
+    if (rows === undefined || ids.length === 1 || this.#loop === undefined) return ids;
+    const wishes = (this.#loop.turn.conversation.tools ?? []).flatMap((tool) =>
+      tool.type === 'function' && tool.native !== undefined ? [tool.native] : [],
+    );
+    const about = { model, besideFunctions: false, forced: false };
+    const has = (format: FormatId) => wishes.some((wish) => nativeToolFor(wish, rows, { ...about, format }));
+    return ids.toSorted((one, other) => Number(has(other)) - Number(has(one)));
+  }
+}
+
+function hasSearch({ provider }: Endpoint): boolean {
+  return provider.kind.nativeTools?.some(({ tool }) => tool === 'web_search') === true;
 }
 
 /** True if the catalog says that the model takes tools but no `response_format`. */

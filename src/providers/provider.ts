@@ -7,6 +7,7 @@ import type { CompletionAdapter } from '../formats/completion/index.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Dialect, TokenCount } from '../formats/conversation/format.ts';
+import type { NativeTool } from '../formats/conversation/native-tool.ts';
 import type { DirectFormatId } from '../formats/direct/index.ts';
 import type { EmbeddingAdapter } from '../formats/embedding/index.ts';
 import type { ImageAdapter } from '../formats/image/index.ts';
@@ -96,6 +97,8 @@ export interface ProviderKind {
   /** Origin by model. Overrides `origin`. */
   originFor?(upstreamModel: string): ReasoningOrigin;
   dialect: Dialect;
+  /** Server tools that it has itself (`native-tools.ts`). Absent: none. */
+  nativeTools?: readonly NativeTool[];
   /**
    * Set if it can count tokens: with its format's operation (`SpokenFormat.tokenCount`), or with its own for the models
    * that this returns an operation for, in the format used for counting.

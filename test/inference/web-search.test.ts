@@ -212,7 +212,7 @@ test('without an engine a request that needs one is refused with the name of the
     [{ allowed_domains: ['a.com'], excluded_domains: ['b.com'] }, 'excluded_domains'],
     [{ mode: 'slow' }, 'mode'],
     [{ user_location: { country: 'Germany' } }, 'user_location.country'],
-    [{ x_search: {} }, 'x_search'],
+    [{ engine: 'exa', x_search: {} }, 'x_search'],
   ];
   for (const [parameters, path] of cases) {
     const { status, text } = await ask('chat', false, [], parameters);

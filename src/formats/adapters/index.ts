@@ -6,6 +6,7 @@
 import type { TurnAdapter } from './adapter.ts';
 import { distinctAnswerCalls, distinctHistoryCalls } from './call-ids.ts';
 import { clientTools } from './client-tools/index.ts';
+import { nativeTools } from './native-tools.ts';
 import { outputTool } from './output-tool.ts';
 import { serviceTier } from './service-tier.ts';
 import { shortNames } from './short-names.ts';
@@ -19,6 +20,7 @@ export { hasLongNames } from './short-names.ts';
 
 /** In the order in which a request passes them. */
 export const TURN_ADAPTERS: readonly TurnAdapter[] = [
+  nativeTools,
   distinctAnswerCalls,
   outputTool,
   clientTools,

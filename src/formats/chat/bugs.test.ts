@@ -370,9 +370,13 @@ test('reasoning of another origin is neither sent nor silently lost', () => {
   assert.equal(losses[0]!.what, 'reasoning');
 });
 
-test('blocks and tools of another format exclude the endpoint', () => {
+test('tools of another format exclude the endpoint, earlier blocks of a model are left out and reported', () => {
   const opaque = { type: 'opaque', origin: 'messages', value: { type: 'server_tool_use' } } as const;
-  assert.throws(() => encode({ messages: [{ role: 'assistant', parts: [opaque] }] }), Uncarried);
+  const { body, losses } = encode({
+    messages: [{ role: 'assistant', parts: [opaque, { type: 'text', text: 'x' }] }],
+  });
+  assert.deepEqual(body.messages, [{ role: 'assistant', content: 'x' }]);
+  assert.equal(losses[0]!.what, 'messages blocks');
   assert.throws(() => encode({ tools: [opaque] }), Uncarried);
 });
 

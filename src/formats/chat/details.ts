@@ -144,6 +144,7 @@ export function blockOf(detail: Detail): OpaquePart | undefined {
 
 /** The entry that carries a block; undefined for blocks that belong elsewhere or cannot be sent. */
 export function encodeBlock(part: OpaquePart, index: number): Fields | undefined {
+  if (part.value === undefined) return undefined;
   if (isSpokenOnly(part.origin))
     return { type: 'reasoning.encrypted', data: sealBlock(part), format: 'unknown', index };
   if (part.origin !== 'chat' || !isDetailEntry(part.value)) return undefined;

@@ -11,7 +11,6 @@ import type {
 } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
-import { isSpokenOnly } from '../conversation/registry.ts';
 import { encodeCitation } from './citation.ts';
 import { type ContentRules, encodeContent, encodeUrl } from './content.ts';
 import { encodeCallSignature, encodeDetails, isDetailEntry } from './details.ts';
@@ -47,6 +46,10 @@ export function encodeMessages(messages: readonly Message[], rules: MessageRules
     if (message.role === 'tool') continue;
     const parts = results.length === 0 ? message.parts : message.parts.filter((part) => part.type !== 'toolResult');
     if (parts.length === 0 && results.length > 0) continue;
+    if (message.role === 'assistant' && parts.length > 0 && parts.every(isForeign)) {
+      rules.losses.drop('messages', 'no block of a message can be sent to this upstream');
+      continue;
+    }
     if (results.length > 0) flush();
     encoded.push(
       message.role === 'assistant'
@@ -56,6 +59,11 @@ export function encodeMessages(messages: readonly Message[], rules: MessageRules
   }
   flush();
   return rules.dialect.strictTemplate ? mergeStrictly(encoded) : encoded;
+}
+
+/** Only the format that the part came from can read it. */
+function isForeign(part: Part): boolean {
+  return part.type === 'opaque' && part.origin !== 'chat';
 }
 
 function encodePlain(message: Message, parts: readonly Part[], content: ContentRules, rules: MessageRules): Fields {
@@ -119,7 +127,7 @@ function encodeAssistant(message: Message, content: ContentRules, rules: Message
         break;
       case 'opaque':
         if (part.origin === 'chat' && isDetailEntry(part.value)) reasoning.push(part);
-        else if (isSpokenOnly(part.origin))
+        else if (isForeign(part))
           rules.losses.drop(`${part.origin} blocks`, `only the ${part.origin} format can read them`);
         else written.push(part);
         break;

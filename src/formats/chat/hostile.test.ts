@@ -7,6 +7,7 @@ import { parseJson } from '../../base/json.ts';
 import { readChatStream, readWholeChat } from '../../testing/clients/chat-client.ts';
 import { samples } from '../../testing/laws/samples.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
+import '../index.ts';
 import { chat } from './index.ts';
 
 const STAMP: Stamp = { id: 'gen-1', model: 'acme/large', provider: 'Acme', created: 1_700_000_000, usage: 'finish' };

@@ -2,6 +2,7 @@
 
 import { type Fields, fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { Needs } from '../conversation/format.ts';
+import { onlyServerTools } from '../server-tools/index.ts';
 
 /** Request members that the catalog lists under other or several names. */
 const ALIASES: Readonly<Record<string, readonly string[]>> = {
@@ -54,7 +55,7 @@ export function needsOf(body: Fields, inputs: readonly string[], everyParameter:
   if (format !== undefined) features.push(format);
   const parameters = everyParameter ? parametersOf(body, features) : [];
   if (inputs.length + outputs.length + features.length + parameters.length === 0) return undefined;
-  return { inputs, outputs, features, parameters, ...(features.includes('tools') && { tools: toolNames(body) }) };
+  return { inputs, outputs, features, parameters, ...(features.includes('tools') && toolsOf(body)) };
 }
 
 function parametersOf(body: Fields, features: readonly string[]): (readonly string[])[] {
@@ -63,6 +64,11 @@ function parametersOf(body: Fields, features: readonly string[]): (readonly stri
     return value !== undefined && value !== null && value !== false && !(Array.isArray(value) && value.length === 0);
   });
   return [...new Set([...sent, ...features])].map((name) => ALIASES[name] ?? [name]);
+}
+
+function toolsOf(body: Fields): Pick<Needs, 'tools' | 'serverTools'> {
+  const others = listOf(body['functions']).length > 0;
+  return { tools: toolNames(body), serverTools: others ? undefined : onlyServerTools(listOf(body['tools']), 'chat') };
 }
 
 function toolNames(body: Fields): string[] {

@@ -11,7 +11,9 @@
 
 import type { DeferredSearch } from './deferred-search.ts';
 import type { UpstreamFailure } from './failure.ts';
+import type { NativeWish } from './native-tool.ts';
 import type { FormatId } from './registry.ts';
+import type { ServedCall } from './served-call.ts';
 
 export type { FormatId } from './registry.ts';
 
@@ -148,6 +150,8 @@ export interface OpaquePart extends PartBase {
   type: 'opaque';
   origin: FormatId;
   value: unknown;
+  /** In an answer: the tool that the upstream ran. `value` is undefined if the upstream has no block for it. */
+  served?: ServedCall;
 }
 
 export type Part =
@@ -183,6 +187,8 @@ export interface FunctionTool {
   strict?: boolean | null;
   /** Hidden from the model until it finds the tool by a search (`Conversation.deferred`). */
   deferred?: true;
+  /** A server tool of the gateway that the upstream may have itself. */
+  native?: NativeWish;
   cache?: CacheMark;
   extras?: Extras;
 }

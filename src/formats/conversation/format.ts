@@ -14,6 +14,7 @@ import type { FileWords } from './file-words.ts';
 import type { HistoryWords } from './history.ts';
 import type { LoggedContent } from './logged-content.ts';
 import type { Losses } from './losses.ts';
+import type { NativeTool } from './native-tool.ts';
 import type { Dialect } from './registry.ts';
 import type { Renewal } from './renewal.ts';
 import type { RequestFacts } from './request-facts.ts';
@@ -127,6 +128,8 @@ export interface EncodeTarget {
   user: string;
   /** Beta features that the client enabled by header (`anthropic-beta`), for services that expect them in the body. */
   betas?: readonly string[];
+  /** Server tools that the upstream has itself. Absent: none. */
+  nativeTools?: readonly NativeTool[] | undefined;
   /** The upstream's own id of the answer that a thread continues. */
   previousId?: string | undefined;
   /** The upstream's own id of the answer whose prompt is compared. */

@@ -36,6 +36,8 @@ export interface RequestFacts {
   marksCache?: boolean;
   /** Calls that the upstream may make on its own within the answer. Absent: none. */
   inner?: InnerCalls;
+  /** Searches that the upstream may make with its own tool, at most. Absent: none. */
+  searches?: number;
   /** The upstream should store the conversation. `previousId`: our id of the answer that the request continues. */
   thread?: { previousId?: string };
   /** Our id of an earlier answer whose prompt the upstream compares with this one (`diagnostics`). */
@@ -64,6 +66,8 @@ export interface Needs {
   features: readonly string[];
   /** Names of the declared tools; absent: none. */
   tools?: readonly string[];
+  /** Wire names of the tools if all are server tools, which an endpoint may have itself. */
+  serverTools?: readonly string[] | undefined;
   /** Names of `supported_parameters` for every parameter sent, each with its aliases; for `require_parameters`. */
   parameters: readonly (readonly string[])[];
 }

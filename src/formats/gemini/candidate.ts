@@ -1,7 +1,8 @@
 /** Decodes one candidate of a reply. The format marks no boundaries between parts, so pieces of one kind are joined. */
 import { stringifyJson } from '../../base/json.ts';
-import type { Citation, Part, PartDelta, TurnEvent } from '../conversation/conversation.ts';
+import type { Citation, OpaquePart, Part, PartDelta, TurnEvent } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import type { ServedCall } from '../conversation/served-call.ts';
 import { Citations } from './citations.ts';
 import { Base64Joiner, mediaPart } from './media-reply.ts';
 import { setPath } from './partial-arguments.ts';
@@ -25,6 +26,8 @@ export class CandidateDecoder {
   #open: { kind: 'text' | 'thought' | 'audio'; part: number } | undefined;
   #sound: Base64Joiner | undefined;
   #call: OpenCall | undefined;
+  /** Code that the service has run last. */
+  #code: ServedCall | undefined;
   /** All text so far. */
   #text = '';
 
@@ -55,6 +58,9 @@ export class CandidateDecoder {
     const events: TurnEvent[] = [];
     this.#closeCall(events);
     this.#closeOpen(events);
+    const served = this.citations.search;
+    // Citations are all that the format has for a search.
+    if (served !== undefined) this.#tellPart({ type: 'opaque', origin: 'gemini', value: undefined, served }, events);
     return events;
   }
 
@@ -67,9 +73,23 @@ export class CandidateDecoder {
       const media = mediaPart(part);
       if (media?.type === 'audio') this.#readAudio(media, events);
       // Code run by the server, its result and the server's tools: only Gemini can read them and their signatures.
-      else this.#tellWhole(media ?? { type: 'opaque', origin: 'gemini', value: part }, events);
+      else this.#tellWhole(media ?? this.#ownPart(part), events);
       if (media !== undefined && signature !== undefined) this.#tellSignature(signature, events);
     }
+  }
+
+  /** Code that the server ran is shown with its result. */
+  #ownPart(value: Fields): OpaquePart {
+    const part: OpaquePart = { type: 'opaque', origin: 'gemini', value };
+    const { executableCode: code, codeExecutionResult: result } = value;
+    if (isFields(code)) {
+      part.served = { id: `code_${this.#parts}`, tool: 'code_execution', input: textOf(code['code']) };
+      this.#code = part.served;
+    } else if (isFields(result) && this.#code !== undefined) {
+      const failed = result['outcome'] !== undefined && result['outcome'] !== 'OUTCOME_OK';
+      part.served = { ...this.#code, result: { failed, text: textOf(result['output']) } };
+    }
+    return part;
   }
 
   #readText(text: string, thought: boolean, signature: string | undefined, events: TurnEvent[]): void {

@@ -1,14 +1,23 @@
 /** Citations of a candidate: grounding in web search, maps or documents, and recited sources. */
 import type { Citation } from '../conversation/conversation.ts';
-import { countOf, type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
+import { countOf, type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
+import type { ServedCall } from '../conversation/served-call.ts';
 
 /** Upper bound, because a stream could repeat sources endlessly. */
 const MOST_CITATIONS = 1_000;
 
 export class Citations {
   readonly #told = new Set<string>();
-  /** Searches that the service made. */
-  searches = 0;
+  /** What the service searched the web for. */
+  queries: readonly string[] = [];
+  readonly #pages = new Map<string, string>();
+
+  /** The search with what it found; undefined if there was none. Once the answer is complete. */
+  get search(): ServedCall | undefined {
+    if (this.queries.length === 0) return undefined;
+    const pages = [...this.#pages].map(([url, title]) => ({ url, title }));
+    return { id: 'search', tool: 'web_search', input: this.queries.join('; '), result: { failed: false, pages } };
+  }
 
   /** Sources not seen before. `text` is all text so far; the service's ranges count its UTF-8 bytes. */
   read(candidate: Fields, text: string): Citation[] {
@@ -29,8 +38,13 @@ export class Citations {
   }
 
   #grounding(grounding: Fields, bytes: Buffer): Citation[] {
-    this.searches = Math.max(this.searches, listOf(grounding['webSearchQueries']).length);
+    const queries = listOf(grounding['webSearchQueries']).map(textOf);
+    if (queries.length > this.queries.length) this.queries = queries;
     const chunks = listOf(grounding['groundingChunks']).map(fieldsOf);
+    for (const { web } of chunks) {
+      const { uri, title } = fieldsOf(web);
+      if (typeof uri === 'string' && this.#pages.size < MOST_CITATIONS) this.#pages.set(uri, textOf(title));
+    }
     const citations: Citation[] = [];
     const cited = new Set<number>();
     for (const entry of listOf(grounding['groundingSupports'])) {

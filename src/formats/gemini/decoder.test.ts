@@ -47,8 +47,10 @@ test('a recorded stream with a search has sources with text ranges and counts to
   skip: corpusMissing,
 }, () => {
   const turn = collect(decode(recorded('web-search-tool-stream')));
-  const [text, ...more] = turn.choices[0]?.parts ?? [];
+  const [text, search, ...more] = turn.choices[0]?.parts ?? [];
   assert.equal(more.length, 0);
+  assert.ok(search?.type === 'opaque' && search.value === undefined);
+  assert.equal(search.served?.result?.pages?.[0]?.title, 'Weather information for San Francisco, CA, US');
   assert.ok(text?.type === 'text');
   assert.equal(text.citations?.length, 9);
   const [first] = text.citations ?? [];
@@ -62,8 +64,14 @@ test('a recorded stream with a search has sources with text ranges and counts to
 test('signatures after a text and built-in tool parts are kept', { skip: corpusMissing }, () => {
   const parts = collect(decode(recorded('native-output-with-builtin-tools-stream'))).choices[0]?.parts ?? [];
   assert.deepEqual(
-    parts.map((part) => (part.type === 'opaque' ? Object.keys(part.value as object) : part.type)),
-    [['thoughtSignature', 'toolCall'], ['thoughtSignature', 'toolResponse'], 'text', 'reasoning'],
+    parts.map((part) => (part.type === 'opaque' ? Object.keys(part.value ?? part.served!) : part.type)),
+    [
+      ['thoughtSignature', 'toolCall'],
+      ['thoughtSignature', 'toolResponse'],
+      'text',
+      'reasoning',
+      ['id', 'tool', 'input', 'result'],
+    ],
   );
   const [, , text, signature] = parts;
   assert.ok(text?.type === 'text' && text.text === '{\n  "city": "Mexico City",\n  "country": "Mexico"\n} ');

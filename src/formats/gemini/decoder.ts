@@ -133,7 +133,7 @@ export class GeminiDecoder implements TurnDecoder {
 
   /** Billed searches: one per query from the third generation on, one per reply before that. */
   #searches(): number {
-    const queries = this.#candidates.reduce((sum, one) => sum + one.citations.searches, 0);
+    const queries = this.#candidates.reduce((sum, one) => sum + one.citations.queries.length, 0);
     return /gemini-[12]/.test(this.#model) ? Math.min(queries, 1) : queries;
   }
 

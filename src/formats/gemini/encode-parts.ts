@@ -134,6 +134,7 @@ export class PartEncoder {
   }
 
   #encodeOutput(part: Part): Fields[] {
+    if (part.type === 'opaque' && part.value === undefined) return [];
     if (part.type === 'opaque' && part.origin !== 'gemini') {
       this.#report(`${part.origin} blocks`, 'only the format they came from can read them');
       return [];

@@ -15,8 +15,10 @@ import type {
 } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { unsealBlock } from '../conversation/sealed-block.ts';
+import { isShownId } from '../conversation/served-call.ts';
 import { decodeCitations } from './citations.ts';
 import { type Sealed, unseal } from './sealed.ts';
+import { ServedCalls } from './served-calls.ts';
 
 /**
  * The author of the blocks. A `client` replays thinking of any vendor, and thinking without a signature is plain text.
@@ -29,10 +31,14 @@ export function decodeBlocks(content: unknown, author: Author = 'client'): Part[
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   const parts: Part[] = [];
   const callSignatures = new Map<string, Sealed>();
+  const served = author === 'vendor' ? new ServedCalls() : undefined;
   for (const block of listOf(content)) {
     const sealed = callSeal(block);
     if (sealed?.callId !== undefined) callSignatures.set(sealed.callId, sealed);
-    else parts.push(decodeBlock(fieldsOf(block), author));
+    else if (!isOnlyShown(fieldsOf(block))) {
+      const part = decodeBlock(fieldsOf(block), author);
+      parts.push(served?.noted(part) ?? part);
+    }
   }
   for (const part of callSignatures.size === 0 ? [] : parts) {
     const sealed = part.type === 'toolCall' ? callSignatures.get(part.id) : undefined;
@@ -41,6 +47,11 @@ export function decodeBlocks(content: unknown, author: Author = 'client'): Part[
     }
   }
   return parts;
+}
+
+/** Whether the block shows a client what an upstream of another format did, which no upstream can read. */
+export function isOnlyShown({ type, id, tool_use_id: callId }: Fields): boolean {
+  return isShownId(type === 'server_tool_use' ? id : callId);
 }
 
 /** One block. A block that the conversation does not model becomes opaque and keeps every member. */

@@ -8,6 +8,7 @@ import { decodeCitation } from './citations.ts';
 import { completeCall, decodeBlock, decodeBlocks } from './decode-blocks.ts';
 import { failureFromError } from './failure.ts';
 import { decodeFinish } from './finish.ts';
+import { ServedCalls } from './served-calls.ts';
 import { decodeUsage, mergeUsage } from './usage.ts';
 
 /** A block between its start and its stop. Vendor-specific blocks are collected and emitted complete. */
@@ -28,6 +29,7 @@ export class MessagesDecoder implements TurnDecoder {
   #parts = 0;
   #calls = false;
   readonly #open = new Map<unknown, OpenBlock>();
+  readonly #served = new ServedCalls();
   #usage: Fields = {};
   #stop: Fields = {};
 
@@ -154,7 +156,7 @@ export class MessagesDecoder implements TurnDecoder {
     const events: TurnEvent[] = [];
     if (open.gathered) {
       if (open.input !== '') open.block['input'] = parseInput(open.input);
-      this.#tellPart(decodeBlock(open.block, 'vendor'), events);
+      this.#tellPart(this.#served.noted(decodeBlock(open.block, 'vendor')), events);
       return events;
     }
     if (open.block['type'] === 'tool_use' && open.input === '') {

@@ -1,13 +1,15 @@
 /** Encodes a complete answer for a client of the messages format. */
 import { GatewayError } from '../../base/errors.ts';
 import { inputOf } from '../conversation/call-input.ts';
-import type { Part, ReasoningPart, TextPart, ToolCallPart, Turn } from '../conversation/conversation.ts';
+import type { OpaquePart, Part, ReasoningPart, TextPart, ToolCallPart, Turn } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { type Closing, costMembers, type Stamp } from '../conversation/format.ts';
 import { sealBlock } from '../conversation/sealed-block.ts';
+import { endedCall } from '../conversation/served-call.ts';
 import { encodeCitation } from './citations.ts';
 import { encodeFinish } from './finish.ts';
 import { seal, sealOf } from './sealed.ts';
+import { servedBlocks } from './served-calls.ts';
 import { encodeUsage } from './usage.ts';
 
 /** Encodes the first choice; this format cannot express images and audio. */
@@ -55,12 +57,17 @@ export function encodeBlocks(part: Part): Fields[] {
       return signature === undefined ? [call] : [signature, call];
     }
     case 'opaque':
-      return [
-        part.origin === 'messages' ? (part.value as Fields) : { type: 'redacted_thinking', data: sealBlock(part) },
-      ];
+      return part.origin === 'messages' ? [part.value as Fields] : foreignBlocks(part);
     default:
       return [];
   }
+}
+
+/** What the upstream did, if that can be shown, and its own block for the next request. */
+function foreignBlocks(part: OpaquePart): Fields[] {
+  const call = endedCall(part);
+  const shown = call === undefined ? [] : servedBlocks(call);
+  return part.value === undefined ? shown : [...shown, { type: 'redacted_thinking', data: sealBlock(part) }];
 }
 
 function textBlock(part: TextPart): Fields {

@@ -1,6 +1,7 @@
 /** What a messages request requires of an endpoint, in terms of the catalog's `supported_parameters`. */
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Needs } from '../conversation/format.ts';
+import { onlyServerTools } from '../server-tools/index.ts';
 
 /** Request members and their names in the catalog. */
 const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
@@ -22,8 +23,10 @@ export function needsOf(request: Fields, inputs: readonly string[], everyParamet
   }
   const parameters = everyParameter ? parametersOf(request, features) : [];
   if (inputs.length + features.length + parameters.length === 0) return undefined;
-  const tools = listOf(request['tools']).flatMap((tool) => textOrUndefined(fieldsOf(tool)['name']) ?? []);
-  return { inputs, outputs: [], features, parameters, ...(features.includes('tools') && { tools }) };
+  if (!features.includes('tools')) return { inputs, outputs: [], features, parameters };
+  const list = listOf(request['tools']);
+  const tools = list.flatMap((tool) => textOrUndefined(fieldsOf(tool)['name']) ?? []);
+  return { inputs, outputs: [], features, parameters, tools, serverTools: onlyServerTools(list, 'messages') };
 }
 
 function parametersOf(request: Fields, features: readonly string[]): (readonly string[])[] {

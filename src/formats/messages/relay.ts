@@ -18,6 +18,7 @@ import {
 import { relayedTools } from '../conversation/plain-schema.ts';
 import { isPlainId, ToolIds } from '../conversation/tool-ids.ts';
 import { OWN_MEMBERS } from './decode.ts';
+import { isOnlyShown } from './decode-blocks.ts';
 import { DEFAULT_CACHE_MARKS } from './encode.ts';
 import { hostedMembers, SMALLEST_BUDGET, SMALLEST_OUTPUT_LIMIT } from './encode-settings.ts';
 import { errorEvent } from './encoder.ts';
@@ -80,13 +81,14 @@ function hostedEdits(document: JsonDocument, target: EncodeTarget): Edit[] {
 }
 
 /**
- * The messages without thinking that this upstream would reject: reasoning of other vendors (which travels sealed
- * through the client), and unsigned thinking unless the upstream accepts it. Call ids from other services are rewritten
- * to the allowed characters. Undefined (the usual case) when nothing changes.
+ * The messages without what this upstream would reject: calls that another format's upstream has run, reasoning of
+ * other vendors (which travels sealed through the client), and unsigned thinking unless the upstream accepts it. Call ids
+ * from other services are rewritten to the allowed characters. Undefined (the usual case) when nothing changes.
  */
 function editedMessages(document: JsonDocument, unsigned: boolean): string | undefined {
   const isForeign = (block: Fields): boolean => {
     const { type, signature, data } = block;
+    if (isOnlyShown(block)) return true;
     if (type === 'redacted_thinking') return isSealed(data);
     return type === 'thinking' && (isSealed(signature) || (signature === '' && !unsigned));
   };

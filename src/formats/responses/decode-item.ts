@@ -3,6 +3,7 @@ import { originOf } from '../chat/details.ts';
 import type { Part, ReasoningOrigin, ReasoningPart, ToolCallPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { unsealBlock } from '../conversation/sealed-block.ts';
+import { isShownId } from '../conversation/served-call.ts';
 import { decodeContent } from './decode-content.ts';
 
 /** Key in `extras.responses` of a text part that holds the members of its message item (`id`, `phase`, `status`). */
@@ -25,6 +26,7 @@ function decodeItem(item: Fields, origin: ReasoningOrigin): Part[] {
     case 'custom_tool_call':
       return [decodeCall(item)];
     default:
+      if (isShownId(item['id'])) return [];
       return [imagePart(item) ?? { type: 'opaque', origin: 'responses', value: item }];
   }
 }

@@ -7,6 +7,7 @@ import { decodeItems } from './decode-item.ts';
 import { failureOfResponse } from './failure.ts';
 import { decodeFinish } from './finish.ts';
 import { ECHOED } from './response.ts';
+import { noted } from './served-calls.ts';
 import { decodeUsage } from './usage.ts';
 
 const KNOWN = [
@@ -43,7 +44,7 @@ export function decodeReply(value: unknown, dialect: Dialect): { turn: Turn } | 
   const created = timeOf(value['created_at']);
   if (created !== undefined) turn.created = created;
   if (value['service_tier'] !== undefined) turn.serviceTier = textOrUndefined(value['service_tier']) ?? null;
-  const usage = decodeUsage(value['usage']);
+  const usage = decodeUsage(value['usage'], output);
   if (usage !== undefined) turn.usage = usage;
   const rest = restOf(value, KNOWN);
   if (rest !== undefined) turn.extras = { responses: rest };
@@ -52,7 +53,9 @@ export function decodeReply(value: unknown, dialect: Dialect): { turn: Turn } | 
 
 function decodeChoice(response: Fields, output: unknown[], origin: ReasoningOrigin = 'openai-responses-v1'): Choice {
   const items = output.map(fieldsOf);
-  const parts = decodeItems(items, origin).filter((part) => part.type !== 'toolCall' || part.name !== '');
+  const parts = decodeItems(items, origin)
+    .filter((part) => part.type !== 'toolCall' || part.name !== '')
+    .map(noted);
   let calls = 0;
   for (const part of parts) {
     if (part.type !== 'toolCall') continue;

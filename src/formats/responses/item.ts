@@ -4,6 +4,7 @@ import type { Part, PartDelta, ReasoningOrigin, TurnEvent } from '../conversatio
 import { type Fields, fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { decodeAnnotation, IN_CONTENT } from './decode-content.ts';
 import { imagePart, reasoningPart } from './decode-item.ts';
+import { noted } from './served-calls.ts';
 
 /** Numbers the parts of a reply. */
 export interface Numbering {
@@ -92,7 +93,7 @@ export class ItemDecoder {
         break;
       }
       default:
-        this.#tellWhole(imagePart(item) ?? { type: 'opaque', origin: 'responses', value: item }, events);
+        this.#tellWhole(imagePart(item) ?? noted({ type: 'opaque', origin: 'responses', value: item }), events);
     }
     return [...events, ...this.stop()];
   }

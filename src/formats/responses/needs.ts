@@ -1,6 +1,7 @@
 /** What a request in the responses format requires of an endpoint, in terms of the catalog's `supported_parameters`. */
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { Needs } from '../conversation/format.ts';
+import { onlyServerTools } from '../server-tools/index.ts';
 
 /** Request fields and their names in the catalog. */
 const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
@@ -34,8 +35,9 @@ export function needsOf(request: Fields, inputs: readonly string[], everyParamet
   if (format !== undefined) features.push(format);
   const parameters = everyParameter ? parametersOf(request, features) : [];
   if (inputs.length + outputs.length + features.length + parameters.length === 0) return undefined;
-  const names = tools.flatMap(namesOf);
-  return { inputs, outputs, features, parameters, ...(tools.length > 0 && { tools: names }) };
+  if (tools.length === 0) return { inputs, outputs, features, parameters };
+  const serverTools = onlyServerTools(tools, 'responses');
+  return { inputs, outputs, features, parameters, tools: tools.flatMap(namesOf), serverTools };
 }
 
 /** A namespace contributes the names of its tools; a tool without a name is listed by its type. */

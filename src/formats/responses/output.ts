@@ -5,9 +5,11 @@
 import type { FinishReason, OpaquePart, Part, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { sealBlock } from '../conversation/sealed-block.ts';
+import { endedCall } from '../conversation/served-call.ts';
 import { CallItem, GrowingItem, ImageItem, type Item, type OutputPart, WholeItem } from './output-item.ts';
 import { MessageItem } from './output-message.ts';
 import { ReasoningItem } from './output-reasoning.ts';
+import { servedItem } from './served-calls.ts';
 
 /** Receives events. The receiver adds the members that every event has (`type`, `sequence_number`). */
 export type Tell = (type: string, members: Fields) => void;
@@ -126,8 +128,8 @@ export class Output {
   }
 
   /**
-   * Items of this format pass unchanged; one in progress is open until its part ends. Opaque blocks of other formats are sealed into a reasoning item, so that the
-   * client sends them back.
+   * Items of this format pass unchanged; one in progress is open until its part ends. Of blocks of other formats, the
+   * client sees the call that the upstream has made, and sends the block itself back: sealed, in a reasoning item.
    */
   #startOpaque(index: number, part: OpaquePart): void {
     if (part.origin === 'responses') {
@@ -138,6 +140,9 @@ export class Output {
       else this.#whole(value);
       return;
     }
+    const call = endedCall(part);
+    if (call !== undefined) this.#whole(servedItem(call));
+    if (part.value === undefined) return;
     this.#whole({
       type: 'reasoning',
       id: this.#nextId('rs'),

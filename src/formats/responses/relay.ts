@@ -8,6 +8,7 @@ import type { EncodeTarget, Relay, RelayedAnswer } from '../conversation/format.
 import type { Losses } from '../conversation/losses.ts';
 import { relayedTools } from '../conversation/plain-schema.ts';
 import { isSealedBlock } from '../conversation/sealed-block.ts';
+import { isShownId } from '../conversation/served-call.ts';
 import { decodeReasoningSettings } from './decode.ts';
 import { encodeReasoning, outputCap } from './encode.ts';
 import { OWN_FIELDS, serviceTier } from './fields.ts';
@@ -89,13 +90,14 @@ function editedInput(document: JsonDocument, target: EncodeTarget): unknown[] | 
   const strict = target.dialect.responses?.strictCallIds === true;
   const isChanged = (entry: unknown): boolean => {
     const item = fieldsOf(entry);
-    if (hasLongIds(item)) return true;
+    if (hasLongIds(item) || isShownId(item['id'])) return true;
     return item['type'] === 'reasoning' && ('format' in item || 'signature' in item || isForeign(item));
   };
   // The members inspected are ASCII, so the undecoded view is exact for them.
   if (!input.some(isChanged)) return undefined;
   return listOf(document.exact['input']).flatMap((entry) => {
     if (!isChanged(entry)) return [entry];
+    if (isShownId(fieldsOf(entry)['id'])) return [];
     if (fieldsOf(entry)['type'] !== 'reasoning') return [withShortIds(fieldsOf(entry), strict)];
     const { format: _format, signature: _signature, ...item } = fieldsOf(entry);
     return isForeign(fieldsOf(entry)) ? [] : [item];

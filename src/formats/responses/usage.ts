@@ -6,9 +6,13 @@ import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
 import { type Cost, costMembers } from '../conversation/format.ts';
 import { addServerToolCounts, serverToolCounts } from '../conversation/server-tool-counts.ts';
+import { searchesIn } from './served-calls.ts';
 
-/** Undefined if the record has no counts. */
-export function decodeUsage(value: unknown): Usage | undefined {
+/**
+ * Undefined if the record has no counts.
+ * @param items of the answer: most services do not count their searches
+ */
+export function decodeUsage(value: unknown, items: readonly unknown[] = []): Usage | undefined {
   if (!isFields(value) || typeof value['input_tokens'] !== 'number') return undefined;
   if (isImpossibleCount(value['input_tokens']) || isImpossibleCount(value['output_tokens'])) return undefined;
   const details = fieldsOf(value['input_tokens_details']);
@@ -29,6 +33,8 @@ export function decodeUsage(value: unknown): Usage | undefined {
     native: { origin: 'responses', value },
   };
   addServerToolCounts(usage, value['server_tool_use_details']);
+  const searches = searchesIn(items);
+  if (searches > 0) usage.webSearches ??= searches;
   return usage;
 }
 

@@ -63,6 +63,12 @@ export function serverToolName(type: unknown, format: FormatId): string | undefi
   return tool?.built === true ? tool.name : undefined;
 }
 
+/** The wire names of a request's tools if all of them are server tools. */
+export function onlyServerTools(tools: readonly unknown[], format: FormatId): readonly string[] | undefined {
+  const names = tools.map((tool) => serverToolName(fieldsOf(tool)['type'], format));
+  return names.includes(undefined) ? undefined : (names as string[]);
+}
+
 /** Whether the value requests anything: it is neither absent nor empty. */
 function asksFor(value: unknown): boolean {
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);

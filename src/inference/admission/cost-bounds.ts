@@ -132,7 +132,7 @@ export function boundOf(
   const { promptTokens, maxOutputTokens, fixed, inner } = tokenLimitsOf(endpoint, facts, prompt);
   const ceiling = ceilingOf(pricing);
   const innerCalls = inner.length === 0 ? 0n : innerPrice(inner, ceiling, pricingOf);
-  const fees = ceiling.request + BigInt(images) * ceiling.image;
+  const fees = ceiling.request + BigInt(images) * ceiling.image + BigInt(facts.searches ?? 0) * ceiling.webSearch;
   return {
     free: innerCalls === 0n && costsNothing(pricing),
     promptPrice: BigInt(promptTokens) * ceiling.prompt + fees + innerCalls,

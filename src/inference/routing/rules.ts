@@ -4,6 +4,7 @@
  */
 import type { AccountSettings, Pricing } from '../../base/config.ts';
 import { type Price, parsePrice } from '../../base/money.ts';
+import { WIRE_NAME } from '../../base/namespace.ts';
 import type { Catalog, Endpoint } from '../../catalog/index.ts';
 import type { Needs, RequestFacts } from '../../formats/conversation/format.ts';
 import type { MaxPrice } from '../../formats/conversation/preferences.ts';
@@ -188,7 +189,7 @@ function addNeeds(rules: Rule[], needs: Needs, requireParameters: boolean): void
     feature(name, PATHS[name] ?? name, ({ parameters, endpoint }) => {
       // A tool's arguments can carry structured output.
       const known = parameters === null || parameters.has(name) || (isOutputFeature(name) && parameters.has('tools'));
-      return endpoint.partial?.parameters || known;
+      return endpoint.partial?.parameters || known || (name === 'tools' && hasAll(endpoint, needs.serverTools));
     });
   }
   if (!requireParameters || needs.parameters.length === 0) return;
@@ -200,6 +201,12 @@ function addNeeds(rules: Rule[], needs: Needs, requireParameters: boolean): void
       return parameters !== null && needs.parameters.every((names) => names.some((name) => parameters.has(name)));
     },
   });
+}
+
+/** Whether the endpoint has all of these server tools itself, so that its model needs no functions. */
+function hasAll({ provider, upstreamId }: Endpoint, names: readonly string[] | undefined): boolean {
+  const rows = provider.kind.nativeTools?.filter(({ models }) => models?.test(upstreamId) !== false) ?? [];
+  return names?.every((name) => rows.some(({ tool }) => name === `${WIRE_NAME}:${tool}`)) === true;
 }
 
 /** Whether the feature is an output format. */

@@ -15,7 +15,7 @@ import type {
   ToolCallPart,
   ToolChoice,
 } from '../../formats/conversation/conversation.ts';
-import { type Fields, fieldsOf, textOf } from '../../formats/conversation/fields.ts';
+import { countOf, type Fields, fieldsOf, textOf } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
 import { type ToolStart, type ToolTrace, withPastSteps } from '../../formats/conversation/tool-steps.ts';
@@ -57,11 +57,15 @@ interface Begun {
   tool: RequestedTool;
 }
 
+/** What upstreams do at most without `max_uses`, before they pause or answer. */
+const USUAL_SEARCHES = 10;
+
 class Wanted implements WantedTools {
   readonly #request: ToolRequest;
   readonly #tools: readonly Begun[];
   readonly #limits: Limits;
   readonly definitionBytes: number;
+  readonly nativeSearches: number | undefined;
 
   constructor(request: ToolRequest, tools: readonly Begun[], limits: Limits) {
     this.#limits = limits;
@@ -69,6 +73,8 @@ class Wanted implements WantedTools {
     this.#tools = tools;
     const texts = tools.map(({ tool }) => JSON.stringify(definitionOf(tool, tool.functionName)));
     this.definitionBytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+    const search = tools.find(({ tool }) => tool.native?.tool === 'web_search')?.tool.native;
+    this.nativeSearches = search && (countOf(search.settings['max_uses']) || USUAL_SEARCHES);
   }
 
   load(): Promise<void> | undefined {
@@ -131,7 +137,8 @@ class ServerTools implements GatewayTools {
       const name = freeName(one.tool.functionName, taken);
       taken.add(name);
       this.#byFunction.set(name, one);
-      return definitionOf(one.tool, name);
+      const { native } = one.tool;
+      return { ...definitionOf(one.tool, name), ...(native && { native }) };
     });
   }
 

@@ -6,6 +6,7 @@
 
 import type { Citation } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
+import type { NativeWish } from '../../formats/conversation/native-tool.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ToolsRunning } from '../turns/gateway-tools.ts';
 
@@ -47,6 +48,8 @@ export interface RequestedTool {
    * @param input valid by `parameters`
    */
   run?(input: Fields, running: ToolsRunning): ToolOutcome | Promise<ToolOutcome>;
+  /** What the tool wants of upstreams that have it themselves. Absent: the gateway runs every call. */
+  readonly native?: NativeWish | undefined;
   /** What clients see of a call that failed outside of `run`. Absent: `error` in the item. */
   failure?(message: string, input: Fields): Pick<ToolOutcome, 'item' | 'block'>;
   /** Citations of what the tool has found, for a text of the model. */

@@ -34,6 +34,8 @@ export interface ToolRequest {
 export interface WantedTools {
   /** UTF-8 bytes that their definitions add to the request, at most. */
   readonly definitionBytes: number;
+  /** The most searches of an upstream that searches itself. Absent: none. */
+  readonly nativeSearches?: number | undefined;
   /** Loads what they need; undefined if there is nothing to wait for. */
   load?(): Promise<void> | undefined;
   /** @throws Uncarried when the request cannot have them */

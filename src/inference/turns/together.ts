@@ -5,6 +5,7 @@ import type { GatewayTools, WantedTools } from './gateway-tools.ts';
 export function together(first: WantedTools, second: WantedTools): WantedTools {
   return {
     definitionBytes: first.definitionBytes + second.definitionBytes,
+    nativeSearches: first.nativeSearches ?? second.nativeSearches,
     load() {
       const loading = [first.load?.(), second.load?.()].filter((each) => each !== undefined);
       return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);

@@ -30,7 +30,6 @@ export function readSearchSettings(settings: Fields, path: string, lists = DOMAI
   if (allowedDomains !== undefined && excludedDomains !== undefined) {
     throw invalidField(`${path}.${lists.excluded}`, `cannot be combined with ${lists.allowed}`);
   }
-  if (isFields(settings['x_search'])) throw invalidField(`${path}.x_search`, 'is not supported by this gateway');
   const maxResults = read.count('max_results', MAX_RESULTS) ?? DEFAULT_RESULTS;
   const size = read.word('search_context_size', Object.keys(CONTEXT_CHARACTERS)) ?? 'medium';
   const each = Math.ceil(CONTEXT_CHARACTERS[size]! / maxResults);

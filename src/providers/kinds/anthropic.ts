@@ -1,4 +1,5 @@
 import { anthropicBatches } from '../batches/anthropic.ts';
+import { claudeTools } from '../native-tools.ts';
 import type { ProviderKind } from '../provider.ts';
 import { messages } from './messages.ts';
 
@@ -24,6 +25,7 @@ export const anthropic: ProviderKind = {
   guide: { verifiedBy: 'recording', quirks: 'threads and web search; beta features by the header `anthropic-beta`' },
   origin: 'anthropic-claude-v1',
   dialect: { messages: { threads: true, webSearch: true } },
+  nativeTools: claudeTools,
   batches: anthropicBatches,
   // The model list is paginated.
   path: ({ operation, path: usual }) => (operation === 'models' ? `${usual}?limit=1000` : usual),

@@ -1,4 +1,5 @@
 import { geminiBatches } from '../batches/gemini.ts';
+import { geminiTools } from '../native-tools.ts';
 import type { ProviderKind } from '../provider.ts';
 import { gemini } from './gemini.ts';
 
@@ -11,6 +12,7 @@ export const google: ProviderKind = {
   environment: 'GEMINI_API_KEY',
   alsoEnvironment: ['GOOGLE_API_KEY'],
   author: 'google',
+  nativeTools: geminiTools,
   batches: geminiBatches,
   bareModels: /^(gemini|gemma|learnlm|imagen)-/,
   service: { role: 'vendor', registryId: 'google', aliases: ['google-ai-studio'] },

@@ -4,6 +4,7 @@ import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { openaiImages } from '../../formats/image/index.ts';
 import { bearer } from '../auth/bearer.ts';
 import { openaiBatches } from '../batches/openai.ts';
+import { openaiTools } from '../native-tools.ts';
 import type { ProviderKind } from '../provider.ts';
 import { openaiResponses } from './responses.ts';
 
@@ -78,6 +79,7 @@ export const openai: ProviderKind = {
     },
     responses: openaiResponses,
   },
+  nativeTools: openaiTools,
   completion: completionAdapter({
     able: ['suffix', 'prompts', 'tokens', 'echo', 'best_of'],
     models: /-instruct|davinci-002|babbage-002/,

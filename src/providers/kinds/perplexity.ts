@@ -1,4 +1,5 @@
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import { perplexityTools } from '../native-tools.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -20,6 +21,7 @@ export const perplexity: ProviderKind = {
     verifiedBy: 'recording',
     quirks: 'citations and search results, alternating roles, thinking in the text, no tools',
   },
+  nativeTools: perplexityTools,
   dialect: {
     chat: {
       strictTemplate: true,

@@ -7,6 +7,7 @@ import { googleSigner } from '../auth/google-sign-in.ts';
 import { BatchBucket, placeOf } from '../batches/bucket.ts';
 import { cloudStorage } from '../batches/cloud-storage.ts';
 import { vertexBatches } from '../batches/vertex.ts';
+import { claudeOnVertexTools, geminiTools } from '../native-tools.ts';
 import type { Delivery, ProviderKind } from '../provider.ts';
 
 const CLAUDE = /^(anthropic\/)?claude-/;
@@ -40,6 +41,7 @@ export const vertex: ProviderKind = {
   speaksFor: (model) => FORMS[familyOf(model)],
   baseUrl: ({ location = 'global' }) => `https://${hostOf(location)}/v1`,
   author: 'google',
+  nativeTools: [...geminiTools, ...claudeOnVertexTools],
   service: { role: 'host', registryId: null, aliases: ['google-vertex'] },
   guide: {
     verifiedBy: 'recording',

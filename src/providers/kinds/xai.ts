@@ -1,5 +1,6 @@
 import { xaiImages } from '../../formats/image/index.ts';
 import { xaiBatches } from '../batches/xai.ts';
+import { xaiTools } from '../native-tools.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 import { openaiResponses } from './responses.ts';
@@ -24,6 +25,7 @@ export const xai: ProviderKind = {
   origin: 'xai-responses-v1',
   image: xaiImages,
   batches: xaiBatches,
+  nativeTools: xaiTools,
   dialect: {
     responses: {
       ...openaiResponses,

@@ -3,8 +3,9 @@
  * before it. Pages that the answer links to are its citations. `svc:web_search` lets the model search itself.
  */
 import Type from 'typebox';
+import { invalidField } from '../../../base/errors.ts';
 import { readDocument } from '../../../base/json.ts';
-import type { Fields } from '../../../formats/conversation/fields.ts';
+import { type Fields, isFields } from '../../../formats/conversation/fields.ts';
 import { optional } from '../../../formats/conversation/loose-schema.ts';
 import { chat } from '../../../formats/index.ts';
 import { BlockedByFilter, policyOf } from '../../../guardrails/index.ts';
@@ -48,6 +49,7 @@ export const web: Plugin = {
 };
 
 function read(settings: Fields, path: string): SearchSettings {
+  if (isFields(settings['x_search'])) throw invalidField(`${path}.x_search`, 'is not supported by this gateway');
   return readSearchSettings(settings, path, { allowed: 'include_domains', excluded: 'exclude_domains' });
 }
 
