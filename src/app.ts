@@ -131,7 +131,7 @@ function trusts({ database, changes: { freshness } }: Parts): boolean {
 
 function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
   const { config, clock, log, peerMetrics } = options;
-  const { access, changes, database, spend, transcripts, cache, jobs, exporter } = parts;
+  const { access, changes, database, spend, transcripts, cache, jobs, exporter, tracer } = parts;
   const readiness: Readiness = {
     ready: false,
     problems: () => [
@@ -158,8 +158,10 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
       droppedContents: transcripts.dropped,
       droppedAnswers: cache.dropped,
       droppedRecords: exporter.dropped,
+      droppedSpans: tracer?.dropped,
     }),
     peerMetrics,
+    tracer,
   });
   const wired = operationParts(options, live, parts, observability, readiness);
   parts.jobs.register(expireFilesJob(wired.files));

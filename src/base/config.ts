@@ -39,6 +39,7 @@ import {
   retention,
 } from './config/section-readers.ts';
 import type { Config, KeySource, TlsSettings } from './config/settings.ts';
+import { readTracing } from './config/tracing.ts';
 import { unknownVariables, variableFor } from './config/unknown-variables.ts';
 import { DEFAULT_VAULT, internProgramme, vault } from './config/vault.ts';
 import { NO_WEB_SEARCH, webSearch } from './config/web-search.ts';
@@ -63,6 +64,7 @@ export { DEFAULT_SANDBOXES, type SandboxesSettings } from './config/sandboxes.ts
 export type { ScimSettings, ScimSource } from './config/scim.ts';
 export { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from './config/section-readers.ts';
 export * from './config/settings.ts';
+export type { TracingSettings } from './config/tracing.ts';
 export type { InternProgrammeSettings, VaultSettings } from './config/vault.ts';
 export type { SearchEngineSettings, SearchKind, WebSearchSettings } from './config/web-search.ts';
 
@@ -98,6 +100,7 @@ export function loadConfig({ kinds, ...inputs }: Inputs & { kinds: readonly Kind
     namespace: environment.namespace(),
     requestLogShare: environment.requestLogShare(),
     metrics: environment.metrics(),
+    tracing: readTracing(environment),
     catalogUrl: environment.catalogUrl(),
     client: { url: environment.get('GATEHOUSE_URL') ?? null, key: environment.secret('GATEHOUSE_API_KEY') },
     firstKeys: {
@@ -130,11 +133,17 @@ export function needsRestart(running: Config, loaded: Config): string[] {
   if (!isDeepStrictEqual(s3Of(running), s3Of(loaded))) changed.push('blobs');
   if (!isDeepStrictEqual(running.sandboxes, loaded.sandboxes)) changed.push('sandboxes');
   if (running.egressProxy.user !== loaded.egressProxy.user) changed.push('egressProxy.user');
+  if (!isDeepStrictEqual(tracingOf(running), tracingOf(loaded))) changed.push('tracing');
   return changed;
 }
 
 function s3Of({ blobs: { s3 } }: Config) {
   return s3 && { ...s3, keys: s3.keys && { ...s3.keys, secretAccessKey: s3.keys.secretAccessKey.reveal() } };
+}
+
+function tracingOf({ tracing }: Config) {
+  const headers = Object.entries(tracing?.headers ?? {}).map(([name, value]) => [name, value.reveal()]);
+  return tracing && { ...tracing, headers };
 }
 
 function revealed(source: KeySource): string | undefined {

@@ -4,6 +4,7 @@
  */
 import { Allowance } from '../base/allowance.ts';
 import { type Clock, waitAtMost } from '../base/clock.ts';
+import { DeliveryQueue, type Problem } from '../base/delivery-queue.ts';
 import type { Log } from '../base/log.ts';
 import type { Egress } from '../egress/index.ts';
 import type { JobKind, Jobs } from '../jobs/index.ts';
@@ -11,10 +12,9 @@ import type { Sealing } from '../sealing/index.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { type ActiveDestination, ActiveDestinations } from './active.ts';
 import { type DurableDelivery, durableDelivery } from './delivery/batches.ts';
-import { DestinationQueue } from './delivery/queue.ts';
-import { type Problem, sendRecords } from './delivery/send.ts';
+import { sendRecords } from './delivery/send.ts';
 import { States } from './delivery/state.ts';
-import { type GenerationRecord, shownTo } from './record.ts';
+import { type GenerationRecord, shownTo, sizeOf } from './record.ts';
 
 interface ExporterParts {
   database: Database;
@@ -44,7 +44,7 @@ export class Exporter {
   readonly #active: ActiveDestinations;
   readonly #states: States;
   readonly #durable: DurableDelivery;
-  readonly #queues = new Map<string, DestinationQueue>();
+  readonly #queues = new Map<string, DeliveryQueue<GenerationRecord>>();
   readonly #memory = new Allowance(MOST_UNITS);
 
   constructor(parts: ExporterParts) {
@@ -98,12 +98,12 @@ export class Exporter {
     this.#active.close();
   }
 
-  #queueOf({ kind, stored: { id } }: ActiveDestination): DestinationQueue {
+  #queueOf({ kind, stored: { id } }: ActiveDestination): DeliveryQueue<GenerationRecord> {
     const held = this.#queues.get(id);
     if (held !== undefined) return held;
     const states = this.#states;
-    const queue = new DestinationQueue({
-      ...{ clock: this.#parts.clock, memory: this.#memory, batchUnits: kind.batchUnits },
+    const queue = new DeliveryQueue<GenerationRecord>({
+      ...{ clock: this.#parts.clock, memory: this.#memory, sizeOf, batchSize: kind.batchUnits },
       deliver: async (records) => {
         const destination = await this.#active.withId(id);
         if (destination !== undefined) return this.#deliver(destination, records);
@@ -113,7 +113,7 @@ export class Exporter {
       // What is stored counts as delivered once its job has delivered it.
       delivered: (count) => (kind.durable ? undefined : states.delivered(id, count)),
       failed: (message) => states.failed(id, message),
-      dropped: (count, message) => states.drop(id, count, message),
+      dropped: ({ length }, message) => states.drop(id, length, message),
     });
     this.#queues.set(id, queue);
     return queue;

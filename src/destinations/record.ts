@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Caller } from '../access/index.ts';
 import { type Nano, usdFromNano } from '../base/money.ts';
+import { OPERATION_NAMES } from '../otlp/index.ts';
 import type { Generation } from '../spend/index.ts';
 
 interface RecordedUsage {
@@ -123,7 +124,7 @@ export function recordOf({ row, caller, requestedModel, body, trace, contents, e
     spanName: nameOf(named['generation_name']) ?? nameOf(named['span_name']),
     sessionId: row.sessionId,
     userId: row.externalUser,
-    operation: OPERATIONS[row.apiType],
+    operation: OPERATION_NAMES[row.apiType],
     requestedModel: requestedModel ?? row.model,
     model: row.model,
     provider: row.providerName,
@@ -165,17 +166,6 @@ export function recordOf({ row, caller, requestedModel, body, trace, contents, e
     output: contents?.output ?? null,
   };
 }
-
-const OPERATIONS: Readonly<Record<Generation['apiType'], string>> = {
-  completions: 'chat',
-  embeddings: 'embeddings',
-  rerank: 'rerank',
-  decisions: 'chat',
-  video: 'generate_content',
-  tts: 'generate_content',
-  stt: 'generate_content',
-  image: 'generate_content',
-};
 
 /** What a destination's settings let it see. */
 interface Visibility {

@@ -5,6 +5,7 @@
  * upstreams (`providers/send/`), the meaning of the fetched bytes, and requests of sandboxes (`egress-proxy/`, which dials
  * here by the same rules).
  */
+export { type Outgoing, post } from './delivery.ts';
 export { type Checks, type Dialling, dial, NETWORK } from './dial.ts';
 export { createEgress, type Egress, type EgressOptions, type EgressReply, type EgressRequest } from './egress.ts';
 export { EgressError, type EgressFault } from './fault.ts';

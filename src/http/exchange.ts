@@ -36,6 +36,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   upload: Upload | undefined = undefined;
   closed = false;
   record: unknown = undefined;
+  trace: unknown = undefined;
   readonly #core: Core<C>;
   readonly #connection: Connection;
   readonly #request: GatewayRequest;

@@ -130,6 +130,10 @@ export interface Exchange<C = unknown> {
   readonly response: GatewayResponse;
   /** Set by the handler for observers of finished exchanges, for example the row of a generation. */
   record: unknown;
+  /** The same for what the exchange has passed. */
+  trace: unknown;
+  /** So far. */
+  readonly durationMs: number;
 }
 
 /** An exchange that is over, for metrics and the log. Valid during the call only. */
@@ -150,6 +154,10 @@ export interface FinishedExchange<C = unknown> {
   readonly status: number;
   /** The client disconnected before the response was complete. */
   readonly closed: boolean;
+  /** Wall time in ms. */
+  readonly startedAt: number;
   readonly durationMs: number;
+  readonly headers: IncomingHttpHeaders;
   readonly record: unknown;
+  readonly trace: unknown;
 }

@@ -21,7 +21,7 @@ import type { InferenceParts } from './parts.ts';
 import type { Interruptible } from './requests-in-flight.ts';
 import type { Route } from './routing/index.ts';
 import type { Attempt, Task } from './task.ts';
-import type { Dispatched } from './turns/dispatch.ts';
+import { type Dispatched, startingWith } from './turns/dispatched-call.ts';
 import { EarlierTurns } from './turns/earlier-turns.ts';
 import type { LoopRunning } from './turns/turn-loop.ts';
 import { type AttemptLog, type TurnOwner, UpstreamTurn } from './turns/upstream-turn.ts';
@@ -163,6 +163,7 @@ export class Call implements TurnOwner, Interruptible {
         this.#complete(dispatched, metered);
         return;
       }
+      this.#context.request.about.trace?.passed('tools');
       if (attempt.visible) this.turnAdvanced(attempt);
       this.#lastAttempt = attempt;
       this.#turn = this.#newTurn(startingWith(dispatched, this.#route), this.#generation);
@@ -358,6 +359,7 @@ export class Call implements TurnOwner, Interruptible {
 
   /** The request is over: resolves `run` and notifies the listeners. */
   #release(fault?: unknown): void {
+    this.#context.request.about.trace?.passed('settle');
     this.#finished.resolve(fault);
     const { listeners } = this.#context;
     if (listeners && this.#ended) notifyEnded(listeners, this.#ended, this.#parts.log);
@@ -392,9 +394,4 @@ export class Call implements TurnOwner, Interruptible {
   get #current(): Dispatched | undefined {
     return this.#turn.current ?? this.#last;
   }
-}
-
-/** The endpoint that answered comes first: it has the prompt cached, and can read its own reasoning. */
-function startingWith({ candidate }: Dispatched, route: Route): Route {
-  return { ...route, candidates: [candidate, ...route.candidates.filter((other) => other !== candidate)] };
 }

@@ -14,6 +14,7 @@ import type { FileContents, VendorCopies } from '../files/index.ts';
 import type { FailureKind } from '../formats/conversation/failure.ts';
 import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
+import type { Tracer } from '../tracing/index.ts';
 import type { Transcripts } from '../transcripts/index.ts';
 import type { Concurrency } from './admission/concurrency.ts';
 import type { RateLimiting } from './admission/rate-limits.ts';
@@ -56,6 +57,8 @@ export interface InferenceParts {
   transcripts?: Transcripts;
   /** Forwards records of generations to destinations. Absent: none are forwarded. */
   exporter?: Pick<Exporter, 'exports' | 'take'>;
+  /** Follows requests. Absent: they are not traced. */
+  tracer?: Pick<Tracer, 'begin'> | undefined;
   health: Health;
   concurrency: Concurrency;
   inFlight: RequestsInFlight;

@@ -5,6 +5,7 @@ import type { JsonDocument } from '../base/json.ts';
 import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
 import type { DirectFormat } from '../formats/direct/index.ts';
 import type { DataRegion } from '../spend/index.ts';
+import type { RequestTrace } from '../tracing/index.ts';
 import type { CacheOptions } from './cache/options.ts';
 import type { RequestedPlugin } from './plugins/plugin.ts';
 
@@ -49,6 +50,8 @@ export interface RequestAbout {
   readonly promptCaching?: PromptCachingMode | undefined;
   /** Client headers, lower case; a provider's `forwards` picks from them. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Absent: the gateway does not trace. */
+  readonly trace?: RequestTrace | undefined;
 }
 
 export function isConversation(request: AcceptedRequest): request is ConversationRequest {

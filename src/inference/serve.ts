@@ -55,6 +55,7 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     const task = taskOf(context, parts);
     let route = routeOf(context, task, parts);
     if (needsThreads(context.request)) route = await parts.threads.route(route, context);
+    context.request.about.trace?.passed('admit');
     const cached = wantsCache(context, task, parts) ? await findCached(context, route, parts) : undefined;
     await answerWith(
       cached ? new Replay(context, task, cached, parts) : new Call(context, task, route, parts, serve),

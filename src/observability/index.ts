@@ -9,6 +9,7 @@ import { type Log, redact } from '../base/log.ts';
 import type { Catalog } from '../catalog/index.ts';
 import type { FinishedExchange, Operation } from '../http/operation.ts';
 import type { Generation } from '../spend/index.ts';
+import type { RequestTrace, Tracer } from '../tracing/index.ts';
 import { type ActivityParts, activityOperation } from './activity.ts';
 import { type Exposed, Exposition, type Gauges } from './metrics/exposition.ts';
 import { type MetricsOperationParts, metricsOperation } from './metrics/operation.ts';
@@ -24,6 +25,8 @@ interface ObservabilityOptions {
   gauges(): Gauges;
   /** Reads the metrics of this gateway's other processes; absent with a single process. */
   peerMetrics?: (() => Promise<Exposed[][]>) | undefined;
+  /** Traces requests. Absent: off. */
+  tracer?: Pick<Tracer, 'finished'> | undefined;
 }
 
 export interface Observability {
@@ -39,18 +42,18 @@ export interface Observability {
 }
 
 export function createObservability(options: ObservabilityOptions): Observability {
-  const { config, peerMetrics } = options;
+  const { config, peerMetrics, tracer } = options;
   const { token } = config.metrics;
   if (token !== null) redact(token.reveal());
   const recorder = new Recorder(listedIn(options.catalog));
   const exposition = new Exposition(recorder, options.gauges);
   const requestLog = config.requestLogShare === null ? undefined : new RequestLog(options.log, config.requestLogShare);
-  const readAll = async () => exposition.text(await peerMetrics?.());
-  let reading: ReturnType<typeof readAll> | undefined;
+  const inText = shared(async () => exposition.text(await peerMetrics?.()));
+  const withExemplars = shared(async () => exposition.openMetrics(await peerMetrics?.()));
   return {
     finished(exchange) {
       const row = exchange.record as Generation | undefined;
-      recorder.finished(exchange, row);
+      recorder.finished(exchange, row, exemplarOf(tracer?.finished(exchange, row)));
       requestLog?.finished(exchange, row);
     },
     attempted: (endpointId, outcome) => recorder.attempted(endpointId, outcome),
@@ -58,14 +61,24 @@ export function createObservability(options: ObservabilityOptions): Observabilit
     report: () => exposition.report(),
     metrics: {
       settings: config.metrics,
-      // Concurrent scrapes share one reading.
-      read() {
-        reading ??= readAll().finally(() => {
-          reading = undefined;
-        });
-        return reading;
-      },
+      // Without traces there are no exemplars, and nothing that the other format would add.
+      read: (takesOpenMetrics) => (takesOpenMetrics && tracer !== undefined ? withExemplars() : inText()),
     },
+  };
+}
+
+function exemplarOf(trace: RequestTrace | undefined) {
+  return trace && { traceId: trace.traceId, spanId: trace.spanId, at: trace.now() };
+}
+
+/** Concurrent scrapes share one reading. */
+function shared<T>(read: () => Promise<T>): () => Promise<T> {
+  let reading: Promise<T> | undefined;
+  return () => {
+    reading ??= read().finally(() => {
+      reading = undefined;
+    });
+    return reading;
   };
 }
 

@@ -184,6 +184,7 @@ function inferenceParts(
       byokCredentials,
       transcripts,
       exporter: parts.exporter,
+      tracer: parts.tracer,
       inFlight,
       transport,
       egress,

@@ -41,6 +41,7 @@ import { openChanges } from '../storage/changes.ts';
 import type { Target } from '../storage/connection.ts';
 import { type Changes, openDatabase, type PooledDatabase, type Queryable } from '../storage/database.ts';
 import { NotificationsError } from '../storage/listener.ts';
+import type { Tracer } from '../tracing/index.ts';
 import { cleanTranscriptsJob, createTranscripts } from '../transcripts/index.ts';
 import { SecretReleases } from '../vault/index.ts';
 import { createTerms } from '../workspaces/index.ts';
@@ -121,12 +122,13 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
   const cleaning = [cleanCacheJob(cache), cleanBlobsJob(blobs), cleanTranscriptsJob(transcripts)];
   const kinds = [sync, sweepKeys, tidyLedgerJob({ ...shared, retentionDays }), ...cleaning, ...exporter.jobKinds];
   for (const kind of kinds) jobs.register(kind);
+  const tracer = await tracerOf(options, operatorEgress);
   const releases = new SecretReleases({ ...shared, sealing, settings: () => live.settings.egressProxy });
   return {
     ...{ database, changes, sealing, byokCredentials, egress, operatorEgress, federation },
     ...{ access, programme, scim, random, endOfTurn: atEndOfTurn },
     consoleSessions: new ConsoleSessions({ ...shared, access }),
-    ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes, releases, exporter, destinationEgress },
+    ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes, releases, exporter, destinationEgress, tracer },
     requestSandboxes: new RequestSandboxes({ sandboxes, settings: config.sandboxes, log }),
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
@@ -179,6 +181,13 @@ async function openAccess(live: LiveConfig, shared: Shared, parts: { sealing: Se
   return { federation, programme, access };
 }
 
+/** Loads nothing unless the operator wants traces. */
+async function tracerOf({ config, clock, log }: AppOptions, egress: Egress): Promise<Tracer | undefined> {
+  if (config.tracing === null) return undefined;
+  const { startTracer } = await import('../tracing/index.ts');
+  return startTracer({ settings: config.tracing, clock, log, egress, version });
+}
+
 /** Without what gateways that were killed have left. */
 async function startSandboxes(
   { config, clock, log, sandboxDrivers }: AppOptions,
@@ -224,6 +233,7 @@ function egressProxyOf(config: Config, live: LiveConfig, { clock, log }: { clock
 /** Writers close before the parts that they write through. */
 export async function closeParts(parts: Parts): Promise<void> {
   await parts.exporter.close();
+  await parts.tracer?.close();
   await parts.jobs.close();
   await parts.transport.close();
   await parts.egress.close();

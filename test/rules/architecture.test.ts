@@ -19,7 +19,7 @@ function none(violations: string[]): void {
 /** Which folders may be imported from; a folder not listed at the left may import nothing of ours. */
 const LAYERS: readonly (readonly string[])[] = [
   ['base'],
-  ['http', 'storage', 'formats', 'egress'],
+  ['http', 'storage', 'formats', 'egress', 'otlp'],
   ['agent', 'providers', 'jobs', 'egress-proxy', 'peers'],
   [
     'access',
@@ -41,6 +41,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'vault',
     'sandboxes',
     'observability',
+    'tracing',
     'pages',
     'console',
     'destinations',

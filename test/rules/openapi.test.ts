@@ -162,7 +162,7 @@ test('content types are those that are sent: event streams, pages, plain text', 
     assert.deepEqual(typesOf(name), ['application/json', 'text/event-stream'], name);
   }
   assert.deepEqual(typesOf('GET /auth'), ['text/html']);
-  assert.deepEqual(typesOf('GET /metrics'), ['text/plain']);
+  assert.deepEqual(typesOf('GET /metrics'), ['text/plain', 'application/openmetrics-text']);
   assert.deepEqual(typesOf('GET /scim/v2/Users'), ['application/scim+json']);
   for (const name of ['ChatCompletionChunk', 'MessageEvent', 'ResponseEvent', 'CompletionChunk', 'ImageEvent']) {
     assert.equal(schemas[name]?.type, 'object', name);

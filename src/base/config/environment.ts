@@ -4,6 +4,7 @@ import { Secret } from '../secret.ts';
 import type { Problem } from './problems.ts';
 import { CREDENTIAL, type KindFacts } from './provider-readers.ts';
 import type { KeySource, LogLevel, MetricsSettings, SealingSettings } from './settings.ts';
+import { TRACING_VARIABLES } from './tracing-variables.ts';
 
 export interface Variable {
   name: string;
@@ -157,6 +158,7 @@ export const VARIABLES: readonly Variable[] = [
     fallback: '',
     meaning: 'PostgreSQL 15 or newer to use instead of the embedded one, as `postgres://user:password@host/database`.',
   },
+  ...TRACING_VARIABLES,
 ];
 
 /** Rows of Markdown tables: variables of Gatehouse, and of the providers. */

@@ -12,6 +12,7 @@ import type { RateLimitSettings } from './rate-limits.ts';
 import type { RoutingSettings } from './routing.ts';
 import type { SandboxesSettings } from './sandboxes.ts';
 import type { ScimSettings } from './scim.ts';
+import type { TracingSettings } from './tracing.ts';
 import type { InternProgrammeSettings, VaultSettings } from './vault.ts';
 import type { WebSearchSettings } from './web-search.ts';
 
@@ -42,6 +43,8 @@ export interface Config {
   /** Fraction of successful requests to log; null: no requests are logged. */
   requestLogShare: number | null;
   metrics: MetricsSettings;
+  /** null: the gateway does not trace. */
+  tracing: TracingSettings | null;
   /** Registry that `gatehouse catalog refresh` reads. */
   catalogUrl: string;
   /** null: the embedded PostgreSQL. */

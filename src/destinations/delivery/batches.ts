@@ -2,14 +2,16 @@
  * Durable delivery: records wait in the database, a job delivers each batch, and another process takes over when one
  * dies. At least once, for a day.
  */
+
 import type { Clock } from '../../base/clock.ts';
+import type { Problem } from '../../base/delivery-queue.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Log } from '../../base/log.ts';
 import type { JobKind, Jobs } from '../../jobs/index.ts';
 import type { Database } from '../../storage/database.ts';
 import type { GenerationRecord } from '../record.ts';
 import * as store from '../store.ts';
-import { type Problem, type SendParts, sendRecords, type Target } from './send.ts';
+import { type SendParts, sendRecords, type Target } from './send.ts';
 import type { States } from './state.ts';
 
 interface BatchParts extends SendParts {

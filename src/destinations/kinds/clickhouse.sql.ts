@@ -2,9 +2,11 @@
  * ClickHouse over its HTTP interface (clickhouse.com/docs/interfaces/http): the members of a record are columns, and those
  * that the table lacks are skipped. A block that was inserted before is ignored by tables that deduplicate.
  */
+
 import { createHash } from 'node:crypto';
+import type { Outgoing } from '../../egress/index.ts';
 import type { GenerationRecord } from '../record.ts';
-import { type DestinationKind, type FullConfig, headerText, type Outgoing, secret, text, under, url } from './kind.ts';
+import { type DestinationKind, type FullConfig, headerText, secret, text, under, url } from './kind.ts';
 import { plainRecord } from './plain.ts';
 
 const NAME = { matches: /^[A-Za-z_][A-Za-z0-9_]{0,127}$/, says: 'must consist of letters, digits and underscores' };

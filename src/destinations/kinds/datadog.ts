@@ -1,11 +1,11 @@
 /** Datadog LLM Observability (docs.datadoghq.com/llm_observability/instrumentation/api): its own JSON of spans. */
+import type { Outgoing } from '../../egress/index.ts';
 import { inputMessages, outputMessages, plainMessages } from '../otlp/messages.ts';
 import type { GenerationRecord } from '../record.ts';
 import {
   type DestinationKind,
   type FullConfig,
   JSON_BODY,
-  type Outgoing,
   secret,
   text,
   USUAL_BATCH_UNITS,

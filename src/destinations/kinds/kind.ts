@@ -1,4 +1,5 @@
 /** What a type of destination is: the members of its config, and the requests that deliver records to it. */
+import type { Outgoing } from '../../egress/index.ts';
 import type { GenerationRecord } from '../record.ts';
 
 /** Valid: every member is present unless it is optional and has no default. Secrets are in clear text. */
@@ -19,14 +20,6 @@ export interface Field {
   readonly choices?: readonly string[];
   /** What a text must match, and the same in words. */
   readonly pattern?: { readonly matches: RegExp; readonly says: string };
-}
-
-/** One HTTP request. Any 2xx status is a success. */
-export interface Outgoing {
-  readonly url: string;
-  readonly method: 'POST' | 'PUT';
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
 }
 
 export interface Scene {

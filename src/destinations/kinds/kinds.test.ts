@@ -1,10 +1,10 @@
 /** The requests of each type, against those that the vendors document. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Outgoing } from '../../egress/index.ts';
 import { fullConfig, storedConfig } from '../config.ts';
 import { type GenerationRecord, shownTo } from '../record.ts';
 import { kindOf, TYPES, UNSUPPORTED_TYPES } from './index.ts';
-import type { Outgoing } from './kind.ts';
 
 const SCENE = { now: Date.UTC(2026, 2, 4, 5, 6, 7), version: '1.2.3' };
 
@@ -58,7 +58,7 @@ async function requestsOf(type: string, config: object, records = [RECORD]): Pro
 async function requestOf(type: string, config: object) {
   const [{ body, ...request }, ...more] = (await requestsOf(type, config)) as [Outgoing, ...Outgoing[]];
   assert.deepEqual(more, []);
-  return { request, body };
+  return { request, body: String(body) };
 }
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
@@ -216,7 +216,7 @@ test('s3 puts one signed object for each record, under the path of its template'
     /^AWS4-HMAC-SHA256 Credential=AKID\/20260304\/eu-west-1\/s3\/aws4_request, SignedHeaders=.*, Signature=[0-9a-f]{64}$/,
   );
   assert.match(first!.headers['x-amz-content-sha256']!, /^[0-9a-f]{64}$/);
-  assert.equal(JSON.parse(first!.body).generation_id, 'gen-1');
+  assert.equal(JSON.parse(String(first!.body)).generation_id, 'gen-1');
   const [own] = await requestsOf('s3', { ...config, endpoint: 'https://minio.example:9000', sessionToken: 'token' });
   assert.ok(own!.url.startsWith('https://minio.example:9000/traces/svc-traces/'));
   assert.equal(own!.headers['x-amz-security-token'], 'token');

@@ -2,7 +2,8 @@
  * Destinations that speak OTLP/HTTP with JSON bodies. They differ in the URL, the headers and a few attributes; each entry
  * names the vendor's documentation that it follows.
  */
-import { type Attributes, otlpBody, type Payload } from '../otlp/spans.ts';
+import type { Attributes } from '../../otlp/index.ts';
+import { otlpBody, type Payload } from '../otlp/spans.ts';
 import type { GenerationRecord } from '../record.ts';
 import {
   basic,

@@ -1,16 +1,8 @@
 /** PostHog: `$ai_generation` events (posthog.com/docs/llm-analytics/manual-capture) in batches (posthog.com/docs/api/capture). */
+import type { Outgoing } from '../../egress/index.ts';
 import { inputMessages, outputMessages, plainMessages } from '../otlp/messages.ts';
 import type { GenerationRecord } from '../record.ts';
-import {
-  type DestinationKind,
-  type FullConfig,
-  JSON_BODY,
-  type Outgoing,
-  secret,
-  USUAL_BATCH_UNITS,
-  under,
-  url,
-} from './kind.ts';
+import { type DestinationKind, type FullConfig, JSON_BODY, secret, USUAL_BATCH_UNITS, under, url } from './kind.ts';
 
 export const posthog: DestinationKind = {
   type: 'posthog',

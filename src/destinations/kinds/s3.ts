@@ -1,16 +1,8 @@
 /** S3 and compatible stores: one JSON object for each generation, signed by AWS's own library. */
+import type { Outgoing } from '../../egress/index.ts';
 import { SigningHash } from '../../providers/index.ts';
 import type { GenerationRecord } from '../record.ts';
-import {
-  type DestinationKind,
-  type FullConfig,
-  JSON_BODY,
-  type Outgoing,
-  type Scene,
-  secret,
-  text,
-  url,
-} from './kind.ts';
+import { type DestinationKind, type FullConfig, JSON_BODY, type Scene, secret, text, url } from './kind.ts';
 import { plainRecord } from './plain.ts';
 
 const USUAL_REGION = 'us-east-1';

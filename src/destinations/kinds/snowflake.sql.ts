@@ -2,9 +2,11 @@
  * Snowflake over its SQL API (docs.snowflake.com/en/developer-guide/sql-api): one statement inserts a batch, whose records
  * are one bound text. The request id keeps a repeated request from inserting twice.
  */
+
 import { createHash } from 'node:crypto';
+import type { Outgoing } from '../../egress/index.ts';
 import type { GenerationRecord } from '../record.ts';
-import { type DestinationKind, type FullConfig, JSON_BODY, type Outgoing, secret, text } from './kind.ts';
+import { type DestinationKind, type FullConfig, JSON_BODY, secret, text } from './kind.ts';
 import { plainRecord } from './plain.ts';
 
 const NAME = { matches: /^[A-Za-z_][A-Za-z0-9_$]{0,127}$/, says: 'must consist of letters, digits, _ and $' };

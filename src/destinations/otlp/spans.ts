@@ -1,25 +1,29 @@
-/**
- * Records as OTLP/HTTP JSON (`ExportTraceServiceRequest`): a span for each generation. Built here rather than by the
- * OpenTelemetry SDK, because a record is already complete when it arrives: nothing has to be measured or kept open.
- */
+/** Records as spans of OTLP, one for each generation. */
+import {
+  type Attributes,
+  GEN_AI,
+  SCHEMA_URL,
+  SERVICE_NAME,
+  type Source,
+  type Span,
+  SpanKind,
+  tracesJson,
+} from '../../otlp/index.ts';
 import type { GenerationRecord } from '../record.ts';
 import { inputMessages, outputMessages } from './messages.ts';
-import { GEN_AI, PARAMETERS, SCHEMA_URL, SERVICE_NAME } from './names.ts';
 
-/** JSON of the protocol's `AnyValue`. 64-bit integers are text. */
-type AnyValue =
-  | { stringValue: string }
-  | { boolValue: boolean }
-  | { intValue: string }
-  | { doubleValue: number }
-  | { arrayValue: { values: AnyValue[] } };
-
-type AttributeValue = string | number | boolean | readonly string[] | null | undefined;
-/** Members without a value are left out. */
-export type Attributes = Readonly<Record<string, AttributeValue>>;
-
-const CLIENT_KIND = 3;
-const STATUS_ERROR = 2;
+/** Members of a request's body that have an attribute. */
+const PARAMETERS: Readonly<Record<string, string>> = {
+  max_tokens: 'gen_ai.request.max_tokens',
+  max_completion_tokens: 'gen_ai.request.max_tokens',
+  max_output_tokens: 'gen_ai.request.max_tokens',
+  temperature: 'gen_ai.request.temperature',
+  top_p: 'gen_ai.request.top_p',
+  top_k: 'gen_ai.request.top_k',
+  seed: 'gen_ai.request.seed',
+  frequency_penalty: 'gen_ai.request.frequency_penalty',
+  presence_penalty: 'gen_ai.request.presence_penalty',
+};
 
 export interface Payload {
   /** Of the resource, in addition to the service. */
@@ -30,37 +34,27 @@ export interface Payload {
 
 /** @param records none: an empty payload, which tests a connection */
 export function otlpBody(records: readonly GenerationRecord[], version: string, more: Payload = {}): string {
-  if (records.length === 0) return '{"resourceSpans":[]}';
-  return JSON.stringify({
-    resourceSpans: [
-      {
-        resource: {
-          attributes: listOf({ 'service.name': SERVICE_NAME, 'service.version': version, ...more.resource }),
-        },
-        scopeSpans: [
-          {
-            scope: { name: SERVICE_NAME, version },
-            schemaUrl: SCHEMA_URL,
-            spans: records.map((record) => spanOf(record, more.span?.(record))),
-          },
-        ],
-      },
-    ],
-  });
+  return tracesJson(
+    sourceOf(version, more),
+    records.map((record) => spanOf(record, more.span?.(record))),
+  );
 }
 
-function spanOf(record: GenerationRecord, more: Attributes = {}) {
-  const { error } = record;
+function sourceOf(version: string, { resource }: Payload): Source {
   return {
-    traceId: record.traceId,
-    spanId: record.spanId,
-    ...(record.parentSpanId !== null && { parentSpanId: record.parentSpanId }),
+    resource: { 'service.name': SERVICE_NAME, 'service.version': version, ...resource },
+    ...{ name: SERVICE_NAME, version, schemaUrl: SCHEMA_URL },
+  };
+}
+
+function spanOf(record: GenerationRecord, more: Attributes = {}): Span {
+  const { traceId, spanId, parentSpanId, startedAt, endedAt, error } = record;
+  return {
+    ...{ traceId, spanId, parentSpanId, startedAt, endedAt },
     name: record.spanName ?? `${record.operation} ${record.requestedModel}`,
-    kind: CLIENT_KIND,
-    startTimeUnixNano: nanoseconds(record.startedAt),
-    endTimeUnixNano: nanoseconds(record.endedAt),
-    attributes: listOf({ ...attributesOf(record), ...more }),
-    status: error === null ? {} : { code: STATUS_ERROR, message: error.message ?? error.type },
+    kind: SpanKind.client,
+    attributes: { ...attributesOf(record), ...more },
+    error: error && (error.message ?? error.type),
   };
 }
 
@@ -120,26 +114,8 @@ function detailsOf({ costDetails, identity, context }: GenerationRecord): Attrib
   };
 }
 
-function customValue(value: unknown): AttributeValue {
+function customValue(value: unknown): Attributes[string] {
   if (typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') return value;
   return JSON.stringify(value);
-}
-
-function listOf(attributes: Attributes): { key: string; value: AnyValue }[] {
-  return Object.entries(attributes).flatMap(([key, value]) =>
-    value === null || value === undefined ? [] : [{ key, value: anyValue(value) }],
-  );
-}
-
-function anyValue(value: Exclude<AttributeValue, null | undefined>): AnyValue {
-  if (typeof value === 'string') return { stringValue: value };
-  if (typeof value === 'boolean') return { boolValue: value };
-  if (typeof value === 'number')
-    return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
-  return { arrayValue: { values: value.map((each) => ({ stringValue: each })) } };
-}
-
-function nanoseconds(ms: number): string {
-  return `${Math.round(ms)}000000`;
 }

@@ -6,7 +6,7 @@ import type { ProviderResponse } from '../../spend/index.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { Route } from '../routing/index.ts';
 import type { Task } from '../task.ts';
-import type { Dispatched } from '../turns/dispatch.ts';
+import type { Dispatched } from '../turns/dispatched-call.ts';
 import { type Metered, onByok } from './meter.ts';
 
 /**

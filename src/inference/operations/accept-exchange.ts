@@ -4,6 +4,7 @@ import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { wireHeader } from '../../base/namespace.ts';
 import type { Exchange } from '../../http/operation.ts';
+import type { RequestTrace } from '../../tracing/index.ts';
 import { accept } from '../accept.ts';
 import { regionOf } from '../admission/region.ts';
 import { cacheOptionsOf } from '../cache/options.ts';
@@ -21,7 +22,8 @@ export function acceptExchange<Format extends AnyFormat>(
   return accept(format, document, exchange.caller, exchange.startedAt, aboutOf(exchange, parts));
 }
 
-function aboutOf({ headers, host, requestId }: Exchange<Caller>, parts: InferenceParts): RequestAbout {
+function aboutOf(exchange: Exchange<Caller>, parts: InferenceParts): RequestAbout {
+  const { headers, host, requestId } = exchange;
   const metadata = wireHeader(headers, 'metadata') ?? wireHeader(headers, 'experimental-metadata');
   return {
     requestId,
@@ -34,7 +36,16 @@ function aboutOf({ headers, host, requestId }: Exchange<Caller>, parts: Inferenc
     cache: cacheOptionsOf(headers),
     promptCaching: requestedPromptCaching(headers),
     headers,
+    trace: traceOf(exchange, parts),
   };
+}
+
+function traceOf(exchange: Exchange<Caller>, { tracer }: InferenceParts): RequestTrace | undefined {
+  if (tracer === undefined) return undefined;
+  const trace = tracer.begin(exchange);
+  trace.passed('receive');
+  exchange.trace = trace;
+  return trace;
 }
 
 /** Validates the header with the rule of the body's `session_id`. */

@@ -4,49 +4,17 @@
  */
 import { GatewayError } from '../../base/errors.ts';
 import type { Endpoint } from '../../catalog/index.ts';
-import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Stamp } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
-import { type Delivery, deliver, type UpstreamCall, type UpstreamReceiver } from '../../providers/index.ts';
-import type { Charge, OpenGeneration, Attempt as SpendAttempt } from '../../spend/index.ts';
+import type { Charge, OpenGeneration } from '../../spend/index.ts';
 import { acceptedOf } from '../accounting/record.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
 import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { AcceptedRequest } from '../request.ts';
 import { type Candidate, type Credential, type Route, type SessionKey, targetOf } from '../routing/index.ts';
-import type { Attempt, AttemptCall, AttemptOwner, Task } from '../task.ts';
-import { Grace } from './grace.ts';
-
-/** A call that is ready to start, with the callbacks for its owner. */
-export interface Dispatched {
-  readonly candidate: Candidate;
-  readonly attempt: Attempt;
-  readonly stamp: Stamp;
-  readonly generation: OpenGeneration;
-  readonly credential: Credential;
-  /** Monotonic; 0 before `start`. */
-  readonly startedAt: number;
-  start(): void;
-  /** Keeps the call's bound reserved whatever the outcome: another attempt starts in parallel. */
-  keepBound(): void;
-  /** Journals the intent again after a later attempt was dropped: if the process dies, this one is charged. */
-  rejournal(): void;
-  /**
-   * The call is over and frees its slot at the provider. `mayHaveCost` keeps its bound reserved until the request is
-   * settled; a refused connection or an error status costs nothing. Idempotent.
-   */
-  ended(mayHaveCost: boolean): void;
-  /**
-   * Starts the cooldown of the endpoint after a failure, or of the credential (`ofCredential`) so that another is
-   * tried.
-   */
-  coolDown(failure: UpstreamFailure, ofCredential: boolean): void;
-  /** The endpoint answers: ends its cooldown and its credential's. */
-  recovered(): void;
-  /** Its candidate is tried next. */
-  again(): void;
-}
+import type { AttemptOwner, Task } from '../task.ts';
+import { type Dispatched, DispatchedCall } from './dispatched-call.ts';
 
 /**
  * The request ended before its generation began, for example while a budget was checked. Nothing is owed to the client.
@@ -200,6 +168,7 @@ export class Dispatcher {
       generation,
       credential,
       intent,
+      apiType: this.#task.apiType,
     });
   }
 
@@ -239,120 +208,6 @@ export class Dispatcher {
   retry(candidate: Candidate): void {
     this.#retry = candidate;
   }
-}
-
-interface DispatchedCallSetup {
-  candidate: Candidate;
-  attempt: Attempt;
-  stamp: Stamp;
-  generation: OpenGeneration;
-  credential: Credential;
-  intent: SpendAttempt;
-}
-
-class DispatchedCall implements Dispatched {
-  readonly candidate: Candidate;
-  readonly attempt: Attempt;
-  readonly stamp: Stamp;
-  readonly generation: OpenGeneration;
-  readonly #dispatcher: Dispatcher;
-  readonly #parts: InferenceParts;
-  readonly #context: RequestContext;
-  readonly credential: Credential;
-  readonly #intent: SpendAttempt;
-  startedAt = 0;
-  #hasSlot = true;
-
-  constructor(dispatcher: Dispatcher, parts: InferenceParts, context: RequestContext, setup: DispatchedCallSetup) {
-    this.candidate = setup.candidate;
-    this.attempt = setup.attempt;
-    this.stamp = setup.stamp;
-    this.generation = setup.generation;
-    this.#dispatcher = dispatcher;
-    this.#parts = parts;
-    this.#context = context;
-    this.credential = setup.credential;
-    this.#intent = setup.intent;
-  }
-
-  start(): void {
-    const { health, credentials } = this.#parts;
-    this.startedAt = this.#parts.clock.monotonic();
-    if (health.anyCooldown) {
-      health.attempted(this.candidate.endpoint.id);
-      credentials.attempted(this.credential, this.candidate.endpoint);
-    }
-    this.attempt.start((call, receiver) => this.#send(call, receiver));
-  }
-
-  #send(call: AttemptCall, receiver: UpstreamReceiver): UpstreamCall {
-    const { provider, credential } = targetOf(this.candidate, this.credential);
-    const { debug, request } = this.#context;
-    const delivery: Delivery = {
-      provider,
-      credential,
-      model: this.candidate.endpoint.upstreamId,
-      clientHeaders: withBetas(request.about.headers, this.attempt.betas),
-      ...call,
-    };
-    const observed = debug === undefined ? receiver : debug.watch(call.body, receiver);
-    // With several choices, nothing shows whether another one is still to begin.
-    if (!call.stream || request.facts.choices > 1) return deliver(delivery, observed, this.#parts);
-    const grace = new Grace(observed, this.attempt, this.#parts.clock, provider.timeouts.stall);
-    grace.call = deliver(delivery, grace, this.#parts);
-    return grace.call;
-  }
-
-  keepBound(): void {
-    this.#dispatcher.keepBound();
-  }
-
-  rejournal(): void {
-    this.generation.attempt({ ...this.#intent, earlier: this.#dispatcher.earlier });
-  }
-
-  ended(mayHaveCost: boolean): void {
-    if (!this.#hasSlot) return;
-    this.#hasSlot = false;
-    this.#parts.concurrency.leave(this.candidate.endpoint.provider);
-    if (mayHaveCost) this.#dispatcher.keepBound();
-  }
-
-  coolDown(failure: UpstreamFailure, ofCredential: boolean): void {
-    const { endpoint } = this.candidate;
-    const { health, credentials } = this.#parts;
-    if (failure.kind === 'auth') {
-      const { provider, credential } = targetOf(this.candidate, this.credential);
-      provider.signer?.refused?.(credential);
-    }
-    if (!ofCredential) {
-      health.coolDown(endpoint.id, failure);
-      return;
-    }
-    credentials.coolDown(this.credential, endpoint, failure);
-    // A BYOK credential has no alternatives: the next candidate is another BYOK credential, or the gateway's own.
-    if (this.candidate.byok === undefined && credentials.cooldownMs(endpoint) === 0)
-      this.#dispatcher.retry(this.candidate);
-  }
-
-  again(): void {
-    this.#dispatcher.retry(this.candidate);
-  }
-
-  recovered(): void {
-    const { health, credentials } = this.#parts;
-    if (!health.anyCooldown) return;
-    health.recovered(this.candidate.endpoint.id);
-    credentials.recovered(this.credential, this.candidate.endpoint);
-  }
-}
-
-/** Client headers with further beta features. */
-function withBetas(headers: Delivery['clientHeaders'], betas: readonly string[] = []): Delivery['clientHeaders'] {
-  if (betas.length === 0) return headers;
-  const own = headers?.['anthropic-beta'];
-  const names = typeof own === 'string' ? own.split(',').map((name) => name.trim()) : [];
-  return { ...headers, 'anthropic-beta': [...new Set([...names, ...betas])].filter(Boolean).join(',') };
 }
 
 /** An endpoint whose format cannot carry some part of the request. */

@@ -7,7 +7,7 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Metered } from '../accounting/meter.ts';
 import type { Attempt } from '../task.ts';
-import type { Dispatched } from './dispatch.ts';
+import type { Dispatched } from './dispatched-call.ts';
 
 interface HedgeOptions {
   clock: Clock;

@@ -14,7 +14,8 @@ import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { Route } from '../routing/index.ts';
 import type { Attempt, AttemptOwner, Task } from '../task.ts';
-import { type Dispatched, Dispatcher } from './dispatch.ts';
+import { Dispatcher } from './dispatch.ts';
+import type { Dispatched } from './dispatched-call.ts';
 import { Hedge } from './hedge.ts';
 import { clientError, type FailedAttempt, failedAt, verdictOf } from './verdict.ts';
 
@@ -77,7 +78,7 @@ export class UpstreamTurn implements AttemptOwner {
         log.responses.push(responseOf(loser, loser.attempt.status, parts));
         // Its first token would have arrived even later. Without this sample, slow endpoints would look fast.
         observe(loser, 'none', parts.clock.monotonic(), parts);
-        parts.attempted?.(loser.candidate.endpoint, 'given_up');
+        loser.attempted('given_up');
       },
       exhausted: (reason) => this.#hedgeExhausted(reason),
     });
@@ -147,7 +148,7 @@ export class UpstreamTurn implements AttemptOwner {
     if (current === undefined || this.#hasAnswered || this.hasFailed) return;
     log.responses.push(responseOf(current, current.attempt.status, parts));
     observe(current, 'none', this.firstOutputAt, parts);
-    parts.attempted?.(current.candidate.endpoint, 'given_up');
+    current.attempted('given_up');
   }
 
   // Callbacks of the current attempt.
@@ -217,7 +218,7 @@ export class UpstreamTurn implements AttemptOwner {
     const recovering = attempt.visible ? undefined : task.recover?.(attempt, failure);
     const outcome = recovering === undefined ? verdict.outcome : 'none';
     observe(dispatched, outcome, attempt.visible ? this.firstOutputAt : null, parts);
-    parts.attempted?.(endpoint, failure.kind);
+    dispatched.attempted(failure.kind);
     if (route.session && outcome !== 'none') parts.sessions.release(route.session, endpoint.id);
     if (verdict.cooldown && recovering === undefined) dispatched.coolDown(failure, verdict.credential);
     parts.log.warn('attempt failed', failureFields(context.request.id, endpoint, failure));
@@ -245,7 +246,7 @@ export class UpstreamTurn implements AttemptOwner {
     dispatched.recovered();
     log.responses.push(responseOf(dispatched, dispatched.attempt.status, parts));
     observe(dispatched, 'answered', this.firstOutputAt, parts, task.answersWhole);
-    parts.attempted?.(dispatched.candidate.endpoint, 'answered');
+    dispatched.attempted('answered');
   }
 
   #tryNext(): void {

@@ -3,7 +3,7 @@
  * Prometheus's text format. The first scrape loads the library; until then a process does not measure its event loop.
  */
 import type { Registry } from 'prom-client';
-import type { Histogram } from './histogram.ts';
+import type { Exemplar, Histogram } from './histogram.ts';
 import type { Recorder, Series } from './recorder.ts';
 
 type Labels = Record<string, string | number>;
@@ -15,7 +15,15 @@ export interface Exposed {
   type: 'counter' | 'gauge' | 'histogram' | 'summary';
   /** How the values of several processes are combined. */
   aggregator: 'sum' | 'min' | 'max' | 'first' | 'average' | 'omit';
-  values: { value: number; labels: Labels; metricName?: string }[];
+  values: { value: number; labels: Labels; metricName?: string; exemplar?: ExposedExemplar | undefined }[];
+}
+
+/** As prom-client renders it. */
+interface ExposedExemplar {
+  labelSet: Record<string, string>;
+  value: number;
+  /** Seconds since 1970. */
+  timestamp: number;
 }
 
 /** The current values. */
@@ -36,6 +44,8 @@ export interface Gauges {
   droppedAnswers: number;
   /** Records of generations that a destination did not get. */
   droppedRecords: number;
+  /** Undefined: the gateway does not trace. */
+  droppedSpans: number | undefined;
 }
 
 type PromClient = typeof import('prom-client');
@@ -63,10 +73,27 @@ export class Exposition {
     const all = others === undefined ? registry : client.AggregatorRegistry.aggregate([await this.report(), ...others]);
     if (others !== undefined) return { text: await all.metrics(), contentType: all.contentType };
     const own = new client.Registry();
-    for (const metric of this.#own()) {
-      own.registerMetric({ ...metric, get: () => metric } as unknown as Parameters<Registry['registerMetric']>[0]);
-    }
+    for (const metric of this.#own()) register(own, metric);
     return { text: `${await own.metrics()}\n${await all.metrics()}`, contentType: all.contentType };
+  }
+
+  /**
+   * In the OpenMetrics format, the only one with exemplars.
+   *
+   * @param others as for `text`
+   */
+  async openMetrics(others: readonly Exposed[][] = []): Promise<{ text: string; contentType: string }> {
+    const { client } = await this.#started();
+    const reports = [await this.report(), ...others];
+    const exemplars = exemplarsOf(reports.flat());
+    const registry = new client.Registry<import('prom-client').OpenMetricsContentType>();
+    registry.setContentType(client.Registry.OPENMETRICS_CONTENT_TYPE);
+    const sums = (await client.AggregatorRegistry.aggregate(reports).getMetricsAsJSON()) as unknown as Exposed[];
+    for (const { values, ...sum } of sums) {
+      const exposed = values.map((each) => ({ ...each, exemplar: exemplars.get(exemplarKey(each)) }));
+      register(registry, { ...sum, values: exposed });
+    }
+    return { text: await registry.metrics(), contentType: registry.contentType };
   }
 
   #started() {
@@ -173,7 +200,34 @@ function gaugeMetrics(now: Gauges): Exposed[] {
       'Generations not delivered to destinations.',
       now.droppedRecords,
     ),
+    ...(now.droppedSpans === undefined
+      ? []
+      : [count('gatehouse_trace_spans_dropped_total', 'Spans of traces not delivered.', now.droppedSpans)]),
   ];
+}
+
+/** The library changes the names of counters, so it must read the object that it has registered. */
+function register(registry: Pick<Registry, 'registerMetric'>, metric: Exposed): void {
+  const registered = { ...metric, get: () => registered };
+  registry.registerMetric(registered as unknown as Parameters<Registry['registerMetric']>[0]);
+}
+
+/** The latest of all processes. */
+function exemplarsOf(reported: readonly Exposed[]): Map<string, ExposedExemplar> {
+  const found = new Map<string, ExposedExemplar>();
+  for (const { values } of reported) {
+    for (const value of values) {
+      const { exemplar } = value;
+      if (exemplar === undefined) continue;
+      const key = exemplarKey(value);
+      if ((found.get(key)?.timestamp ?? 0) < exemplar.timestamp) found.set(key, exemplar);
+    }
+  }
+  return found;
+}
+
+function exemplarKey({ metricName, labels }: Exposed['values'][number]): string {
+  return JSON.stringify([metricName, Object.entries(labels).toSorted()]);
 }
 
 function counter(name: string, help: string): Exposed {
@@ -192,11 +246,19 @@ function gauge(name: string, help: string, value: number, aggregator: Exposed['a
   return { name, help, type: 'gauge', aggregator, values: [{ value, labels: {} }] };
 }
 
-function addHistogram({ name, values }: Exposed, { bounds, counts, sum }: Histogram, labels: Labels): void {
+function exposedExemplar({ traceId, spanId, value, at }: Exemplar): ExposedExemplar {
+  return { labelSet: { trace_id: traceId, span_id: spanId }, value, timestamp: at / 1_000 };
+}
+
+function addHistogram({ name, values }: Exposed, { bounds, counts, sum, exemplars }: Histogram, labels: Labels): void {
   let count = 0;
   for (const [at, bound] of [...bounds, '+Inf'].entries()) {
     count += counts[at]!;
-    values.push({ metricName: `${name}_bucket`, value: count, labels: { ...labels, le: bound } });
+    const exemplar = exemplars?.[at];
+    values.push({
+      ...{ metricName: `${name}_bucket`, value: count, labels: { ...labels, le: bound } },
+      ...(exemplar && { exemplar: exposedExemplar(exemplar) }),
+    });
   }
   values.push({ metricName: `${name}_sum`, value: sum, labels }, { metricName: `${name}_count`, value: count, labels });
 }

@@ -1,21 +1,36 @@
 /** Counts values by size for a Prometheus histogram, with their sum. */
+
+/** A request of which there is a trace. */
+export interface Exemplar {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly value: number;
+  /** Wall time in ms. */
+  readonly at: number;
+}
+
 export class Histogram {
   readonly bounds: readonly number[];
   /** One more than bounds: the last counts values above all bounds. Not cumulative. */
   readonly counts: Float64Array;
   sum = 0;
+  /** The last of each count; undefined before the first. */
+  exemplars: (Exemplar | undefined)[] | undefined;
 
   constructor(bounds: readonly number[]) {
     this.bounds = bounds;
     this.counts = new Float64Array(bounds.length + 1);
   }
 
-  observe(value: number): void {
+  observe(value: number, traced?: Omit<Exemplar, 'value'>): void {
     const { bounds } = this;
     let at = 0;
     while (at < bounds.length && value > bounds[at]!) at += 1;
     this.counts[at]! += 1;
     this.sum += value;
+    if (traced === undefined) return;
+    this.exemplars ??= [];
+    this.exemplars[at] = { traceId: traced.traceId, spanId: traced.spanId, value, at: traced.at };
   }
 }
 

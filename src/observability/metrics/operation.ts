@@ -6,10 +6,12 @@ import { GatewayError } from '../../base/errors.ts';
 import { MANAGEMENT } from '../../http/access-rule.ts';
 import type { Operation } from '../../http/operation.ts';
 
+const OPEN_METRICS = 'application/openmetrics-text';
+
 export interface MetricsOperationParts {
   settings: MetricsSettings;
-  /** The metrics text of all processes. */
-  read(): Promise<{ text: string; contentType: string }>;
+  /** The metrics of all processes. @param takesOpenMetrics the reader understands that format too */
+  read(takesOpenMetrics: boolean): Promise<{ text: string; contentType: string }>;
 }
 
 /** @param parts read at each request */
@@ -28,11 +30,11 @@ export function metricsOperation<C>(parts: () => MetricsOperationParts): Operati
       return access === 'key' && token !== null && presents(headers, token.reveal());
     },
     errors: [404],
-    replies: { 200: { description: 'The exposition format', contentType: 'text/plain' } },
-    async handle({ response }) {
+    replies: { 200: { description: 'The exposition format', contentType: 'text/plain', texts: [OPEN_METRICS] } },
+    async handle({ headers, response }) {
       const { settings, read } = parts();
       if (settings.access === 'off') throw new GatewayError('not_found', 'metrics are turned off');
-      const { text, contentType } = await read();
+      const { text, contentType } = await read(headers.accept?.includes(OPEN_METRICS) === true);
       if (response.destroyed) return;
       response.writeHead(200, { 'content-type': contentType, 'content-length': Buffer.byteLength(text) });
       response.end(text);

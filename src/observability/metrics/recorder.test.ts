@@ -16,8 +16,11 @@ function exchange(change: Partial<FinishedExchange> = {}): FinishedExchange {
     caller: undefined,
     status: 200,
     closed: false,
+    startedAt: 0,
     durationMs: 12,
+    headers: {},
     record: undefined,
+    trace: undefined,
     ...change,
   };
 }

@@ -5,7 +5,7 @@
  */
 import type { FinishedExchange } from '../../http/operation.ts';
 import type { Generation } from '../../spend/index.ts';
-import { DURATION_BOUNDS, FIRST_TOKEN_BOUNDS, Histogram } from './histogram.ts';
+import { DURATION_BOUNDS, type Exemplar, FIRST_TOKEN_BOUNDS, Histogram } from './histogram.ts';
 
 /**
  * Requests of one operation to one model at one provider; the latter two are empty for requests without an endpoint.
@@ -73,18 +73,23 @@ export class Recorder {
     return this.#callbacks;
   }
 
-  /** A request has finished. @param row of its generation, if it has one */
-  finished(exchange: FinishedExchange, row: Generation | undefined): void {
+  /**
+   * A request has finished.
+   *
+   * @param row of its generation, if it has one
+   * @param traced its trace, if it has one
+   */
+  finished(exchange: FinishedExchange, row: Generation | undefined, traced?: Omit<Exemplar, 'value'>): void {
     const series = this.#seriesOf(exchange.operation?.id ?? NO_OPERATION, row);
     const { status } = exchange;
     series.statuses.set(status, (series.statuses.get(status) ?? 0) + 1);
-    series.durations.observe(exchange.durationMs / 1000);
+    series.durations.observe(exchange.durationMs / 1000, traced);
     if (exchange.closed) series.cancelled += 1;
     if (row === undefined) return;
     if (row.responseCacheSourceId !== null) series.cached += 1;
     if (row.latencyMs !== null) {
       series.firstTokens ??= new Histogram(FIRST_TOKEN_BOUNDS);
-      series.firstTokens.observe(row.latencyMs / 1000);
+      series.firstTokens.observe(row.latencyMs / 1000, traced);
     }
     this.#consume(row);
   }

@@ -29,15 +29,14 @@ export const GEN_AI = {
   cost: 'gen_ai.usage.cost',
 } as const;
 
-/** Members of a request's body that have an attribute. */
-export const PARAMETERS: Readonly<Record<string, string>> = {
-  max_tokens: 'gen_ai.request.max_tokens',
-  max_completion_tokens: 'gen_ai.request.max_tokens',
-  max_output_tokens: 'gen_ai.request.max_tokens',
-  temperature: 'gen_ai.request.temperature',
-  top_p: 'gen_ai.request.top_p',
-  top_k: 'gen_ai.request.top_k',
-  seed: 'gen_ai.request.seed',
-  frequency_penalty: 'gen_ai.request.frequency_penalty',
-  presence_penalty: 'gen_ai.request.presence_penalty',
-};
+/** Values of `gen_ai.operation.name`, by the operations of this gateway. */
+export const OPERATION_NAMES = {
+  completions: 'chat',
+  embeddings: 'embeddings',
+  rerank: 'rerank',
+  decisions: 'chat',
+  video: 'generate_content',
+  tts: 'generate_content',
+  stt: 'generate_content',
+  image: 'generate_content',
+} as const;

@@ -1,57 +1,67 @@
 /**
- * Records that wait for one destination in the memory of this process: bounded, handed on in batches, retried more and
- * more rarely. What does not fit is dropped and counted.
+ * Records that wait for one receiver in the memory of this process: bounded, handed on in batches, retried more and more
+ * rarely. What does not fit is dropped and counted.
  */
-import type { Allowance } from '../../base/allowance.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
-import { type GenerationRecord, sizeOf } from '../record.ts';
-import type { Problem } from './send.ts';
+import type { Allowance } from './allowance.ts';
+import type { Clock, Timer } from './clock.ts';
 
-interface QueueParts {
+/** Why a delivery did not succeed. */
+export interface Problem {
+  message: string;
+  /** `refused`: the receiver will never accept these records. `cancelled`: the process closes. */
+  outcome: 'refused' | 'failed' | 'cancelled';
+  retryAfterMs?: number;
+}
+
+interface QueueParts<Item> {
   clock: Clock;
-  /** Of all queues of the process. */
+  /** Shared by all queues that have it. */
   memory: Allowance;
-  /** The most UTF-16 units of one batch. */
-  batchUnits: number;
-  /** `gone`: the destination does not get any records now, and the waiting ones are forgotten. */
-  deliver(records: readonly GenerationRecord[]): Promise<Problem | 'gone' | undefined>;
+  /** Of a record in memory, in any unit that the limits share. */
+  sizeOf(record: Item): number;
+  /** The most that the records of one batch may have together. */
+  batchSize: number;
+  /** How long records are gathered before they are delivered; default 1 s. */
+  gatherMs?: number;
+  /** `gone`: the receiver does not get any records now, and the waiting ones are forgotten. */
+  deliver(records: readonly Item[]): Promise<Problem | 'gone' | undefined>;
   delivered(count: number): void;
   failed(message: string): void;
-  dropped(count: number, message: string): void;
+  dropped(records: readonly Item[], message: string): void;
 }
 
 const GATHER_MS = 1_000;
 const MOST_AT_ONCE = 500;
 const MOST_RECORDS = 20_000;
-const MOST_UNITS = 16 * 1024 * 1024;
+const MOST_SIZE = 16 * 1024 * 1024;
 const RETRY_MS = 1_000;
 const RETRY_MOST_MS = 60_000;
 
-export class DestinationQueue {
-  readonly #parts: QueueParts;
-  #waiting: GenerationRecord[] = [];
-  #units = 0;
+export class DeliveryQueue<Item> {
+  readonly #parts: QueueParts<Item>;
+  #waiting: Item[] = [];
+  #held = 0;
   #timer: Timer | undefined;
   #failures = 0;
   #pauseMs = RETRY_MS;
   #running: Promise<void> | undefined;
   #closed = false;
 
-  constructor(parts: QueueParts) {
+  constructor(parts: QueueParts<Item>) {
     this.#parts = parts;
   }
 
   /** Returns at once, never throws. */
-  add(record: GenerationRecord): void {
-    const size = sizeOf(record);
-    const fits = this.#waiting.length < MOST_RECORDS && this.#units + size <= MOST_UNITS;
+  add(record: Item): void {
+    const size = this.#parts.sizeOf(record);
+    const fits = this.#waiting.length < MOST_RECORDS && this.#held + size <= MOST_SIZE;
     if (this.#closed || !fits || !this.#parts.memory.take(size)) {
-      this.#parts.dropped(1, 'the queue is full: the destination is too slow or does not answer');
+      this.#parts.dropped([record], 'the queue is full: the receiver is too slow or does not answer');
       return;
     }
     this.#waiting.push(record);
-    this.#units += size;
-    this.#schedule(this.#waiting.length >= MOST_AT_ONCE && this.#failures === 0 ? 0 : GATHER_MS);
+    this.#held += size;
+    this.#schedule(this.#waiting.length >= MOST_AT_ONCE && this.#failures === 0 ? 0 : this.#gatherMs);
   }
 
   get size(): number {
@@ -72,6 +82,10 @@ export class DestinationQueue {
     this.#forget();
   }
 
+  get #gatherMs(): number {
+    return this.#parts.gatherMs ?? GATHER_MS;
+  }
+
   #schedule(delayMs: number): void {
     if (this.#closed || this.#running !== undefined) return;
     this.#timer ??= this.#parts.clock.timer(delayMs, () => {
@@ -88,7 +102,7 @@ export class DestinationQueue {
   #run(): Promise<void> {
     this.#running ??= this.#deliverAll().finally(() => {
       this.#running = undefined;
-      if (this.#waiting.length > 0) this.#schedule(this.#failures === 0 ? GATHER_MS : this.#pauseMs);
+      if (this.#waiting.length > 0) this.#schedule(this.#failures === 0 ? this.#gatherMs : this.#pauseMs);
     });
     return this.#running;
   }
@@ -101,7 +115,7 @@ export class DestinationQueue {
       if (problem === undefined) {
         this.#failures = 0;
         this.#parts.delivered(batch.length);
-      } else if (problem.outcome === 'refused') this.#parts.dropped(batch.length, problem.message);
+      } else if (problem.outcome === 'refused') this.#parts.dropped(batch, problem.message);
       else return this.#failed(problem);
       this.#remove(batch);
     }
@@ -114,34 +128,34 @@ export class DestinationQueue {
     this.#parts.failed(message);
   }
 
-  #batch(): GenerationRecord[] {
-    let units = 0;
+  #batch(): Item[] {
+    let size = 0;
     let count = 0;
     for (const record of this.#waiting) {
-      units += sizeOf(record);
-      if (count > 0 && (count === MOST_AT_ONCE || units > this.#parts.batchUnits)) break;
+      size += this.#parts.sizeOf(record);
+      if (count > 0 && (count === MOST_AT_ONCE || size > this.#parts.batchSize)) break;
       count += 1;
     }
     return this.#waiting.slice(0, count);
   }
 
   /** Those at the front. */
-  #remove(batch: readonly GenerationRecord[]): void {
+  #remove(batch: readonly Item[]): void {
     if (this.#closed) return;
     this.#waiting = this.#waiting.slice(batch.length);
-    const units = batch.reduce((sum, record) => sum + sizeOf(record), 0);
-    this.#units -= units;
-    this.#parts.memory.release(units);
+    const size = batch.reduce((sum, record) => sum + this.#parts.sizeOf(record), 0);
+    this.#held -= size;
+    this.#parts.memory.release(size);
   }
 
   #forget(): void {
-    this.#parts.memory.release(this.#units);
-    this.#units = 0;
+    this.#parts.memory.release(this.#held);
+    this.#held = 0;
     this.#waiting = [];
   }
 }
 
-/** The settings of the destination cannot be read, or the records cannot be stored: both pass. */
+/** What throws may pass: settings that cannot be read, or records that cannot be stored. */
 function asProblem(error: unknown): Problem {
   return { message: error instanceof Error ? error.message : String(error), outcome: 'failed' };
 }
