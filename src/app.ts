@@ -86,7 +86,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     reload(next) {
       const before = live.settings;
       live.reload(next);
-      parts.releases.reload().catch((error: unknown) => log.warn('sandboxes keep their rules of egress', { error }));
+      Promise.all([parts.releases.reload(), parts.containers.reload()]).catch((error: unknown) =>
+        log.warn('sandboxes keep their rules of egress', { error }),
+      );
       recordReload(parts.database, before, next, clock.now()).catch((error: unknown) => {
         log.warn('cannot write the audit log entry of this reload', { error });
       });

@@ -7,6 +7,7 @@ import { byokMigrations } from './byok/index.ts';
 import { cacheMigrations } from './cache/index.ts';
 import { statisticsMigrations } from './catalog/index.ts';
 import { consoleMigrations } from './console/index.ts';
+import { containerMigrations } from './containers/index.ts';
 import { destinationMigrations } from './destinations/index.ts';
 import { fileMigrations } from './files/index.ts';
 import { guardrailMigrations } from './guardrails/index.ts';
@@ -44,4 +45,5 @@ export const migrations: readonly Migration[] = [
   ...internMigrations,
   ...consoleMigrations,
   ...destinationMigrations,
+  ...containerMigrations,
 ];

@@ -7,6 +7,7 @@ import { type BatchParts, batchOperations } from './batches/index.ts';
 import { type ByokParts, byokOperations } from './byok/index.ts';
 import { catalogOperations, type ListedRouter } from './catalog/index.ts';
 import { type ConsoleParts, consoleOperations } from './console/index.ts';
+import { type ContainerOperationParts, containerOperations } from './containers/index.ts';
 import { type DestinationParts, destinationOperations } from './destinations/index.ts';
 import { type FileParts, fileOperations } from './files/index.ts';
 import type { ServedFormat } from './formats/conversation/format.ts';
@@ -36,6 +37,7 @@ export interface OperationParts {
   guardrails: GuardrailParts;
   byok: ByokParts;
   files: FileParts;
+  containers: ContainerOperationParts;
   batches: BatchParts;
   vault: VaultParts;
   interns: ChatOperationParts;
@@ -76,6 +78,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     ...guardrailOperations(parts.guardrails),
     ...byokOperations(parts.byok),
     ...fileOperations(parts.files),
+    ...containerOperations(parts.containers),
     ...vaultOperations(parts.vault),
     ...internOperations(parts.interns),
     ...chatOperations(parts.interns),

@@ -1,6 +1,6 @@
 /** Stores files: those that clients upload, and those that the gateway makes. */
 import type { Caller } from '../access/index.ts';
-import { authorOf, changeAs, gatewayAuthor, recordChange } from '../audit/index.ts';
+import { type Author, authorOf, changeAs, gatewayAuthor, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -12,7 +12,7 @@ import { expiryOf, secondsAfter } from './expiry.ts';
 import { checkFilename } from './filename.ts';
 import { tooLarge, type UploadedFile } from './form.ts';
 import { purposeOf } from './purpose.ts';
-import { fileReply, resourceOf } from './shape.ts';
+import { fileReply, resourceOf, shapeOf } from './shape.ts';
 import * as store from './store.ts';
 
 interface FileLimits {
@@ -43,12 +43,36 @@ export function mostBytesOf(purpose: string, { fileBytes, batchFileBytes }: File
 }
 
 /** @throws GatewayError 400, 403, 413 */
-export async function storeUpload(
+export function storeUpload(
   exchange: Exchange<Caller>,
-  { database, changes, blobs, clock, limits, namespace }: StoreParts,
+  parts: StoreParts,
   workspaceId: string,
   { filename, content }: UploadedFile,
   fields: ReadonlyMap<string, string>,
+): Promise<store.StoredFile> {
+  return storeContent(authorOf(exchange), parts, {
+    ...{ workspaceId, filename, content, downloadable: false },
+    terms(createdAt) {
+      const purpose = purposeOf(fields.get('purpose'));
+      return { purpose, expiresAt: expiryOf(fields, purpose, createdAt) };
+    },
+  });
+}
+
+interface NewContent {
+  workspaceId: string;
+  filename: string | undefined;
+  content: AsyncIterable<Buffer>;
+  downloadable: boolean;
+  /** Called once the content is complete: fields of a form may come after the file. */
+  terms(createdAt: Date): { purpose: string; expiresAt: Date | null };
+}
+
+/** Adds a file whose content arrives. @throws GatewayError 400, 403, 413 */
+async function storeContent(
+  author: Author,
+  { database, changes, blobs, clock, limits, namespace }: StoreParts,
+  { workspaceId, filename, content, downloadable, terms }: NewContent,
 ): Promise<store.StoredFile> {
   const name = checkFilename(filename);
   const { mimeType: mimeTypeOf, content: checked } = await typed(content, name);
@@ -56,16 +80,14 @@ export async function storeUpload(
   try {
     const createdAt = new Date(clock.now());
     const mimeType = mimeTypeOf();
-    const purpose = purposeOf(fields.get('purpose'));
-    // Fields may come after the file.
+    const { purpose, expiresAt } = terms(createdAt);
     if (blob.bytes > mostBytesOf(purpose, limits)) throw tooLarge(mostBytesOf(purpose, limits));
     const file: store.StoredFile = {
       ...newFile(blob, createdAt),
-      ...{ organizationId: exchange.caller.organizationId, workspaceId, filename: name, mimeType, purpose },
-      downloadable: false,
-      expiresAt: expiryOf(fields, purpose, createdAt),
+      ...{ organizationId: author.organizationId, workspaceId, filename: name, mimeType, purpose },
+      ...{ downloadable, expiresAt },
     };
-    await changeAs(authorOf(exchange), { database, changes }, async (tx, changed) => {
+    await changeAs(author, { database, changes }, async (tx, changed) => {
       if ((await store.lockBytesOf(tx, workspaceId)) + file.bytes > limits.workspaceBytes) throw workspaceFull(limits);
       await blobs.keep(tx, blob.id);
       await store.insertFile(tx, file);
@@ -77,6 +99,26 @@ export async function storeUpload(
     await blobs.drop(database, blob.id);
     throw error;
   }
+}
+
+/** What files of tools are for, in the words of OpenAI's clients. */
+const TOOL_PURPOSE = 'assistants_output';
+
+/**
+ * Adds a file that a tool has made to the workspace of the caller. Returns it as the client expects it.
+ * @throws GatewayError 400, 403, 413
+ */
+export async function addToolFile(
+  exchange: Exchange<Caller>,
+  parts: StoreParts,
+  { filename, content }: Pick<NewContent, 'filename' | 'content'>,
+): Promise<Record<string, unknown>> {
+  const { workspaceId } = exchange.caller;
+  const file = await storeContent(authorOf(exchange), parts, {
+    ...{ workspaceId, filename, content, downloadable: true },
+    terms: () => ({ purpose: TOOL_PURPOSE, expiresAt: null }),
+  });
+  return fileReply(file, shapeOf(exchange.headers, {}), parts.namespace);
 }
 
 interface MadeFile extends Pick<store.StoredFile, 'organizationId' | 'workspaceId' | 'filename' | 'mimeType'> {

@@ -155,7 +155,7 @@ export class ConversationTask implements Task {
 
   prepare(endpoint: Endpoint, about: Preparing): Promise<void> | undefined {
     const media = this.#media.prepare(endpoint, about);
-    const loading = this.#tools?.load?.();
+    const loading = this.#tools?.load?.({ request: this.#request, parts: this.#parts });
     return loading === undefined ? media : Promise.all([loading, media]).then(() => undefined);
   }
 

@@ -36,6 +36,6 @@ export { Threads } from './routing/threads.ts';
 export { serve } from './serve.ts';
 export { userHashSecret } from './store.ts';
 export { TokenCounter } from './tokens/counter.ts';
-export { isOwnedByRequest, RequestSandboxes } from './tools/index.ts';
+export { RequestContainers } from './tools/index.ts';
 export { RememberedThinking } from './turns/thinking-memory.ts';
 export { createWebSearch } from './web-search/index.ts';

@@ -26,7 +26,7 @@ import type { AccountPolicy, Credentials, Health, Sessions } from './routing/ind
 import type { RouterModels } from './routing/router-models.ts';
 import type { Threads } from './routing/threads.ts';
 import type { TokenCounter } from './tokens/counter.ts';
-import type { RequestSandboxes } from './tools/index.ts';
+import type { RequestContainers } from './tools/index.ts';
 import type { RememberedThinking } from './turns/thinking-memory.ts';
 import type { WebSearch } from './web-search/index.ts';
 
@@ -76,7 +76,7 @@ export interface InferenceParts {
   /** Searches the web. Absent: no tool of a request can. */
   webSearch?: WebSearch;
   /** Where tools of requests run commands. Absent: they cannot. */
-  requestSandboxes?: RequestSandboxes;
+  requestContainers?: RequestContainers;
   /** The moderation service; absent if none is configured. */
   moderator?: Moderator;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */

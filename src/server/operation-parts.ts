@@ -5,6 +5,7 @@ import { createNamespace, fromWireName, type Namespace } from '../base/namespace
 import { BatchRunner, type CallbackOutcome, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
 import { ConsoleFiles } from '../console/index.ts';
+import { endContainers } from '../containers/index.ts';
 import { endDestinations } from '../destinations/index.ts';
 import {
   type CopyRemovalParts,
@@ -71,6 +72,7 @@ export function operationParts(
     itemBytes: config.limits.inferenceBodyBytes,
     callerOfKey: (hash: string) => access.callerOfKey(hash),
   };
+  const storing = { database, changes, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS };
   const interns = internRuntime(options, live, parts, namespace);
   return {
     workspaces: {
@@ -82,6 +84,7 @@ export function operationParts(
         endMappings,
         endByokCredentials(changes),
         endFiles(blobs),
+        endContainers(blobs),
         endBatches(),
         endInterns(changes, blobs),
         endVaults(changes),
@@ -91,10 +94,8 @@ export function operationParts(
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
     guardrails: { database, changes, clock, spendEntered },
     byok: { database, changes, clock, sealing, providers: () => live.settings.providers },
-    files: {
-      ...{ database, changes, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS },
-      vendors: vendorParts(options, live, parts),
-    },
+    files: { ...storing, vendors: vendorParts(options, live, parts) },
+    containers: { ...storing, containers: parts.containers },
     vault: {
       ...{ database, changes, clock, sealing },
       confirmProgramme: (caller) => parts.programme.confirm(caller),
@@ -210,7 +211,7 @@ function inferenceParts(
     files: createFileContents({ ...parts, clock }),
     vendorCopies: createVendorCopies({ ...parts, clock, log }),
     pages: parts.pages,
-    requestSandboxes: parts.requestSandboxes,
+    requestContainers: parts.requestContainers,
     moderator: createModerator(parts.operatorEgress, () => live.settings.moderation),
     webSearch: createWebSearch(parts.operatorEgress, () => live.settings.webSearch),
     accountPolicy: () => live.settings.account,

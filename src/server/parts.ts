@@ -10,6 +10,7 @@ import { startByokCache } from '../byok/index.ts';
 import { cleanCacheJob, createResponseCache } from '../cache/index.ts';
 import { createStatistics } from '../catalog/index.ts';
 import { ConsoleSessions } from '../console/index.ts';
+import { Containers, expireContainersJob, isOwnedByContainer } from '../containers/index.ts';
 import { startExporter } from '../destinations/index.ts';
 import { createEgress, type Egress } from '../egress/index.ts';
 import { EgressProxy, socketFolderFor } from '../egress-proxy/index.ts';
@@ -17,10 +18,9 @@ import type { ServedFormat } from '../formats/conversation/format.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
 import {
   Identities,
-  isOwnedByRequest,
   PageReader,
   PdfReader,
-  RequestSandboxes,
+  RequestContainers,
   RequestsInFlight,
   regionOf,
   TokenCounter,
@@ -113,23 +113,21 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
     feedbackDays: retentionDays,
   });
   const blobs = createBlobs({ database, clock, log, ...configuredBackends(config) });
-  const egressProxy = egressProxyOf(config, live, shared);
-  const sandboxes = await startSandboxes(options, egressProxy, blobs);
+  const isolated = await startSandboxes(options, live, { ...shared, sealing, blobs });
   const sweepKeys = sweepJob({ ...shared, sealing, rows: sealedRows });
   // While the database is down nothing can be sent. The job repeats.
   followNewKeys(changes, sealing, () => void jobs.send(sweepKeys, {}).catch(() => {}));
   const exporter = await startExporter({ ...shared, sealing, jobs, egress: destinationEgress, version });
-  const cleaning = [cleanCacheJob(cache), cleanBlobsJob(blobs), cleanTranscriptsJob(transcripts)];
+  const expiring = expireContainersJob({ ...shared, blobs });
+  const cleaning = [cleanCacheJob(cache), cleanBlobsJob(blobs), cleanTranscriptsJob(transcripts), expiring];
   const kinds = [sync, sweepKeys, tidyLedgerJob({ ...shared, retentionDays }), ...cleaning, ...exporter.jobKinds];
   for (const kind of kinds) jobs.register(kind);
   const tracer = await tracerOf(options, operatorEgress);
-  const releases = new SecretReleases({ ...shared, sealing, settings: () => live.settings.egressProxy });
   return {
     ...{ database, changes, sealing, byokCredentials, egress, operatorEgress, federation },
     ...{ access, programme, scim, random, endOfTurn: atEndOfTurn },
     consoleSessions: new ConsoleSessions({ ...shared, access }),
-    ...{ jobs, cache, transcripts, blobs, egressProxy, sandboxes, releases, exporter, destinationEgress, tracer },
-    requestSandboxes: new RequestSandboxes({ sandboxes, settings: config.sandboxes, log }),
+    ...{ jobs, cache, transcripts, blobs, ...isolated, exporter, destinationEgress, tracer },
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
     limiter: new Limiter(shared),
@@ -188,17 +186,24 @@ async function tracerOf({ config, clock, log }: AppOptions, egress: Egress): Pro
   return startTracer({ settings: config.tracing, clock, log, egress, version });
 }
 
-/** Without what gateways that were killed have left. */
-async function startSandboxes(
-  { config, clock, log, sandboxDrivers }: AppOptions,
-  egressProxy: EgressProxy,
-  blobs: Blobs,
-): Promise<Sandboxes> {
+interface Isolated extends Shared {
+  sealing: Sealing;
+  blobs: Blobs;
+}
+
+/** Everything that untrusted code needs, without what gateways that were killed have left. */
+async function startSandboxes({ config, sandboxDrivers }: AppOptions, live: LiveConfig, parts: Isolated) {
   const { sandboxes: settings, dataDir, outgoing } = config;
+  const egressProxy = egressProxyOf(config, live, parts);
   const facts = { settings, dataDir, extraCa: outgoing.extraCa };
-  const sandboxes = new Sandboxes({ ...facts, egressProxy, clock, log, blobs }, sandboxDrivers);
-  await sandboxes.sweep(isOwnedByRequest);
-  return sandboxes;
+  const sandboxes = new Sandboxes({ ...facts, ...parts, egressProxy }, sandboxDrivers);
+  await sandboxes.sweep(isOwnedByContainer);
+  const egressRules = () => live.settings.egressProxy;
+  const containers = new Containers({ ...parts, sandboxes, settings, egress: egressRules });
+  return {
+    ...{ egressProxy, sandboxes, containers, requestContainers: new RequestContainers(containers) },
+    releases: new SecretReleases({ ...parts, settings: egressRules }),
+  };
 }
 
 /** What works in threads of its own, which start when they are needed. */
@@ -239,7 +244,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.egress.close();
   await parts.destinationEgress.close();
   await parts.operatorEgress.close();
-  await parts.requestSandboxes.close();
+  await parts.containers.close();
   await parts.sandboxes.close();
   parts.releases.end();
   await parts.egressProxy.end();

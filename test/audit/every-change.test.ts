@@ -32,6 +32,7 @@ const EXCEPTIONS: Record<string, string> = {
   setConsoleInferenceKey: 'concerns the session of a browser',
   uploadFile: 'takes a form; its entry is shown in test/files/files.test.ts',
   deleteFile: 'shown in test/files/files.test.ts',
+  promoteContainerFile: 'shown in test/containers/containers.test.ts',
   createBatch: 'shown in test/batches/batches.test.ts',
   cancelBatch: 'shown in test/batches/batches.test.ts',
   deleteBatch: 'shown in test/batches/batches.test.ts',

@@ -16,7 +16,7 @@ type Json = any;
 const place = { after: (close: () => unknown) => after(close as () => Promise<void>) };
 const folder = path.join(openFolder(place), 'sandboxes');
 for (const [id, owner] of [
-  ['gen-left', 'generation gen-left'],
+  ['cleft', 'container left'],
   ['intern-left', 'intern left'],
 ] as const) {
   mkdirSync(path.join(folder, id, 'workspace'), { recursive: true });
@@ -67,10 +67,10 @@ const TOOLS = [
   { type: 'svc:bash', parameters: SVC },
   { type: 'svc:shell', parameters: { engine: 'svc' } },
 ];
-const left = () => readdirSync(folder).filter((id) => id.startsWith('gen-'));
-const noneIsLeft = () => until(() => left().length === 0, 'the sandboxes of requests are destroyed');
+const left = () => readdirSync(folder).filter((id) => id.startsWith('c'));
+const noneIsLeft = () => until(() => left().length === 0, 'the sandboxes of containers are destroyed');
 
-test('a start removes what the requests of a killed gateway have left, and nothing else', () => {
+test('a start removes what the containers of a killed gateway have left, and nothing else', () => {
   assert.deepEqual([left(), existsSync(path.join(folder, 'intern-left', 'workspace', 'file'))], [[], true]);
 });
 
@@ -192,17 +192,25 @@ for (const format of CLIENT_FORMATS) {
       ['svc:bash', { engine: 'docker' }, 'engine must be one of auto, native, svc'],
       ['svc:shell', { engine: 'native' }, 'engine must be one of auto, svc'],
       ['svc:bash', { environment: 'x' }, 'environment must be an object'],
+      ['svc:bash', { environment: { type: 'container' } }, 'environment.type must be container_auto or container_ref'],
       [
         'svc:bash',
-        { environment: { type: 'container_reference', container_id: 'c' } },
-        'environment.type is container_',
+        { environment: { type: 'container_reference', container_id: 'a/b' } },
+        'environment.container_id must be 1 to 40',
       ],
-      ['svc:shell', auto({ file_ids: ['svc_file_1'] }), 'environment.file_ids is not supported'],
+      [
+        'svc:shell',
+        auto({ file_ids: Array(21).fill('svc_file_1') }),
+        'environment.file_ids must be a list of at most 20',
+      ],
+      ['svc:shell', auto({ file_ids: [''] }), 'environment.file_ids[0] must be the id of a file'],
+      ['svc:bash', auto({ network_policy: { type: 'open' } }), 'environment.network_policy.type must be disabled or'],
       [
         'svc:bash',
-        auto({ network_policy: { type: 'allowlist', allowed_domains: ['a.example'] } }),
-        'environment.network_policy.type is allowlist',
+        auto({ network_policy: { type: 'allowlist', allowed_domains: ['a.example', 'https://b.example'] } }),
+        'environment.network_policy.allowed_domains[1] must be a domain',
       ],
+      ['svc:shell', { sleep_after_seconds: -1 }, 'sleep_after_seconds must be a number of at least 0'],
       [
         'svc:bash',
         SVC,

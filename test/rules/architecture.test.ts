@@ -45,6 +45,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'pages',
     'console',
     'destinations',
+    'containers',
   ],
   ['inference'],
   ['batches', 'interns'],
@@ -280,6 +281,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     interns: [190, 199],
     console: [210, 219],
     destinations: [220, 229],
+    containers: [230, 239],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

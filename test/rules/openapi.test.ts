@@ -131,7 +131,7 @@ test('operations say with which errors they answer, each in its own format', () 
     );
     assert.ok(!name.includes('{') || all.includes('404'), name);
   }
-  const inference = [200, 400, 401, 402, 403, 404, 408, 413, 415, 422, 429, 500, 502, 503, 504, 529];
+  const inference = [200, 400, 401, 402, 403, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504, 529];
   assert.deepEqual(statuses('POST /chat/completions'), inference);
   assert.deepEqual(statuses('POST /messages'), inference);
   assert.ok(statuses('POST /rerank').includes(524));

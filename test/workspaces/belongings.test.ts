@@ -11,6 +11,7 @@ const ROWS: Record<string, string> = {
   batch_callback_secrets: 'deleted',
   batches: 'deleted',
   byok_keys: 'deleted',
+  containers: 'deleted',
   destinations: 'deleted',
   files: 'deleted',
   generation_days: 'are the history of what was spent',

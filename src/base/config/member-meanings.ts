@@ -148,6 +148,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     ],
     command_time: ['Time of a command that sets none itself, after which it is ended.', '10m'],
     running: ['Sandboxes that run at once in one process.', DEFAULT_SANDBOXES.running],
+    container_time: ['How long the unused container of a server tool is kept.', '7d'],
   }),
   ...section('moderation', 'The service behind the plugin [moderation](../guides/plugins.md#moderation).', {
     url: ['Base URL of an API with `/moderations` as OpenAI has it.', OPENAI_MODERATION_URL],

@@ -20,6 +20,8 @@ export interface SandboxesSettings {
   commandMs: number;
   /** Sandboxes that run at once in one process. */
   running: number;
+  /** How long an unused container of a server tool is kept. */
+  containerMs: number;
 }
 
 const MB = 1024 * 1024;
@@ -35,6 +37,7 @@ export const DEFAULT_SANDBOXES: SandboxesSettings = Object.freeze({
   outputBytes: 16 * MB,
   commandMs: 600_000,
   running: 32,
+  containerMs: 7 * 24 * 3_600_000,
 });
 
 export function sandboxes(field: Field): SandboxesSettings | undefined {
@@ -49,6 +52,7 @@ export function sandboxes(field: Field): SandboxesSettings | undefined {
     output_bytes: integer(1024),
     command_time: duration,
     running: integer(1, 10_000),
+    container_time: duration,
   });
   return (
     read && {
@@ -62,6 +66,7 @@ export function sandboxes(field: Field): SandboxesSettings | undefined {
       outputBytes: read.output_bytes ?? DEFAULT_SANDBOXES.outputBytes,
       commandMs: read.command_time ?? DEFAULT_SANDBOXES.commandMs,
       running: read.running ?? DEFAULT_SANDBOXES.running,
+      containerMs: read.container_time ?? DEFAULT_SANDBOXES.containerMs,
     }
   );
 }

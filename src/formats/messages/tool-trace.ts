@@ -28,15 +28,19 @@ export const toolTrace: ToolTrace = {
     }),
   end(step) {
     const own = step.tool.replace(':', '_');
+    // Where a call ran is next to its result.
+    const { container_id: container, files, ...shown } = step.item;
     const { type, content } = step.block ?? {
       type: `${own}_tool_result`,
-      content: { type: `${own}_result`, ...step.item },
+      content: { type: `${own}_result`, ...shown },
     };
     // The text that the model read is additional, as is the mark of an error.
     return block({
       type,
       tool_use_id: idOf(step),
       content,
+      ...(container !== undefined && { container_id: container }),
+      ...(files !== undefined && { files }),
       ...(step.block !== undefined && { caller: { type: 'direct' } }),
       ...(step.failed && { is_error: true }),
       text: step.result,

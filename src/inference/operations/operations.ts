@@ -101,7 +101,8 @@ function conversation(parts: InferenceParts, limits: InferenceLimits, format: Se
         headers: NAMED,
       },
     },
-    errors: INFERENCE_ERRORS,
+    // 409: the container that a tool names has another network.
+    errors: [...INFERENCE_ERRORS, 409],
     errorSchema,
     handle: (exchange) => answer(exchange, format, parts, requestIdHeader),
     encodeError: (error, { caller }) =>

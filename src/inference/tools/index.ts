@@ -3,6 +3,7 @@
  * the contract in `tool.ts` and a line in `registry.ts`; `server-tools.ts` puts them on the turn loop. Not here: the loop
  * itself (`turns/`), and how formats show calls (`formats/<format>/tool-trace.ts`).
  */
+
+export { RequestContainers } from './container/index.ts';
 export { checkServerTools } from './declared.ts';
 export { serverTools } from './server-tools.ts';
-export { isOwnedByRequest, RequestSandboxes } from './shell/index.ts';

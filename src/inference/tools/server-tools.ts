@@ -27,6 +27,7 @@ import type {
   ToolPlace,
   ToolRequest,
   ToolRun,
+  ToolsAsking,
   ToolsRunning,
   WantedTools,
 } from '../turns/gateway-tools.ts';
@@ -77,8 +78,8 @@ class Wanted implements WantedTools {
     this.nativeSearches = search && (countOf(search.settings['max_uses']) || USUAL_SEARCHES);
   }
 
-  load(): Promise<void> | undefined {
-    const loading = this.#tools.map(({ tool }) => tool.load?.()).filter((each) => each !== undefined);
+  load(asking: ToolsAsking): Promise<void> | undefined {
+    const loading = this.#tools.map(({ tool }) => tool.load?.(asking)).filter((each) => each !== undefined);
     return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);
   }
 

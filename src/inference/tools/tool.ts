@@ -8,7 +8,7 @@ import type { Citation } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
 import type { NativeWish } from '../../formats/conversation/native-tool.ts';
 import type { InferenceParts } from '../parts.ts';
-import type { ToolsRunning } from '../turns/gateway-tools.ts';
+import type { ToolsAsking, ToolsRunning } from '../turns/gateway-tools.ts';
 
 export interface ServerTool {
   /** The wire name, a row of `formats/server-tools/server-tool.ts` with `built: true`. */
@@ -28,7 +28,7 @@ export interface ServerTool {
 }
 
 /** What tools need of the installation before they run. */
-export type Installation = Pick<InferenceParts, 'limits' | 'webSearch' | 'catalog' | 'requestSandboxes'>;
+export type Installation = Pick<InferenceParts, 'limits' | 'webSearch' | 'catalog' | 'requestContainers'>;
 
 /** A tool of one request. Holds what its calls share, such as the number of uses left. */
 export interface RequestedTool {
@@ -39,9 +39,9 @@ export interface RequestedTool {
   readonly parameters: Fields;
   /**
    * Checks what takes time; undefined if there is nothing to wait for. Called before each turn.
-   * Rejects with a GatewayError 400 for what the installation does not have.
+   * Rejects with a GatewayError for what the installation or the caller does not have.
    */
-  load?(): Promise<void> | undefined;
+  load?(asking: ToolsAsking): Promise<void> | undefined;
   /**
    * Runs one call; several may run at once. What it throws is a failed result for the model: of a GatewayError or
    * `ToolError` the message, of anything else nothing. Absent: the client gets the call, as that of a function of its own.

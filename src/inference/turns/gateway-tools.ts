@@ -37,7 +37,7 @@ export interface WantedTools {
   /** The most searches of an upstream that searches itself. Absent: none. */
   readonly nativeSearches?: number | undefined;
   /** Loads what they need; undefined if there is nothing to wait for. */
-  load?(): Promise<void> | undefined;
+  load?(asking: ToolsAsking): Promise<void> | undefined;
   /** @throws Uncarried when the request cannot have them */
   begin(conversation: Conversation, format: ServedFormat): GatewayTools;
 }
@@ -65,10 +65,14 @@ export interface ToolPlace {
   readonly mixed: boolean;
 }
 
-/** What the pipeline offers to running tools. */
-export interface ToolsRunning {
+/** Whose tools they are. */
+export interface ToolsAsking {
   readonly request: AcceptedRequest;
   readonly parts: InferenceParts;
+}
+
+/** What the pipeline offers to running tools. */
+export interface ToolsRunning extends ToolsAsking {
   /** Aborted when the client disconnects or the gateway shuts down. */
   readonly signal: AbortSignal;
   readonly spending: ToolSpending;

@@ -6,8 +6,8 @@ export function together(first: WantedTools, second: WantedTools): WantedTools {
   return {
     definitionBytes: first.definitionBytes + second.definitionBytes,
     nativeSearches: first.nativeSearches ?? second.nativeSearches,
-    load() {
-      const loading = [first.load?.(), second.load?.()].filter((each) => each !== undefined);
+    load(asking) {
+      const loading = [first.load?.(asking), second.load?.(asking)].filter((each) => each !== undefined);
       return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);
     },
     begin(conversation, format) {

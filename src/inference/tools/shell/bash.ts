@@ -1,7 +1,8 @@
 /** `svc:bash`: one command for each call. */
 import { textOf } from '../../../formats/conversation/fields.ts';
+import { aboutEnvironment } from '../container/index.ts';
 import type { ServerTool } from '../tool.ts';
-import { ABOUT_SANDBOX, LONGEST_COMMAND, runCommands, told } from './commands.ts';
+import { ABOUT_COMMANDS, LONGEST_COMMAND, runCommands, told } from './commands.ts';
 import { checkSettings, requested } from './settings.ts';
 
 const ENGINES = ['auto', 'native', 'svc'];
@@ -23,16 +24,18 @@ export const bash: ServerTool = {
   begin: (settings, path, installation) =>
     requested(settings, path, installation, {
       declared: DECLARED,
-      inSandbox: (sandboxes) => ({
+      inContainer: (containers, environment) => ({
         ...DECLARED,
-        description: `${DECLARED.description} ${ABOUT_SANDBOX}`,
+        description: `${DECLARED.description} ${aboutEnvironment(environment)} ${ABOUT_COMMANDS}`,
         async run(input, running) {
           const command = textOf(input['command']);
-          const [output] = await runCommands({ commands: [command] }, sandboxes, running);
-          const { stdout, stderr, exitCode, ended } = output!;
+          const place = { containers, environment };
+          const { outputs, where } = await runCommands({ commands: [command] }, place, running);
+          const output = outputs[0]!;
+          const { stdout, stderr, exitCode, ended } = output;
           return {
-            result: JSON.stringify(told(output!)),
-            item: { command, stdout, stderr, exitCode, ...(ended !== undefined && { error: ended }) },
+            result: JSON.stringify(told(output)),
+            item: { command, stdout, stderr, exitCode, ...(ended !== undefined && { error: ended }), ...where },
           };
         },
         failure: (error, input) => ({ item: { command: textOf(input['command']), error } }),

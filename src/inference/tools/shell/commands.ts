@@ -1,7 +1,8 @@
 /** Runs the commands of one call, one after the other, within its limits. */
+import type { Fields } from '../../../formats/conversation/fields.ts';
 import { run, type Sandbox } from '../../../sandboxes/index.ts';
 import type { ToolsRunning } from '../../turns/gateway-tools.ts';
-import type { RequestSandboxes } from './request-sandboxes.ts';
+import { type Environment, type RequestContainers, shownFiles } from '../container/index.ts';
 
 /** UTF-16 units of a command. An argument of a process has at most 128 KiB. */
 export const LONGEST_COMMAND = 30_000;
@@ -33,6 +34,11 @@ export interface CommandOutput {
   timedOut: boolean;
 }
 
+interface Place {
+  containers: RequestContainers;
+  environment: Environment;
+}
+
 interface Wanted {
   commands: readonly string[];
   /** Of each command. */
@@ -41,28 +47,33 @@ interface Wanted {
   outputLength?: number | undefined;
 }
 
-/**
- * The outputs of the commands, in their order. What does not fit into the limit is cut out of the middle.
- * @throws GatewayError if there is no sandbox
- */
+interface Done {
+  /** In the order of the commands. What does not fit into the limit is cut out of the middle. */
+  outputs: CommandOutput[];
+  /** Members of the tool's item: the container, and the files that were made. */
+  where: Fields;
+}
+
+/** @throws GatewayError if there is no container */
 export async function runCommands(
   { commands, timeoutMs = Number.POSITIVE_INFINITY, outputLength = LONGEST_OUTPUT }: Wanted,
-  sandboxes: RequestSandboxes,
+  { containers, environment }: Place,
   running: ToolsRunning,
-): Promise<CommandOutput[]> {
+): Promise<Done> {
   const { clock, limits } = running.parts;
   const deadline = clock.monotonic() + limits.serverToolCallMs * SHARE_OF_TIME;
-  const sandbox = await sandboxes.of(running);
+  const use = await containers.of(environment, running);
+  use.isChanged = true;
   const length = Math.floor(Math.min(outputLength, LONGEST_OUTPUT) / commands.length / 2);
   const outputs: CommandOutput[] = [];
   for (const command of commands) {
     running.signal.throwIfAborted();
     const leftMs = deadline - clock.monotonic();
-    const time = Math.max(1, Math.min(timeoutMs, sandboxes.limits.commandMs, leftMs));
-    const outputBytes = Math.min(sandboxes.limits.outputBytes, OUTPUT_BYTES);
-    outputs.push(await runOne(sandbox, command, { timeoutMs: time, outputBytes, length }));
+    const time = Math.max(1, Math.min(timeoutMs, containers.limits.commandMs, leftMs));
+    const outputBytes = Math.min(containers.limits.outputBytes, OUTPUT_BYTES);
+    outputs.push(await runOne(use.sandbox, command, { timeoutMs: time, outputBytes, length }));
   }
-  return outputs;
+  return { outputs, where: await shownFiles(use) };
 }
 
 async function runOne(
@@ -96,7 +107,6 @@ export function told({ stdout, stderr, exitCode, ended }: CommandOutput): object
   return { stdout, stderr, exit_code: exitCode, ...(ended !== undefined && { ended }) };
 }
 
-/** What models have to know of the place where commands run. */
-export const ABOUT_SANDBOX =
-  'Commands run in a Linux sandbox without network, in the folder /workspace. ' +
-  'Files stay for the following calls of this answer; variables, folders and background processes end with a command.';
+/** What models have to know of how commands run. */
+export const ABOUT_COMMANDS =
+  'Files stay for the following calls; variables, folders and background processes end with a command.';

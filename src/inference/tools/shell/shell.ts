@@ -1,7 +1,8 @@
 /** `svc:shell`: several commands for each call, in the words of OpenAI's shell tool. */
 import { type Fields, listOf, textOf } from '../../../formats/conversation/fields.ts';
+import { aboutEnvironment } from '../container/index.ts';
 import type { ServerTool } from '../tool.ts';
-import { ABOUT_SANDBOX, type CommandOutput, LONGEST_COMMAND, LONGEST_OUTPUT, runCommands, told } from './commands.ts';
+import { ABOUT_COMMANDS, type CommandOutput, LONGEST_COMMAND, LONGEST_OUTPUT, runCommands, told } from './commands.ts';
 import { checkSettings, requested } from './settings.ts';
 
 const ENGINES = ['auto', 'svc'];
@@ -38,14 +39,15 @@ export const shell: ServerTool = {
   begin: (settings, path, installation) =>
     requested(settings, path, installation, {
       declared: DECLARED,
-      inSandbox: (sandboxes) => ({
+      inContainer: (containers, environment) => ({
         ...DECLARED,
-        description: `${DECLARED.description} ${ABOUT_SANDBOX}`,
+        description: `${DECLARED.description} ${aboutEnvironment(environment)} ${ABOUT_COMMANDS}`,
         async run(input, running) {
           const action = actionOf(input);
           const { commands, timeout_ms: timeoutMs, max_output_length: outputLength } = action;
-          const outputs = await runCommands({ commands, timeoutMs, outputLength }, sandboxes, running);
-          return { result: JSON.stringify(outputs.map(told)), item: { action, output: outputs.map(shown) } };
+          const place = { containers, environment };
+          const { outputs, where } = await runCommands({ commands, timeoutMs, outputLength }, place, running);
+          return { result: JSON.stringify(outputs.map(told)), item: { action, output: outputs.map(shown), ...where } };
         },
         failure: (error, input) => ({ item: { action: actionOf(input), error } }),
       }),

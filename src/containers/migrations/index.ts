@@ -1,0 +1,5 @@
+/** The tables of containers, for `storage/migrate.ts`. */
+import type { Migration } from '../../storage/migrate.ts';
+import { containers } from './0230-containers.ts';
+
+export const containerMigrations: readonly Migration[] = [containers];
