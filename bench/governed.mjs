@@ -12,14 +12,14 @@ export const ANSWERS = 'answers';
 
 /** Not in the default run: `--only governed`. */
 export const GOVERNED_CASES = [
-  { name: 'governed, 1 KB, saturated', unit: 'requests', bytes: 1000, load: ['32'], governed: true },
+  { name: 'governed, 1 KB, saturated', unit: 'requests', bytes: 1000, load: ['32'], compared: true },
   {
     name: 'governed, stream relayed, paced',
     unit: 'events',
     bytes: 1000,
     stream: true,
     load: ['50', 'stagger=20000'],
-    governed: true,
+    compared: true,
   },
   {
     // By stream of 250 events: filters let text go when they are sure of it, which may be several events at once.
@@ -28,7 +28,7 @@ export const GOVERNED_CASES = [
     bytes: 1000,
     stream: true,
     load: ['50', 'stagger=20000'],
-    governed: true,
+    compared: true,
     answers: true,
   },
 ];
@@ -69,19 +69,24 @@ const RATE_LIMITS = {
   tokens_per_day: 1_000_000_000_000,
 };
 
-/** Two subjects of one gateway. */
-export async function startGoverned(folder, upstreamPort) {
-  const gateway = await startGateway(folder, upstreamPort, { name: GOVERNED });
-  const call = async (method, path, body) => {
-    const answer = await fetch(`http://127.0.0.1:${gateway.port}/api/v1${path}`, {
+/** Calls of a gateway's management API. */
+export function callsOf({ port, managementKey }) {
+  return async (method, path, body) => {
+    const answer = await fetch(`http://127.0.0.1:${port}/api/v1${path}`, {
       method,
-      headers: { authorization: `Bearer ${gateway.managementKey}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${managementKey}`, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
     const text = await answer.text();
     if (!answer.ok) throw new BenchError(`${method} ${path} answers ${answer.status}: ${text.slice(0, 500)}`);
     return JSON.parse(text);
   };
+}
+
+/** Two subjects of one gateway. */
+export async function startGoverned(folder, upstreamPort) {
+  const gateway = await startGateway(folder, upstreamPort, { name: GOVERNED });
+  const call = callsOf(gateway);
   await call('PATCH', '/workspaces/default', { rate_limits: RATE_LIMITS });
   for (const [interval, limit_usd] of Object.entries(BUDGETS_USD)) {
     await call('PUT', `/workspaces/default/budgets/${interval}`, { limit_usd });

@@ -15,6 +15,7 @@ import { patternEngine } from '../src/guardrails/filters/engine.ts';
 import { requestBody, writeAnswers } from './bodies.mjs';
 import { EGRESS, measureEgress } from './egress.mjs';
 import { ANSWERS, GOVERNED, GOVERNED_CASES, startGoverned } from './governed.mjs';
+import { OBSERVED, OBSERVED_CASES, startObserved } from './observed.mjs';
 import { pairsNamed, writeFrames } from './pairs.mjs';
 import { readStretches } from './stretches.mjs';
 import { proveIt, startBare, startGateway, startNginx, startPortkey, upstreamItself } from './subjects.mjs';
@@ -36,6 +37,9 @@ const { values: options } = parseArgs({
   },
   allowNegative: true,
 });
+
+/** Subjects that are not compared with the plain gateway. */
+const REFERENCES = ['nginx', 'bare', 'portkey', 'gateway'];
 
 /**
  * `unit` is what the processor time is divided by. Paced streams: 250 events of 270 bytes, 5 ms apart, 50 at a time, with
@@ -96,7 +100,8 @@ async function main() {
       const endpoints = Number(options.endpoints);
       subjects.push(await startGateway(folder, upstreamPort, { name: `gateway-${endpoints}`, endpoints }));
     }
-    if (casesOf(options.only).some(({ governed }) => governed)) {
+    if (options.only.startsWith(OBSERVED)) subjects.push(...(await startObserved(folder, upstreamPort)));
+    if (options.only.startsWith(GOVERNED)) {
       subjects.push(...(await startGoverned(folder, upstreamPort)));
       if (!options.json) console.log(`patterns are matched by ${patternEngine()}`);
     }
@@ -114,6 +119,7 @@ function casesOf(only) {
   const pairs = pairsNamed(only);
   if (pairs.length > 0) return pairs;
   if (only.startsWith(GOVERNED)) return GOVERNED_CASES.filter(({ name }) => name.startsWith(only));
+  if (only.startsWith(OBSERVED)) return OBSERVED_CASES.filter(({ name }) => name.startsWith(only));
   return CASES.filter(({ name }) => name.includes(only));
 }
 
@@ -246,12 +252,12 @@ function print(testCase, { subjects }, results) {
   const unit = testCase.unit === 'events' ? 'event' : 'request';
   console.log(`\n${testCase.name} (median of ${options.rounds})`);
   const relayed = results.find(({ case: name }) => name === testCase.yardstick);
-  const plain = testCase.governed ? subjects.gateway : undefined;
+  const plain = testCase.compared ? subjects.gateway : undefined;
   const { upstream, ...measured } = subjects;
   for (const [name, figures] of Object.entries(measured)) {
     // A translated stream is measured by the relayed one of the same form, everything else by nginx.
     const yardstick = relayed?.subjects[name] ?? subjects.nginx;
-    const share = plain && [GOVERNED, ANSWERS].includes(name) ? figures.micros / plain.micros : undefined;
+    const share = plain && !REFERENCES.includes(name) ? figures.micros / plain.micros : undefined;
     const ratio = `${(figures.micros / yardstick.micros).toFixed(relayed ? 2 : 1)}x${
       share === undefined ? '' : `, ${share.toFixed(2)}x of the gateway`
     }`;

@@ -83,8 +83,14 @@ const MODELS_OF_A_PROVIDER = 10;
  * A subject that also has a `managementKey`.
  * @param endpoints of the whole catalog; all but one are of providers that nobody listens for, so that what they cost is
  * what their being there costs
+ * @param yaml further members of the configuration
+ * @param env further variables
  */
-export async function startGateway(folder, upstreamPort, { name = 'gateway', endpoints = 1 } = {}) {
+export async function startGateway(
+  folder,
+  upstreamPort,
+  { name = 'gateway', endpoints = 1, yaml = {}, env: more = {} } = {},
+) {
   const port = await freePort();
   const home = path.join(folder, name);
   mkdirSync(home, { recursive: true });
@@ -107,6 +113,7 @@ export async function startGateway(folder, upstreamPort, { name = 'gateway', end
   writeFileSync(
     path.join(home, 'gatehouse.yaml'),
     JSON.stringify({
+      ...yaml,
       providers: [
         provider,
         textProvider(provider, upstreamPort),
@@ -126,6 +133,7 @@ export async function startGateway(folder, upstreamPort, { name = 'gateway', end
     GATEHOUSE_INFERENCE_KEY: INFERENCE_KEY,
     GATEHOUSE_MANAGEMENT_KEY: MANAGEMENT_KEY,
     GATEHOUSE_LOG_LEVEL: 'warn',
+    ...more,
   };
   const started = start(SUBJECT_CORE, process.execPath, [path.join(HERE, '../build/start.js'), 'serve'], {
     cwd: home,

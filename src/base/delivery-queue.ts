@@ -25,7 +25,7 @@ interface QueueParts<Item> {
   gatherMs?: number;
   /** `gone`: the receiver does not get any records now, and the waiting ones are forgotten. */
   deliver(records: readonly Item[]): Promise<Problem | 'gone' | undefined>;
-  delivered(count: number): void;
+  delivered(): void;
   failed(message: string): void;
   dropped(records: readonly Item[], message: string): void;
 }
@@ -114,7 +114,7 @@ export class DeliveryQueue<Item> {
       if (problem === 'gone') return this.#forget();
       if (problem === undefined) {
         this.#failures = 0;
-        this.#parts.delivered(batch.length);
+        this.#parts.delivered();
       } else if (problem.outcome === 'refused') this.#parts.dropped(batch, problem.message);
       else return this.#failed(problem);
       this.#remove(batch);

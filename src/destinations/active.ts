@@ -9,13 +9,15 @@ import { fullConfig } from './config.ts';
 import type { Target } from './delivery/send.ts';
 import { compileRules, isSampled } from './filters.ts';
 import { kindOf } from './kinds/index.ts';
-import type { GenerationRecord } from './record.ts';
+import { type GenerationRecord, shownTo } from './record.ts';
 import { openSecrets, TOPIC } from './sealed.ts';
 import { activeDestinations, type StoredDestination } from './store.ts';
 
 export interface ActiveDestination extends Target {
   readonly stored: StoredDestination;
   accepts(record: GenerationRecord): boolean;
+  /** Those of the records that it may have now, as it may see them now: settings may have changed since they were taken. */
+  wanted(records: readonly GenerationRecord[]): GenerationRecord[];
 }
 
 interface ActiveParts {
@@ -55,6 +57,8 @@ export class ActiveDestinations {
 
   /** Reads memory only. Undefined if the workspace has no destinations, which is the usual case. */
   inWorkspace(workspaceId: string): readonly ActiveDestination[] | undefined {
+    // No request waits for it: what was missed counts from one of the next on.
+    if (!this.#followed.current) this.#followed.refresh()?.catch(() => {});
     return this.#followed.value?.byWorkspace.get(workspaceId);
   }
 
@@ -89,7 +93,11 @@ async function read(rows: readonly StoredDestination[], sealing: Sealing, log: L
       for (const value of Object.values(secrets)) redact(value);
       const matches = await compileRules(stored.filterRules);
       const target = { kind, config: fullConfig({ shown: stored.config, secrets }) };
-      active.push({ ...target, stored, accepts: (record) => accepts(stored, record) && matches(record) });
+      const isAccepted = (record: GenerationRecord) => accepts(stored, record) && matches(record);
+      active.push({
+        ...{ ...target, stored, accepts: isAccepted },
+        wanted: (records) => records.filter(isAccepted).map((record) => shownTo(stored, record)),
+      });
     }
   } catch (error) {
     if (!(error instanceof SealingError)) throw error;

@@ -102,16 +102,22 @@ export class Exporter {
     const held = this.#queues.get(id);
     if (held !== undefined) return held;
     const states = this.#states;
+    /** Of the last delivery, without those that the settings rule out by now. */
+    let sent = 0;
     const queue = new DeliveryQueue<GenerationRecord>({
       ...{ clock: this.#parts.clock, memory: this.#memory, sizeOf, batchSize: kind.batchUnits },
       deliver: async (records) => {
         const destination = await this.#active.withId(id);
-        if (destination !== undefined) return this.#deliver(destination, records);
-        this.#queues.delete(id);
-        return 'gone';
+        if (destination === undefined) {
+          this.#queues.delete(id);
+          return 'gone';
+        }
+        const wanted = destination.wanted(records);
+        sent = wanted.length;
+        return this.#deliver(destination, wanted);
       },
       // What is stored counts as delivered once its job has delivered it.
-      delivered: (count) => (kind.durable ? undefined : states.delivered(id, count)),
+      delivered: () => (kind.durable ? undefined : states.delivered(id, sent)),
       failed: (message) => states.failed(id, message),
       dropped: ({ length }, message) => states.drop(id, length, message),
     });
@@ -119,7 +125,8 @@ export class Exporter {
     return queue;
   }
 
-  #deliver(destination: ActiveDestination, records: readonly GenerationRecord[]): Promise<Problem | undefined> {
+  async #deliver(destination: ActiveDestination, records: readonly GenerationRecord[]): Promise<Problem | undefined> {
+    if (records.length === 0) return undefined;
     const { stored, kind } = destination;
     return kind.durable
       ? this.#durable.store(stored.id, records)

@@ -3,15 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { decodeTraces } from '../testing/upstream/otlp-decoder.ts';
-import {
-  JSON_TRACES,
-  PROTOBUF_TRACES,
-  type Source,
-  type Span,
-  SpanKind,
-  type TraceEncoding,
-  tracesJson,
-} from './index.ts';
+import { JSON_TRACES, PROTOBUF_TRACES, type Source, type Span, SpanKind, type TraceEncoding } from './index.ts';
 
 const text = fc
   .oneof(fc.string({ unit: 'binary', maxLength: 400 }), fc.string({ maxLength: 40 }))
@@ -98,7 +90,8 @@ function assertNear(nano: bigint, ms: number): void {
 
 test('a payload without spans is empty in both encodings', () => {
   const of = { resource: {}, name: 'a', version: '1', schemaUrl: '' };
-  assert.equal(tracesJson(of, []), '{"resourceSpans":[]}');
+  assert.equal(JSON_TRACES.body(of, []).toString(), '{"resourceSpans":[]}');
+  assert.equal(PROTOBUF_TRACES.body(of, []).length, 0);
   assert.deepEqual(decoded(JSON_TRACES, of, [], 0), []);
   assert.deepEqual(decoded(PROTOBUF_TRACES, of, [], 0), []);
 });

@@ -9,11 +9,6 @@ type AnyValue =
   | { doubleValue: number }
   | { arrayValue: { values: AnyValue[] } };
 
-/** @param spans none: an empty payload, which tests a connection */
-export function tracesJson(source: Source, spans: readonly Span[]): string {
-  return payload(source, spans.map(spanJson).join());
-}
-
 export const JSON_TRACES: TraceEncoding = {
   contentType: 'application/json',
   writer: () => new JsonWriter(),

@@ -6,6 +6,9 @@ const DELIMITED = 2;
 const TWO_32 = 2 ** 32;
 const NANOSECONDS = 1e6;
 const FIRST_BYTES = 16 * 1024;
+/** The value of a digit by its character code. */
+const DIGITS = new Uint8Array(128);
+for (const [value, digit] of [...'0123456789abcdef'].entries()) DIGITS[digit.charCodeAt(0)] = value;
 /** Below it, a loop over the characters is faster than a call into the runtime. */
 const SHORT = 32;
 
@@ -19,7 +22,8 @@ export class MessageWriter {
 
   /** What has been written so far; the writer begins again. */
   take(): Buffer {
-    const taken = Buffer.from(this.#bytes.subarray(0, this.#at));
+    const taken = this.#bytes.subarray(0, this.#at);
+    this.#bytes = Buffer.allocUnsafe(this.#bytes.length);
     this.#at = 0;
     return taken;
   }
@@ -71,12 +75,15 @@ export class MessageWriter {
     return true;
   }
 
-  /** Bytes, given as hexadecimal digits. */
+  /** Bytes, given as lower-case hexadecimal digits. Of few digits, which a loop reads faster than the runtime. */
   digits(field: number, value: string): void {
     this.#room(16 + value.length);
     this.#tag(field, DELIMITED);
     this.#varint(value.length / 2);
-    this.#at += this.#bytes.write(value, this.#at, 'hex');
+    const bytes = this.#bytes;
+    for (let index = 0; index < value.length; index += 2) {
+      bytes[this.#at++] = (DIGITS[value.charCodeAt(index)]! << 4) | DIGITS[value.charCodeAt(index + 1)]!;
+    }
   }
 
   /** A safe integer, as int64. */

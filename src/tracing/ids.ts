@@ -12,8 +12,9 @@ export class Ids {
     return this.#next(16);
   }
 
-  span(): string {
-    return this.#next(8);
+  /** The first 14 digits of the ids of all spans of a request; the last two number them. */
+  family(): string {
+    return this.#next(7);
   }
 
   #next(bytes: number): string {

@@ -9,6 +9,8 @@ import { type RemoteParent, traceparent } from './trace-context.ts';
 
 /** Beyond it, stages and calls are counted only. */
 const MOST_PASSED = 100;
+/** The last two digits of span ids. */
+const NUMBERS = Array.from({ length: 256 }, (_, number) => number.toString(16).padStart(2, '0'));
 
 interface Stage {
   readonly stage: string;
@@ -35,7 +37,8 @@ export class RequestTrace {
   readonly stages: Stage[] = [];
   readonly attempts: AttemptTrace[] = [];
   omitted = 0;
-  readonly #ids: Ids;
+  readonly #family: string;
+  #spans = 0;
   readonly #clock: Clock;
   /** The wall time at 0 of the monotonic clock. */
   readonly #origin: number;
@@ -47,10 +50,10 @@ export class RequestTrace {
     { parent, sampled, startedAt, ageMs }: Pick<RequestTrace, 'parent' | 'sampled' | 'startedAt'> & { ageMs: number },
     traceId: string,
   ) {
-    this.#ids = ids;
     this.#clock = clock;
     this.traceId = traceId;
-    this.spanId = ids.span();
+    this.#family = ids.family();
+    this.spanId = this.newSpanId();
     this.parent = parent;
     this.sampled = sampled;
     this.startedAt = startedAt;
@@ -58,8 +61,10 @@ export class RequestTrace {
     this.#since = startedAt;
   }
 
+  /** Unique in this trace: random digits that all spans of this request begin with, and a number. */
   newSpanId(): string {
-    return this.#ids.span();
+    this.#spans += 1;
+    return this.#family + NUMBERS[this.#spans % NUMBERS.length];
   }
 
   now(): number {
@@ -77,9 +82,9 @@ export class RequestTrace {
 
   /** A call to an upstream begins. */
   attempt(called: Called): AttemptTrace {
-    const attempt = new AttemptTrace(this, this.#ids.span(), called);
-    if (!this.sampled) return attempt;
     this.passed('prepare');
+    const attempt = new AttemptTrace(this, this.newSpanId(), called, this.#since);
+    if (!this.sampled) return attempt;
     if (this.attempts.length < MOST_PASSED) this.attempts.push(attempt);
     else this.omitted += 1;
     return attempt;
@@ -102,11 +107,11 @@ export class AttemptTrace {
   usage: Usage | undefined;
   readonly #trace: RequestTrace;
 
-  constructor(trace: RequestTrace, spanId: string, called: Called) {
+  constructor(trace: RequestTrace, spanId: string, called: Called, startedAt: number) {
     this.#trace = trace;
     this.spanId = spanId;
     this.called = called;
-    this.startedAt = trace.sampled ? trace.now() : 0;
+    this.startedAt = startedAt;
   }
 
   /** For the request to the upstream. */

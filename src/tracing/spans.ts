@@ -18,18 +18,29 @@ export function addSpans(
   const endedAt = trace.now();
   const { method, path, status } = exchange;
   add({
-    ...{ traceId, spanId, startedAt, endedAt },
+    traceId,
+    spanId,
     parentSpanId: trace.parent?.spanId ?? null,
     name: `${method} ${path}`,
     kind: SpanKind.server,
+    startedAt,
+    endedAt,
     attributes: requestAttributes(trace, exchange, row),
     // Errors of the client are not errors of the server.
     error: row?.error?.type ?? (status >= SERVER_ERROR ? String(status) : null),
   });
-  for (const { stage: name, ...times } of trace.stages) {
-    const kind = SpanKind.internal;
-    const ids = { traceId, spanId: trace.newSpanId(), parentSpanId: spanId };
-    add({ ...ids, ...times, name, kind, attributes: NOTHING, error: null });
+  for (const stage of trace.stages) {
+    add({
+      traceId,
+      spanId: trace.newSpanId(),
+      parentSpanId: spanId,
+      name: stage.stage,
+      kind: SpanKind.internal,
+      startedAt: stage.startedAt,
+      endedAt: stage.endedAt,
+      attributes: NOTHING,
+      error: null,
+    });
   }
   for (const attempt of trace.attempts) add(attemptSpan(trace, attempt, endedAt));
 }

@@ -9,9 +9,10 @@ import { uuidv7 } from '../../base/ids.ts';
 import type { Log } from '../../base/log.ts';
 import type { JobKind, Jobs } from '../../jobs/index.ts';
 import type { Database } from '../../storage/database.ts';
+import type { ActiveDestination } from '../active.ts';
 import type { GenerationRecord } from '../record.ts';
 import * as store from '../store.ts';
-import { type SendParts, sendRecords, type Target } from './send.ts';
+import { type SendParts, sendRecords } from './send.ts';
 import type { States } from './state.ts';
 
 interface BatchParts extends SendParts {
@@ -21,7 +22,7 @@ interface BatchParts extends SendParts {
   jobs: Pick<Jobs, 'send'>;
   states: States;
   /** Undefined: the destination does not get any records now. */
-  target(id: string): Promise<Target | undefined>;
+  target(id: string): Promise<ActiveDestination | undefined>;
 }
 
 const AT_ONCE = 4;
@@ -95,13 +96,13 @@ async function attempt(id: string, signal: AbortSignal, parts: BatchParts, kind:
   const { destinationId, recordCount } = batch;
   const target = await parts.target(destinationId);
   if (target === undefined) return end('the destination was disabled before these records were delivered');
-  const records = JSON.parse(batch.records) as GenerationRecord[];
+  const records = target.wanted(JSON.parse(batch.records) as GenerationRecord[]);
   const now = clock.now();
-  const problem = await sendRecords(parts, target, records, now, signal);
+  const problem = records.length === 0 ? undefined : await sendRecords(parts, target, records, now, signal);
   // Not a failure of the destination: the job starts again elsewhere.
   if (problem?.outcome === 'cancelled') throw new Error(problem.message);
   if (problem === undefined) {
-    if (await store.removeBatch(database, id)) states.delivered(destinationId, recordCount);
+    if (await store.removeBatch(database, id)) states.delivered(destinationId, records.length);
     return;
   }
   if (problem.outcome === 'refused' || now - batch.createdAt.getTime() > LONGEST_MS) return end(problem.message);

@@ -16,9 +16,7 @@ const KINDS: ReadonlyMap<string, DestinationKind> = new Map(
 
 /** Types of the interface that this gateway does not deliver to, and why. */
 export const UNSUPPORTED_TYPES: ReadonlyMap<string, string> = new Map([
-  ['langsmith', 'its documentation accepts OTLP as Protocol Buffers only'],
-  ['weave', 'its documentation accepts OTLP as Protocol Buffers only'],
-  ['ramp', 'the format of its requests is not documented'],
+  ['ramp', 'it accepts OTLP, but neither the path nor the encoding is documented'],
 ]);
 
 export const TYPES: readonly string[] = [...KINDS.keys()].toSorted();

@@ -48,8 +48,8 @@ export interface DestinationKind {
 
 export const text = (more: Omit<Field, 'is'> = {}): Field => ({ is: 'text', ...more });
 /** A text that becomes the value of a header. */
-export const headerText = (): Field =>
-  text({ pattern: { matches: /^[\x20-\x7e]+$/, says: 'must consist of ASCII characters' } });
+export const headerText = (more: Omit<Field, 'is'> = {}): Field =>
+  text({ ...more, pattern: { matches: /^[\x20-\x7e]+$/, says: 'must consist of ASCII characters' } });
 export const secret = (more: Omit<Field, 'is'> = {}): Field => ({ is: 'secret', ...more });
 export const url = (more: Omit<Field, 'is'> = {}): Field => ({ is: 'url', ...more });
 export const choice = (choices: readonly string[], usual: string): Field => ({ is: 'choice', choices, default: usual });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Outgoing } from '../../egress/index.ts';
+import { type CollectedTraces, decodeTraces } from '../../testing/upstream/otlp-decoder.ts';
 import { fullConfig, storedConfig } from '../config.ts';
 import { type GenerationRecord, shownTo } from '../record.ts';
 import { kindOf, TYPES, UNSUPPORTED_TYPES } from './index.ts';
@@ -110,6 +111,47 @@ const OTLP: Record<string, { config: Record<string, string>; url: string; header
   },
 };
 
+/** These accept OTLP as Protocol Buffers only. */
+const PROTOBUF: typeof OTLP = {
+  langsmith: {
+    config: { apiKey: 'lsv2', project: 'p', workspaceId: 'w-1' },
+    url: 'https://api.smith.langchain.com/otel/v1/traces',
+    headers: { 'x-api-key': 'lsv2', 'langsmith-project': 'p', 'x-tenant-id': 'w-1' },
+  },
+  weave: {
+    config: { apiKey: 'wb', entity: 'team', project: 'p', baseUrl: 'https://acme.wandb.io/traces' },
+    url: 'https://acme.wandb.io/traces/otel/v1/traces',
+    headers: { 'wandb-api-key': 'wb' },
+  },
+};
+
+for (const [type, { config, url, headers }] of Object.entries(PROTOBUF)) {
+  test(`${type} gets Protocol Buffers with its URL, headers and attributes, and an empty payload as a test`, async () => {
+    const [{ body, ...request }] = (await requestsOf(type, config)) as [Outgoing];
+    assert.deepEqual(request, {
+      url,
+      method: 'POST',
+      headers: { 'content-type': 'application/x-protobuf', ...HEADERS, ...headers },
+    });
+    const [{ resource, spans }] = decodeTraces(body as Buffer, 'application/x-protobuf') as [CollectedTraces];
+    const [{ traceId, attributes }] = spans as [CollectedTraces['spans'][0]];
+    assert.equal(traceId, RECORD.traceId);
+    assert.equal(attributes['gen_ai.prompt'], RECORD.input);
+    assert.equal(attributes['gen_ai.completion'], RECORD.output);
+    if (type === 'weave') assert.deepEqual([resource['wandb.entity'], resource['wandb.project']], ['team', 'p']);
+    else assert.deepEqual([attributes['langsmith.span.kind'], attributes['langsmith.metadata.team']], ['llm', 'blue']);
+    const kind = kindOf(type)!;
+    const probe = await kind.probe(fullConfig(storedConfig(kind, config)), SCENE);
+    assert.equal(probe.body.length, 0);
+    assert.equal(probe.headers['x-test-connection'], 'true');
+  });
+}
+
+test('langsmith gets no workspace unless there is one, and the project `main` by default', async () => {
+  const [{ headers }] = (await requestsOf('langsmith', { apiKey: 'a' })) as [Outgoing];
+  assert.deepEqual([headers['langsmith-project'], headers['x-tenant-id']], ['main', undefined]);
+});
+
 for (const [type, { config, url, headers }] of Object.entries(OTLP)) {
   test(`${type} gets OTLP with its URL and headers, and an empty payload as a test`, async () => {
     const { request, body } = await requestOf(type, config);
@@ -122,7 +164,7 @@ for (const [type, { config, url, headers }] of Object.entries(OTLP)) {
     assert.equal(resourceSpans[0].scopeSpans[0].spans[0].traceId, RECORD.traceId);
     const kind = kindOf(type)!;
     const probe = await kind.probe(fullConfig(storedConfig(kind, config)), SCENE);
-    assert.equal(probe.body, '{"resourceSpans":[]}');
+    assert.equal(String(probe.body), '{"resourceSpans":[]}');
     assert.equal(probe.headers['x-test-connection'], 'true');
     assert.equal(probe.url, url);
   });
@@ -223,7 +265,7 @@ test('s3 puts one signed object for each record, under the path of its template'
 });
 
 const CONFIGS: Record<string, object> = {
-  ...Object.fromEntries(Object.entries(OTLP).map(([type, { config }]) => [type, config])),
+  ...Object.fromEntries(Object.entries({ ...OTLP, ...PROTOBUF }).map(([type, { config }]) => [type, config])),
   datadog: { apiKey: 'dd', mlApp: 'app' },
   posthog: { apiKey: 'phc_1' },
   clickhouse: { host: 'https://c.example', database: 'db', username: 'u', password: 'p' },

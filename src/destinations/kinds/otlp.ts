@@ -2,7 +2,7 @@
  * Destinations that speak OTLP/HTTP with JSON bodies. They differ in the URL, the headers and a few attributes; each entry
  * names the vendor's documentation that it follows.
  */
-import type { Attributes } from '../../otlp/index.ts';
+import { type Attributes, JSON_TRACES, PROTOBUF_TRACES, type TraceEncoding } from '../../otlp/index.ts';
 import { otlpBody, type Payload } from '../otlp/spans.ts';
 import type { GenerationRecord } from '../record.ts';
 import {
@@ -12,7 +12,6 @@ import {
   type Field,
   type FullConfig,
   headerText,
-  JSON_BODY,
   secret,
   text,
   USUAL_BATCH_UNITS,
@@ -25,30 +24,37 @@ interface OtlpKind {
   fields: Readonly<Record<string, Field>>;
   method?(config: FullConfig): 'POST' | 'PUT';
   durable?: boolean;
+  /** Default JSON. */
+  encoding?: TraceEncoding;
   url(members: Readonly<Record<string, string>>): string;
   headers?(members: Readonly<Record<string, string>>): Record<string, string>;
-  payload?(members: Readonly<Record<string, string>>): Payload;
+  payload?(members: Readonly<Record<string, string>>): Omit<Payload, 'encoding'>;
 }
 
 /** Marks a payload that tests the connection. */
 const TEST_HEADER = { 'x-test-connection': 'true' };
 
 export function otlpKind(kind: OtlpKind): DestinationKind {
-  const request = (config: FullConfig, body: string, headers: Record<string, string> = {}) => ({
+  const request = (config: FullConfig, body: Buffer, headers: Record<string, string> = {}) => ({
     url: kind.url(config.members),
     method: kind.method?.(config) ?? 'POST',
-    headers: { ...JSON_BODY, ...config.headers, ...kind.headers?.(config.members), ...headers },
+    headers: {
+      'content-type': (kind.encoding ?? JSON_TRACES).contentType,
+      ...config.headers,
+      ...kind.headers?.(config.members),
+      ...headers,
+    },
     body,
   });
+  const bodyOf = ({ members }: FullConfig, records: readonly GenerationRecord[], version: string) =>
+    otlpBody(records, version, { ...kind.payload?.(members), ...(kind.encoding && { encoding: kind.encoding }) });
   return {
     type: kind.type,
     fields: kind.fields,
     durable: kind.durable ?? false,
     batchUnits: USUAL_BATCH_UNITS,
-    probe: (config, { version }) => request(config, otlpBody([], version), TEST_HEADER),
-    requests: (config, records, { version }) => [
-      request(config, otlpBody(records, version, kind.payload?.(config.members))),
-    ],
+    probe: (config, { version }) => request(config, bodyOf(config, [], version), TEST_HEADER),
+    requests: (config, records, { version }) => [request(config, bodyOf(config, records, version))],
   };
 }
 
@@ -110,6 +116,41 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
       'x-bt-parent': `project_id:${projectId}`,
     }),
   }),
+  // docs.langchain.com/langsmith/trace-with-opentelemetry: the exporters that it names send Protocol Buffers
+  otlpKind({
+    type: 'langsmith',
+    encoding: PROTOBUF_TRACES,
+    fields: {
+      apiKey: secret(),
+      endpoint: url({ default: 'https://api.smith.langchain.com' }),
+      project: headerText({ default: 'main' }),
+      workspaceId: headerText({ optional: true }),
+    },
+    url: ({ endpoint }) => under(endpoint!, '/otel/v1/traces'),
+    headers: ({ apiKey, project, workspaceId }) => ({
+      'x-api-key': apiKey!,
+      'langsmith-project': project!,
+      ...(workspaceId !== undefined && { 'x-tenant-id': workspaceId }),
+    }),
+    payload: () => ({ span: langsmith }),
+  }),
+  // docs.wandb.ai/weave/guides/tracking/otel
+  otlpKind({
+    type: 'weave',
+    encoding: PROTOBUF_TRACES,
+    fields: {
+      apiKey: secret(),
+      entity: text(),
+      project: text(),
+      baseUrl: url({ default: 'https://trace.wandb.ai' }),
+    },
+    url: ({ baseUrl }) => under(baseUrl!, '/otel/v1/traces'),
+    headers: ({ apiKey }) => ({ 'wandb-api-key': apiKey! }),
+    payload: ({ entity, project }) => ({
+      resource: { 'wandb.entity': entity, 'wandb.project': project },
+      span: contents,
+    }),
+  }),
   // docs.newrelic.com/docs/opentelemetry/best-practices/opentelemetry-otlp
   otlpKind({
     type: 'newrelic',
@@ -144,6 +185,26 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
     headers: ({ dsn }) => ({ 'x-sentry-auth': `sentry sentry_key=${new URL(dsn!).username}` }),
   }),
 ];
+
+/** Contents by the names that GenAI conventions had before messages, which LangSmith and Weave read. */
+function contents({ input, output }: GenerationRecord): Attributes {
+  return { 'gen_ai.prompt': input, 'gen_ai.completion': output };
+}
+
+function langsmith(record: GenerationRecord): Attributes {
+  const { traceName, sessionId, metadata } = record;
+  const own = Object.entries(metadata).map(([name, value]) => [
+    `langsmith.metadata.${name}`,
+    typeof value === 'string' ? value : JSON.stringify(value),
+  ]);
+  return {
+    ...contents(record),
+    'langsmith.span.kind': 'llm',
+    'langsmith.trace.name': traceName,
+    'langsmith.trace.session_id': sessionId,
+    ...Object.fromEntries(own),
+  };
+}
 
 /** Attributes of OpenInference, the conventions of Arize. */
 function openInference({ model, usage, input, output, metadata }: GenerationRecord): Attributes {

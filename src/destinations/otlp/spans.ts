@@ -2,12 +2,13 @@
 import {
   type Attributes,
   GEN_AI,
+  JSON_TRACES,
   SCHEMA_URL,
   SERVICE_NAME,
   type Source,
   type Span,
   SpanKind,
-  tracesJson,
+  type TraceEncoding,
 } from '../../otlp/index.ts';
 import type { GenerationRecord } from '../record.ts';
 import { inputMessages, outputMessages } from './messages.ts';
@@ -26,6 +27,8 @@ const PARAMETERS: Readonly<Record<string, string>> = {
 };
 
 export interface Payload {
+  /** Default JSON. */
+  encoding?: TraceEncoding;
   /** Of the resource, in addition to the service. */
   resource?: Attributes;
   /** Of each span, in addition to the common ones. */
@@ -33,11 +36,14 @@ export interface Payload {
 }
 
 /** @param records none: an empty payload, which tests a connection */
-export function otlpBody(records: readonly GenerationRecord[], version: string, more: Payload = {}): string {
-  return tracesJson(
-    sourceOf(version, more),
-    records.map((record) => spanOf(record, more.span?.(record))),
-  );
+export function otlpBody(
+  records: readonly GenerationRecord[],
+  version: string,
+  { encoding = JSON_TRACES, ...more }: Payload = {},
+): Buffer {
+  const writer = encoding.writer();
+  for (const record of records) writer.add(spanOf(record, more.span?.(record)));
+  return encoding.body(sourceOf(version, more), records.length === 0 ? [] : [writer.take()]);
 }
 
 function sourceOf(version: string, { resource }: Payload): Source {
