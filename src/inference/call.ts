@@ -353,7 +353,7 @@ export class Call implements TurnOwner, Interruptible {
     if (this.#context.request.facts.thread !== undefined && current && !outcome.error && !outcome.cancelled) {
       this.#parts.threads.keep(row, current.credential.id);
     }
-    this.#context.sink.entered?.(row, outcome.metered?.cost);
+    this.#context.sink.entered?.(row, outcome.metered ?? undefined);
     this.#generation!.settle(row, () => this.#release(faultOf(send)));
   }
 

@@ -4,38 +4,48 @@
  */
 import { GatewayError } from '../base/errors.ts';
 import { readDocument, stringifyJson } from '../base/json.ts';
-import type { Nano } from '../base/money.ts';
 import { type Fields, fieldsOf } from '../formats/conversation/fields.ts';
+import { image } from '../formats/image/index.ts';
 import { chat } from '../formats/index.ts';
+import type { Generation } from '../spend/index.ts';
 import { accept } from './accept.ts';
+import type { Metered, NestedCost } from './accounting/meter.ts';
 import type { Sink } from './answer/sink.ts';
 import { WholeSink } from './answer/whole-sink.ts';
 import type { InferenceParts } from './parts.ts';
-import type { AcceptedRequest } from './request.ts';
+import type { AcceptedRequest, AnyFormat } from './request.ts';
+
+/** A request of a tool of a request of a tool. */
+const MAX_DEPTH = 2;
 
 /** `serve` of `serve.ts`. */
 export type Serve = (request: AcceptedRequest, sink: Sink, parts: InferenceParts) => Promise<void>;
 
+const FORMATS = { chat, image } as const;
+
 interface Asking {
+  operation: keyof typeof FORMATS;
   /** Whose tool asks. */
   request: AcceptedRequest;
   signal: AbortSignal;
   serve: Serve;
   parts: InferenceParts;
   /** Called once with what it has cost, also if it fails. */
-  charged(nano: Nano): void;
+  charged(cost: NestedCost): void;
 }
 
 /**
  * Resolves with the reply.
- * @param body of a chat request that is not streamed and has no tools
+ * @param body not streamed
  * @throws GatewayError as for a client's request, or the reason of the signal
  */
 export async function askNested(body: Fields, asking: Asking): Promise<Fields> {
-  const { request: outer, signal, serve, parts, charged } = asking;
+  const { operation, request: outer, signal, serve, parts, charged } = asking;
   signal.throwIfAborted();
-  const request = { ...acceptNested(body, outer, parts.clock.now()), nested: true as const };
-  const sink = new WholeSink((row) => charged(row.costNano));
+  const nested = (outer.nested ?? 0) + 1;
+  if (nested > MAX_DEPTH) throw new GatewayError('invalid_request', 'models that ask models may not be nested deeper');
+  const request = { ...acceptNested(FORMATS[operation], body, outer, parts.clock.now()), nested };
+  const sink = new WholeSink((row, metered) => charged(costOf(row, metered)));
   const leave = () => sink.close();
   signal.addEventListener('abort', leave, { once: true });
   try {
@@ -49,14 +59,27 @@ export async function askNested(body: Fields, asking: Asking): Promise<Fields> {
   return JSON.parse(sink.body!.toString()) as Fields;
 }
 
-function acceptNested(body: Fields, { about, facts, caller, document }: AcceptedRequest, now: number): AcceptedRequest {
+/** What a request has cost, with those that its own tools have made. */
+function costOf(row: Generation, metered: Metered | undefined): NestedCost {
+  const { nano, byokNano } = metered?.nested ?? NOTHING;
+  return { nano: row.costNano + nano, byokNano: row.byokNano + byokNano };
+}
+
+const NOTHING: NestedCost = { nano: 0n, byokNano: 0n };
+
+function acceptNested(
+  format: AnyFormat,
+  body: Fields,
+  { about, facts, caller, document }: AcceptedRequest,
+  now: number,
+): AcceptedRequest {
   const { user, sessionId = about.sessionId } = facts;
   const provider = providerRulesOf(document.member('provider'));
   const own = { ...body, stream: false, ...(user !== undefined && { user }), ...(provider && { provider }) };
   // The cache and betas are for the client's request only.
   const { 'anthropic-beta': _, ...headers } = about.headers;
   const nested = { ...about, sessionId, metadata: false, cache: undefined, headers };
-  return accept(chat, readDocument(Buffer.from(stringifyJson(own))), caller, now, nested);
+  return accept(format, readDocument(Buffer.from(stringifyJson(own))), caller, now, nested);
 }
 
 /** Rules of the client about who may receive its data. */

@@ -25,8 +25,8 @@ export interface AcceptedRequest<Format extends AnyFormat = AnyFormat> {
   readonly about: RequestAbout;
   /** In the order in which they act; undefined if there are none, the usual case. */
   readonly plugins: readonly RequestedPlugin[] | undefined;
-  /** A tool of another request makes it (`nested.ts`). */
-  readonly nested?: true;
+  /** A tool of another request makes it (`nested.ts`): 1, or 2 if a tool of such a request does. */
+  readonly nested?: number;
 }
 
 export type ConversationRequest = AcceptedRequest<ServedFormat>;

@@ -8,6 +8,7 @@ const TYPE = 'reasoning.server_tool_call';
 export const toolTrace: ToolTrace = {
   holds: ({ messages }) => listOf(messages).some(holdsStep),
   replaces: false,
+  hidesItems: true,
   start: () => undefined,
   end(step) {
     const value = {

@@ -2,8 +2,9 @@
  * Calls of server tools as clients see them in an answer and send them back in a history. Each format shows a call in
  * its own words (`ServedFormat.toolTrace`); the conversation of a later request is rebuilt from what it shows.
  */
+import { stringifyJson } from '../../base/json.ts';
 import type { Message, OpaquePart, Part } from './conversation.ts';
-import type { Fields } from './fields.ts';
+import { type Fields, fieldsOf } from './fields.ts';
 
 /** A call that the gateway is about to run. */
 export interface ToolStart {
@@ -42,6 +43,8 @@ export interface ToolTrace {
   start(step: ToolStart): OpaquePart | undefined;
   /** Shown when the call has ended. */
   end(step: ToolStep): OpaquePart;
+  /** Clients do not see the members of items. */
+  readonly hidesItems?: true;
   /** Whether `end` replaces the value of the part that `start` showed; otherwise both parts stay. */
   readonly replaces: boolean;
   read(parts: readonly Part[]): PastToolSteps;
@@ -72,6 +75,12 @@ interface StepPlace {
   failed: boolean;
 }
 
+/** The result of a step whose client has lost the text that the model read. @param shown members that clients see */
+export function shownResult(shown: unknown): string {
+  const { result: _result, imageB64: _image, ...texts } = fieldsOf(shown);
+  return stringifyJson(Array.isArray(shown) ? shown : texts);
+}
+
 /** The id of a step: the call's id, with what the formats have no members for. `2+!.call_1`: turn 2, mixed, failed. */
 export function stepId({ id, turn, mixed, failed }: StepPlace): string {
   return `${turn}${mixed ? '+' : ''}${failed ? '!' : ''}.${id}`;
@@ -92,6 +101,8 @@ export function withPastSteps(messages: readonly Message[], { read }: Pick<ToolT
 function rebuilt(message: Message, read: ToolTrace['read']): Message[] {
   const { steps, taken } = read(message.parts);
   if (steps.size === 0) return [message];
+  // Images next to steps are made by a tool. The model knows them by its result, and few upstreams take them from it.
+  const isImage = (part: Part) => part.type === 'image';
   const messages: Message[] = [];
   let parts: Part[] = [];
   let ended: PastToolStep[] = [];
@@ -109,7 +120,7 @@ function rebuilt(message: Message, read: ToolTrace['read']): Message[] {
       const { id, name, arguments: text } = step;
       parts.push({ type: 'toolCall', id, name, arguments: text });
       ended.push(step);
-    } else if (!taken.has(at)) {
+    } else if (!taken.has(at) && !isImage(part)) {
       if (last !== undefined && !last.mixed) close();
       parts.push(part);
     }

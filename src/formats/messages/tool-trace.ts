@@ -7,6 +7,7 @@ import {
   type PastToolStep,
   type PastToolSteps,
   readStepId,
+  shownResult,
   stepId,
   type ToolStart,
   type ToolTrace,
@@ -107,6 +108,6 @@ function stepOf(id: string, use: Fields, result: Fields): PastToolStep {
     failed: result['is_error'] === true,
     name: textOf(use['name']),
     arguments: textOrUndefined(input['unread']) ?? stringifyJson(input),
-    result: textOrUndefined(result['text']) ?? stringifyJson(result['content'] ?? null),
+    result: textOrUndefined(result['text']) ?? shownResult(result['content']),
   };
 }

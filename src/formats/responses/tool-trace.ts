@@ -1,8 +1,14 @@
 /** Calls of server tools, as items of their own types. The members that carry the call itself are additional. */
-import { stringifyJson } from '../../base/json.ts';
 import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, listOf, restOf, textOf, textOrUndefined } from '../conversation/fields.ts';
-import { type PastToolStep, readStepId, readSteps, stepId, type ToolTrace } from '../conversation/tool-steps.ts';
+import {
+  type PastToolStep,
+  readStepId,
+  readSteps,
+  shownResult,
+  stepId,
+  type ToolTrace,
+} from '../conversation/tool-steps.ts';
 
 const ID_PREFIX = 'st_';
 const PREFIX = `${WIRE_NAME}:`;
@@ -22,7 +28,7 @@ export const toolTrace: ToolTrace = {
       call_id: step.id,
       name: step.name,
       arguments: step.arguments,
-      result: step.result,
+      ...('result' in step.item ? { output: step.result } : { result: step.result }),
     }),
   read: readSteps(stepOf),
 };
@@ -40,13 +46,15 @@ function idOf(step: Parameters<typeof stepId>[0]): string {
 }
 
 const CARRIED = ['type', 'id', 'status', 'call_id', 'name', 'arguments', 'result'];
+/** The type whose `result` is not the text that the model read: that is `output`. */
+const IMAGE = `${WIRE_NAME}:image_generation`;
 
 /** Clients that keep only members of their own schema drop the call; its other members are used as its result. */
 function stepOf(value: unknown): PastToolStep | undefined {
   const fields = fieldsOf(value);
   const type = toWireName(textOf(fields['type']));
   if (!type.startsWith(PREFIX)) return undefined;
-  const result = textOrUndefined(fields['result']);
+  const result = textOrUndefined(fields[type === IMAGE ? 'output' : 'result']);
   if (type === SEARCH && result === undefined) return undefined;
   const id = textOf(fields['id']);
   const place = readStepId(id.startsWith(ID_PREFIX) ? id.slice(ID_PREFIX.length) : id, textOf(fields['call_id']));
@@ -54,6 +62,6 @@ function stepOf(value: unknown): PastToolStep | undefined {
     ...place,
     name: textOrUndefined(fields['name']) ?? type.slice(PREFIX.length),
     arguments: textOrUndefined(fields['arguments']) ?? '{}',
-    result: result ?? stringifyJson(restOf(fields, CARRIED) ?? {}),
+    result: result ?? shownResult(restOf(fields, CARRIED)),
   };
 }

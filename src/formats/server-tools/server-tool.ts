@@ -32,10 +32,10 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   { name: 'svc:datetime', built: true, canDisable: true },
   { name: 'svc:files', built: false, canDisable: false },
   { name: 'svc:fusion', built: false, canDisable: true, plugin: 'fusion' },
-  { name: 'svc:image_generation', built: false, canDisable: true, vendorTypes: /^image_generation$/ },
+  { name: 'svc:image_generation', built: true, canDisable: true, vendorTypes: /^image_generation$/ },
   { name: 'svc:experimental__search_models', built: true, canDisable: true },
   { name: 'svc:shell', built: true, canDisable: true },
-  { name: 'svc:subagent', built: false, canDisable: true },
+  { name: 'svc:subagent', built: true, canDisable: true },
   {
     name: 'svc:tool_search',
     built: true,

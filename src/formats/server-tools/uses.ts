@@ -9,15 +9,25 @@ import { SERVER_TOOLS } from './server-tool.ts';
  */
 export function useOf(name: string, request: Readonly<Record<string, unknown>>): string | undefined {
   const { vendorTypes, plugin, member } = SERVER_TOOLS.find((tool) => tool.name === name) ?? {};
-  const tool = listOf(request['tools']).findIndex((each) => {
-    const { type } = fieldsOf(each);
-    return typeof type === 'string' && (toWireName(type) === name || vendorTypes?.test(type));
-  });
-  if (tool !== -1) return `tools[${tool}].type`;
+  const tool = toolUse(name, vendorTypes, request['tools'], 'tools');
+  if (tool !== undefined) return tool;
   return (
     (plugin === undefined ? undefined : pluginUse(plugin, request)) ??
     (member !== undefined && (request[member] ?? null) !== null ? member : undefined)
   );
+}
+
+/** Tools may have tools of their own, in their parameters. */
+function toolUse(name: string, vendorTypes: RegExp | undefined, tools: unknown, path: string): string | undefined {
+  for (const [index, each] of listOf(tools).entries()) {
+    const { type, parameters } = fieldsOf(each);
+    if (typeof type !== 'string') continue;
+    if (toWireName(type) === name || vendorTypes?.test(type)) return `${path}[${index}].type`;
+    if (type === 'function' || type === 'custom') continue;
+    const inner = toolUse(name, vendorTypes, fieldsOf(parameters)['tools'], `${path}[${index}].parameters.tools`);
+    if (inner !== undefined) return inner;
+  }
+  return undefined;
 }
 
 function pluginUse(id: string, request: Readonly<Record<string, unknown>>): string | undefined {

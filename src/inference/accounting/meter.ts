@@ -16,11 +16,17 @@ export interface Metered {
   costNano: Nano;
   /** The cost that the provider charges to the customer's own account (BYOK). */
   byokNano: Nano;
-  /** The cost of requests that tools made: in `cost`, but not in `costNano`, since they have rows of their own. */
-  nestedNano?: Nano;
+  /** The cost of requests that tools made: in `cost`, but not in the two sums, since they have rows of their own. */
+  nested?: NestedCost;
   cacheDiscountNano: bigint | null;
   /** The cost as the response's `usage` shows it. */
   cost: Cost;
+}
+
+/** Charged to credits, and to the customer's own account. */
+export interface NestedCost {
+  nano: Nano;
+  byokNano: Nano;
 }
 
 /** Estimates the tokens of a text whose tokenizer is unknown: about four bytes a token in all of them. */
@@ -134,14 +140,14 @@ function added(first: Metered, second: Metered): Metered {
   const [one, other] = [first.cost, second.cost];
   const upstream = nullableSum(one.cost_details.upstream_inference_cost, other.cost_details.upstream_inference_cost);
   const tools = one.cost_details.server_tool_cost ?? other.cost_details.server_tool_cost;
-  const nestedNano = (first.nestedNano ?? 0n) + (second.nestedNano ?? 0n);
-  const shownNano = first.costNano + second.costNano + nestedNano;
+  const nested = addedNested(first.nested, second.nested);
+  const shownNano = first.costNano + second.costNano + (nested?.nano ?? 0n);
   return {
     usage: addUsage(first.usage, second.usage),
     estimated: first.estimated || second.estimated,
     costNano: first.costNano + second.costNano,
     byokNano: first.byokNano + second.byokNano,
-    ...(nestedNano > 0n && { nestedNano }),
+    ...(nested && { nested }),
     cacheDiscountNano: nullableSum(first.cacheDiscountNano, second.cacheDiscountNano),
     cost: {
       cost: one.cost === null && other.cost === null ? null : usdFromNano(shownNano),
@@ -156,6 +162,11 @@ function added(first: Metered, second: Metered): Metered {
       },
     },
   };
+}
+
+function addedNested(one: NestedCost | undefined, other: NestedCost | undefined): NestedCost | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return { nano: one.nano + other.nano, byokNano: one.byokNano + other.byokNano };
 }
 
 function nullableSum<N extends number | bigint>(one: N | null, other: N | null): N | null {

@@ -3,7 +3,7 @@ import { type Nano, usdFromNano } from '../../base/money.ts';
 import type { Usage } from '../../formats/conversation/conversation.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
 import type { ToolSpending } from '../turns/gateway-tools.ts';
-import type { Metered } from './meter.ts';
+import type { Metered, NestedCost } from './meter.ts';
 
 export class ToolAccount implements ToolSpending {
   readonly #reservation: RequestReservation;
@@ -12,7 +12,7 @@ export class ToolAccount implements ToolSpending {
   /** Includes calls that are being made: a request that ends meanwhile is charged for them. */
   #costNano: Nano = 0n;
   /** Cost of requests that tools have made. They have rows of their own, so this request's row leaves it out. */
-  #nestedNano: Nano = 0n;
+  #nested: NestedCost | undefined;
   #requested = 0;
   #executed = 0;
   #searches = 0;
@@ -24,7 +24,7 @@ export class ToolAccount implements ToolSpending {
 
   /** In USD, of all tools so far. */
   get costUsd(): number {
-    return usdFromNano(this.#costNano + this.#nestedNano);
+    return usdFromNano(this.#shownNano);
   }
 
   /** A search that no model asked for was made. */
@@ -47,8 +47,13 @@ export class ToolAccount implements ToolSpending {
   }
 
   /** A request that a tool made has cost this. */
-  nested(nano: Nano): void {
-    this.#nestedNano += nano;
+  nested({ nano, byokNano }: NestedCost): void {
+    const { nano: before = 0n, byokNano: byokBefore = 0n } = this.#nested ?? {};
+    this.#nested = { nano: before + nano, byokNano: byokBefore + byokNano };
+  }
+
+  get #shownNano(): Nano {
+    return this.#costNano + (this.#nested?.nano ?? 0n);
   }
 
   count({ executed, searches = 0, fetches = 0 }: Parameters<ToolSpending['count']>[0]): void {
@@ -63,7 +68,8 @@ export class ToolAccount implements ToolSpending {
    * use.
    */
   get metered(): Metered | undefined {
-    const shownNano = this.#costNano + this.#nestedNano;
+    const shownNano = this.#shownNano;
+    const byokNano = this.#nested?.byokNano ?? 0n;
     if (this.#requested + this.#searches === 0 && shownNano === 0n) return undefined;
     const usage: Usage = {
       ...NO_TOKENS,
@@ -78,13 +84,13 @@ export class ToolAccount implements ToolSpending {
       estimated: false,
       costNano: this.#costNano,
       byokNano: 0n,
-      ...(this.#nestedNano > 0n && { nestedNano: this.#nestedNano }),
+      ...(this.#nested && { nested: this.#nested }),
       cacheDiscountNano: null,
       cost: {
         cost: shownNano === 0n ? null : cost,
         is_byok: false,
         cost_details: {
-          upstream_inference_cost: null,
+          upstream_inference_cost: byokNano === 0n ? null : usdFromNano(byokNano),
           upstream_inference_prompt_cost: 0,
           upstream_inference_completions_cost: 0,
           server_tool_cost: cost,

@@ -61,7 +61,7 @@ export function countRequest(
   if (rateLimits === undefined) return undefined;
   const { caller, startedAt, nested } = context.request;
   const all = limitsOf(caller, rateLimits.defaults());
-  const limits = nested === true ? all.filter(({ unit }) => unit === 'tokens') : all;
+  const limits = nested !== undefined ? all.filter(({ unit }) => unit === 'tokens') : all;
   if (limits.length === 0) return undefined;
   const counted = (answer: RateLimitHold | RateRefusal): void => {
     if ('refused' in answer) throw rateLimitError(answer, clock.now());

@@ -1,7 +1,7 @@
 import type { TextEncoding } from '../../base/byte-text.ts';
-import type { Cost } from '../../formats/conversation/format.ts';
 import type { WholeBody } from '../../formats/direct/index.ts';
 import type { Generation } from '../../spend/index.ts';
+import type { Metered } from '../accounting/meter.ts';
 
 /** The destination of an answer. Only `operations/` knows that it is an HTTP response. */
 export interface Sink {
@@ -19,7 +19,7 @@ export interface Sink {
   onDrain(run: () => void): void;
   /** Called at most once, when the reader disconnects before the end. Set once. */
   onClose(run: () => void): void;
-  /** Receives the request's row, and its cost unless nothing was metered, before the last of the answer is sent. Optional. */
-  entered?(row: Generation, cost?: Cost): void;
+  /** Receives the request's row, and what was metered if anything was, before the last of the answer is sent. Optional. */
+  entered?(row: Generation, metered?: Metered): void;
   readonly closed: boolean;
 }

@@ -3,6 +3,7 @@ import type { GatewayError } from '../../base/errors.ts';
 import type { Cost } from '../../formats/conversation/format.ts';
 import type { WholeBody } from '../../formats/direct/index.ts';
 import type { Generation } from '../../spend/index.ts';
+import type { Metered } from '../accounting/meter.ts';
 import type { AcceptedRequest, AnyFormat } from '../request.ts';
 import type { Sink } from './sink.ts';
 
@@ -14,12 +15,12 @@ export class WholeSink implements Sink {
   cost: Cost | undefined;
   /** The error that the request was answered with. */
   failure: GatewayError | undefined;
-  readonly #onEntered: ((row: Generation) => void) | undefined;
+  readonly #onEntered: Sink['entered'];
   #leave: (() => void) | undefined;
   #closed = false;
 
   /** @param onEntered called with the row of the request */
-  constructor(onEntered?: (row: Generation) => void) {
+  constructor(onEntered?: Sink['entered']) {
     this.#onEntered = onEntered;
   }
 
@@ -55,10 +56,10 @@ export class WholeSink implements Sink {
     if (this.#closed) run();
   }
 
-  entered(row: Generation, cost?: Cost): void {
+  entered(row: Generation, metered?: Metered): void {
     this.row = row;
-    this.cost = cost;
-    this.#onEntered?.(row);
+    this.cost = metered?.cost;
+    this.#onEntered?.(row, metered);
   }
 
   /** The request with a format that leaves its error here before it is encoded. */

@@ -1,5 +1,5 @@
 /** The server tools that a request declares. */
-import { invalidField } from '../../base/errors.ts';
+import { type GatewayError, invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { toWireName } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf } from '../../formats/conversation/fields.ts';
@@ -51,9 +51,35 @@ export function checkServerTools(format: Pick<ServedFormat, 'id'>, document: Jso
   const names = new Set<string>();
   for (const { tool, settings, path } of declaredTools(format, document)) {
     tool.check(settings, path);
+    if (tool.nestsTools !== undefined) checkNestedTools(settings['tools'], `${path}.tools`, tool.nestsTools);
     if (tool.named !== true) continue;
     const name = `${tool.name} ${textOf(settings['name'])}`;
     if (names.has(name)) throw invalidField(`${path}.name`, `must differ from that of every other ${tool.name}`);
     names.add(name);
   }
+}
+
+/** The most tools of a tool. */
+const MOST_NESTED = 16;
+
+/** Tools of requests that a tool makes, which are chat requests. @param without wire names that are not allowed */
+function checkNestedTools(tools: unknown, path: string, without: readonly string[]): void {
+  if (tools === undefined || tools === null) return;
+  if (!Array.isArray(tools) || tools.length > MOST_NESTED) {
+    throw invalidField(path, `must be a list of at most ${MOST_NESTED} server tools`);
+  }
+  tools.forEach((value, index) => {
+    const declaration = fieldsOf(value);
+    const name = serverToolName(declaration['type'], 'chat');
+    const tool = toolOf(name ?? '');
+    if (tool === undefined || without.includes(name!)) throw notNested(declaration, `${path}[${index}].type`);
+    const { settings, path: inner } = settingsOf(declaration, `${path}[${index}]`);
+    tool.check(settings, inner);
+    if (tool.nestsTools !== undefined) checkNestedTools(settings['tools'], `${inner}.tools`, [...without, name!]);
+  });
+}
+
+function notNested({ type }: Fields, path: string): GatewayError {
+  const named = JSON.stringify(textOf(type).slice(0, 100));
+  return invalidField(path, `must be a server tool that can be used here, and ${named} is not one`);
 }

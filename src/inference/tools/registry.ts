@@ -1,13 +1,24 @@
 /** Every server tool that is built. */
-import { advisor } from './advisor.ts';
+import { advisor, subagent } from './asking/index.ts';
 import { datetime } from './datetime.ts';
+import { imageGeneration } from './image-generation.ts';
 import { searchModels } from './search-models.ts';
 import { bash, shell } from './shell/index.ts';
 import type { ServerTool } from './tool.ts';
 import { webFetch } from './web-fetch.ts';
 import { webSearch } from './web-search.ts';
 
-const TOOLS: readonly ServerTool[] = [advisor, bash, datetime, searchModels, shell, webFetch, webSearch];
+const TOOLS: readonly ServerTool[] = [
+  advisor,
+  bash,
+  datetime,
+  imageGeneration,
+  searchModels,
+  shell,
+  subagent,
+  webFetch,
+  webSearch,
+];
 
 const BY_NAME = new Map<string, ServerTool>(TOOLS.map((tool) => [tool.name, tool]));
 

@@ -94,8 +94,9 @@ async function withinTime(tool: RunTool, input: Fields, running: ToolsRunning): 
   const { clock, limits } = running.parts;
   const time = new AbortController();
   const late = Promise.withResolvers<never>();
-  const timer = clock.timer(limits.serverToolCallMs, () => {
-    const error = new ToolError(`the call took longer than ${limits.serverToolCallMs / 1000} seconds`);
+  const mostMs = limits.serverToolCallMs * (tool.timesLimit ?? 1);
+  const timer = clock.timer(mostMs, () => {
+    const error = new ToolError(`the call took longer than ${mostMs / 1000} seconds`);
     late.reject(error);
     time.abort(error);
   });

@@ -168,9 +168,10 @@ class ServerTools implements GatewayTools {
     const tool = this.#byFunction.get(call.name)!.tool as RunTool;
     this.#calls += 1;
     const outcome = await runTool(tool, call.arguments, { running, calls: this.#calls });
-    const { result, failed = false, item, block } = outcome;
+    const { result, failed = false, item, block, added } = outcome;
     const shown = this.#trace.end({ ...this.#startOf(call, place), result, failed, item, ...(block && { block }) });
-    return { step: { id: call.id, visible: [shown], replaces: this.#trace.replaces, result, failed } };
+    const { replaces, hidesItems } = this.#trace;
+    return { step: { id: call.id, visible: [shown], replaces, result, failed, ...(hidesItems && added && { added }) } };
   }
 
   #startOf({ id, name, arguments: text }: ToolCallPart, { turn, mixed }: ToolPlace): ToolStart {

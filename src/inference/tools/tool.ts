@@ -4,7 +4,7 @@
  * item (responses) and, where the messages format has its own block for the tool, as the content of that block.
  */
 
-import type { Citation } from '../../formats/conversation/conversation.ts';
+import type { Citation, Part } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
 import type { NativeWish } from '../../formats/conversation/native-tool.ts';
 import type { InferenceParts } from '../parts.ts';
@@ -15,6 +15,8 @@ export interface ServerTool {
   readonly name: `svc:${string}`;
   /** A request may declare it several times, each with another `name` in its settings or one without. */
   readonly named?: true;
+  /** The setting `tools` lists server tools for requests that the tool makes, but not these. */
+  readonly nestsTools?: readonly string[];
   /**
    * Checks the settings that the request gives the tool. @throws GatewayError 400
    * @param path of the settings: `tools[0].parameters`
@@ -50,6 +52,8 @@ export interface RequestedTool {
   run?(input: Fields, running: ToolsRunning): ToolOutcome | Promise<ToolOutcome>;
   /** What the tool wants of upstreams that have it themselves. Absent: the gateway runs every call. */
   readonly native?: NativeWish | undefined;
+  /** A call may take this many times the limit of one call. Default 1. */
+  readonly timesLimit?: number;
   /** What clients see of a call that failed outside of `run`. Absent: `error` in the item. */
   failure?(message: string, input: Fields): Pick<ToolOutcome, 'item' | 'block'>;
   /** Citations of what the tool has found, for a text of the model. */
@@ -64,6 +68,8 @@ export interface ToolOutcome {
   item: Fields;
   /** Type and content of the result block in the messages format; absent where the format has none for the tool. */
   block?: { type: string; content: unknown };
+  /** What the item holds besides texts, for clients that see no items. */
+  added?: readonly Part[];
   searches?: number;
   fetches?: number;
 }

@@ -1,5 +1,5 @@
 /** The turns of an answer before the current one, and the tools that the gateway runs between them: what they cost. */
-import { type Metered, sumOfTurns } from '../accounting/meter.ts';
+import { type Metered, type NestedCost, sumOfTurns } from '../accounting/meter.ts';
 import { ToolAccount } from '../accounting/tool-account.ts';
 import { tokensOf } from '../admission/rate-limits.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
@@ -64,9 +64,10 @@ export class EarlierTurns {
       parts,
       signal,
       spending: tools,
-      ask: (body, signal) => {
+      ask: (body, signal, operation = 'chat') => {
         const { request } = context;
-        return askNested(body, { request, signal, serve: this.#serve, parts, charged: (nano) => tools.nested(nano) });
+        const charged = (cost: NestedCost) => tools.nested(cost);
+        return askNested(body, { operation, request, signal, serve: this.#serve, parts, charged });
       },
       onEnd(run) {
         if (signal.aborted) run();
@@ -75,8 +76,9 @@ export class EarlierTurns {
       found: (hits) => context.addHits(hits),
       advanced,
       spent: () => {
-        const { usage, costNano, byokNano, nestedNano = 0n } = this.with(null)!;
-        return { tokens: tokensOf(usage), costNano: costNano + byokNano + nestedNano };
+        const { usage, costNano, byokNano, nested } = this.with(null)!;
+        const tools = nested === undefined ? 0n : nested.nano + nested.byokNano;
+        return { tokens: tokensOf(usage), costNano: costNano + byokNano + tools };
       },
     };
   }

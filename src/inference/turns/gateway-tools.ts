@@ -79,10 +79,11 @@ export interface ToolsRunning extends ToolsAsking {
   /** The conversation of this turn: what the model has read, and then what it wrote with the calls. */
   conversation(): Conversation;
   /**
-   * Sends a chat request of its own for the same caller and under the same rules (`nested.ts`). Resolves with the reply. Its cost is shown in the usage of this answer. Rejects with GatewayError.
-   * @param body not streamed
+   * Sends a request of its own for the same caller and under the same rules (`nested.ts`). Resolves with the reply. Its
+   * cost is shown in the usage of this answer. Rejects with GatewayError.
+   * @param body not streamed; of a chat request unless `operation` says otherwise
    */
-  ask(body: Fields, signal: AbortSignal): Promise<Fields>;
+  ask(body: Fields, signal: AbortSignal, operation?: 'chat' | 'image'): Promise<Fields>;
   /** Calls back once when the request is over, however it ends: at once if it is. For what tools keep between calls. */
   onEnd(run: () => void): void;
   /** Filter matches of guardrails in what tools return. */

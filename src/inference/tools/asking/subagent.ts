@@ -1,0 +1,122 @@
+/** `svc:subagent`: the model hands a task to another model, which works on it with server tools of its own. */
+import { invalidField } from '../../../base/errors.ts';
+import { type Fields, textOf, textOrUndefined } from '../../../formats/conversation/fields.ts';
+import { Members } from '../../tool-settings.ts';
+import type { ToolsRunning } from '../../turns/gateway-tools.ts';
+import { type RequestedTool, type ServerTool, ToolError, type ToolOutcome } from '../tool.ts';
+import {
+  type AskSettings,
+  askedModel,
+  functionNameOf,
+  LONGEST_PROMPT,
+  modelParameter,
+  readAskSettings,
+  requireKnown,
+  textOfReply,
+} from './settings.ts';
+
+const MAX_TOOL_CALLS = 25;
+const LONGEST_TASK_NAME = 200;
+/** It makes several turns and calls of tools, each of which has a limit of its own. */
+const TIMES_A_CALL = 5;
+
+const INSTRUCTIONS =
+  'You work on a task that another language model has given you. Nobody answers questions: decide for yourself. Reply with ' +
+  'the result of the task, complete and without an introduction.';
+
+export const subagent: ServerTool = {
+  name: 'svc:subagent',
+  named: true,
+  nestsTools: ['svc:subagent'],
+  check: (settings, path) => void read(settings, path),
+  begin(settings, path, { catalog }) {
+    const known = read(settings, path);
+    requireKnown(known.model, `${path}.model`, catalog());
+    return new Subagent(known);
+  },
+};
+
+interface SubagentSettings extends AskSettings {
+  /** Server tools, as its request declares them. */
+  tools: unknown[];
+  toolCalls: number;
+}
+
+function read(settings: Fields, path: string): SubagentSettings {
+  const members = new Members(settings, path);
+  for (const name of ['inherit_functions', 'inherited_function_names']) {
+    const asked = settings[name] ?? false;
+    if (asked !== false) throw invalidField(`${path}.${name}`, 'is not supported by this gateway');
+  }
+  const { tools } = settings;
+  return {
+    ...readAskSettings(settings, path),
+    tools: Array.isArray(tools) ? tools : [],
+    toolCalls: members.count('max_tool_calls', MAX_TOOL_CALLS) ?? MAX_TOOL_CALLS,
+  };
+}
+
+class Subagent implements RequestedTool {
+  readonly functionName: string;
+  readonly description: string;
+  readonly parameters: Fields;
+  readonly timesLimit = TIMES_A_CALL;
+  readonly #settings: SubagentSettings;
+
+  constructor(settings: SubagentSettings) {
+    this.#settings = settings;
+    const { name, tools } = settings;
+    this.functionName = functionNameOf('subagent', name);
+    this.description =
+      `Gives a task to another agent${name === undefined ? '' : ` (${name})`}, which works on it alone and returns the ` +
+      `result. It reads only the description, which must contain all it needs. It has ${toolsFor(tools.length)}.`;
+    const properties = {
+      task_name: { type: 'string', description: 'A short name of the task', maxLength: LONGEST_TASK_NAME },
+      task_description: { type: 'string', description: 'The whole task', maxLength: LONGEST_PROMPT },
+      ...modelParameter(settings),
+    };
+    const required = ['task_name', 'task_description'];
+    this.parameters = { type: 'object', properties, required, additionalProperties: false };
+  }
+
+  async run(input: Fields, running: ToolsRunning): Promise<ToolOutcome> {
+    const task = textOf(input['task_description']).trim();
+    if (task === '') throw new ToolError('the task description is empty');
+    const { options, instructions = INSTRUCTIONS, tools, toolCalls } = this.#settings;
+    const model = askedModel(this.#settings, input, running);
+    const reply = await running.ask(
+      {
+        ...options,
+        ...(model !== undefined && { model }),
+        ...(tools.length > 0 && { tools, max_tool_calls: toolCalls }),
+        messages: [
+          { role: 'system', content: instructions },
+          { role: 'user', content: task },
+        ],
+      },
+      running.signal,
+    );
+    const outcome = textOfReply(reply);
+    if (outcome.trim() === '') throw new ToolError('the subagent gave no result');
+    return { result: outcome, item: { ...this.#itemOf(input, textOrUndefined(reply['model'])), outcome } };
+  }
+
+  failure(error: string, input: Fields): Pick<ToolOutcome, 'item' | 'block'> {
+    return { item: { ...this.#itemOf(input, this.#settings.model ?? textOrUndefined(input['model'])), error } };
+  }
+
+  #itemOf(input: Fields, model: string | undefined): Fields {
+    const { name } = this.#settings;
+    return {
+      task_name: textOf(input['task_name']),
+      task_description: textOf(input['task_description']),
+      ...(model !== undefined && { model }),
+      ...(name !== undefined && { instance_name: name }),
+    };
+  }
+}
+
+function toolsFor(count: number): string {
+  if (count === 0) return 'no tools';
+  return count === 1 ? 'one tool' : `${count} tools`;
+}
