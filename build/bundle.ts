@@ -52,6 +52,7 @@ async function bundle(folder: string): Promise<void> {
       embedder: 'src/providers/local/embedder.ts',
       'egress-proxy': 'src/egress-proxy/egress-proxy.ts',
       'sandbox-init': 'src/egress-proxy/sandbox-init.ts',
+      'sandbox-pod': 'src/sandboxes/kubernetes/pod.ts',
     },
     outdir: folder,
     bundle: true,

@@ -60,7 +60,12 @@ export type { OutgoingSettings } from './config/outgoing.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
 export { type KindFacts, UNKNOWN_DATA_POLICY } from './config/provider-readers.ts';
 export type { RoutingSettings } from './config/routing.ts';
-export { DEFAULT_SANDBOXES, type SandboxesSettings } from './config/sandboxes.ts';
+export {
+  DEFAULT_SANDBOXES,
+  EGRESS_PORTS,
+  type KubernetesSandboxSettings,
+  type SandboxesSettings,
+} from './config/sandboxes.ts';
 export type { ScimSettings, ScimSource } from './config/scim.ts';
 export { DEFAULT_ACCOUNT, DEFAULT_EGRESS, DEFAULT_LIMITS } from './config/section-readers.ts';
 export * from './config/settings.ts';

@@ -8,6 +8,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Authority } from './trust/authority.ts';
 
+export { DOOR_NAME } from './door-key.ts';
 export { sandboxInitFile } from './launch.ts';
 export { type BoundSecret, createPlaceholder } from './secret.ts';
 export type { GatewaySettings, ProxyUser, RefusalReport, SandboxSettings } from './settings.ts';
@@ -17,6 +18,7 @@ export {
   EgressProxy,
   type EgressProxyOptions,
   type EgressWay,
+  type OpenDoor,
   type ProxiedSandbox,
 } from './supervisor.ts';
 export type { Authority } from './trust/authority.ts';

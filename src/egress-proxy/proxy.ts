@@ -2,6 +2,7 @@
 import tls from 'node:tls';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Dialling, EgressRules, NETWORK } from '../egress/index.ts';
+import { Door } from './door.ts';
 import type { SharedContext } from './forward/context.ts';
 import { RefusalReports } from './refusal-reports.ts';
 import { Sandbox } from './sandbox.ts';
@@ -11,7 +12,8 @@ export class ProxyProcess {
   readonly #send: (news: News) => void;
   readonly #clock: Clock;
   readonly #dialling: Dialling;
-  readonly #sandboxes = new Map<string, Sandbox>();
+  readonly #sandboxes = new Map<string, { sandbox: Sandbox; keyHash: string | null }>();
+  #door: Door | undefined;
   #context: SharedContext | undefined;
 
   constructor(send: (news: News) => void, dialling: Dialling = NETWORK, clock: Clock = systemClock) {
@@ -25,38 +27,46 @@ export class ProxyProcess {
       case 'start':
         this.#context = contextOf(order.settings, this.#dialling, this.#clock);
         return this.#send({ type: 'ready' });
+      case 'door':
+        this.#door = new Door(order.settings, this.#clock);
+        return this.#send({ type: 'door', door: await this.#door.listen(order.settings) });
       case 'open':
         return this.#open(order);
       case 'close':
-        this.#sandboxes.get(order.id)?.close();
-        this.#sandboxes.delete(order.id);
-        return;
+        return this.#close(order.id);
     }
   }
 
   /** Closes every sandbox's socket. */
   close(): void {
-    for (const sandbox of this.#sandboxes.values()) sandbox.close();
-    this.#sandboxes.clear();
+    for (const id of this.#sandboxes.keys()) this.#close(id);
   }
 
-  async #open({ id, path, mode, sandbox: settings }: Extract<Order, { type: 'open' }>): Promise<void> {
+  #close(id: string): void {
+    const known = this.#sandboxes.get(id);
+    if (known === undefined) return;
+    if (known.keyHash !== null) this.#door?.expel(known.keyHash);
+    known.sandbox.close();
+    this.#sandboxes.delete(id);
+  }
+
+  async #open({ id, path, mode, keyHash, sandbox: settings }: Extract<Order, { type: 'open' }>): Promise<void> {
     try {
       const known = this.#sandboxes.get(id);
       if (known !== undefined) {
-        known.update(settings);
+        known.sandbox.update(settings);
       } else {
         const reports = new RefusalReports(this.#clock, (refusal) => this.#send({ type: 'refused', id, refusal }));
         const sandbox = new Sandbox(settings, this.#context!, (refusal, destination) =>
           reports.add(refusal, destination),
         );
-        this.#sandboxes.set(id, sandbox);
+        this.#sandboxes.set(id, { sandbox, keyHash });
         await sandbox.listen(path, mode);
+        if (keyHash !== null) this.#door?.admit(keyHash, path);
       }
       this.#send({ type: 'opened', id });
     } catch (error) {
-      this.#sandboxes.get(id)?.close();
-      this.#sandboxes.delete(id);
+      this.#close(id);
       this.#send({ type: 'failed', id, problem: problemOf(error) });
     }
   }

@@ -35,20 +35,36 @@ export interface ProxySettings {
   user: ProxyUser | null;
 }
 
+/** Where sandboxes on other machines come in. */
+export interface DoorSettings {
+  /** The address to listen on, of which sandboxes know. */
+  host: string;
+  /** The first that is free is used. */
+  ports: { from: number; to: number };
+  /** Which no sandbox may reach; 0: any. */
+  forbiddenPort: number;
+  /** Signs the door's certificate. */
+  authority: Authority;
+}
+
+export type DoorNews = { port: number; forbiddenPort: number } | { problem: string };
+
 export interface ProxyUser {
   uid: number;
   gid: number;
 }
 
-/** To the proxy. `path` of a socket: its folder exists. `mode` of the socket's file. */
+/** To the proxy. `path` of a socket: its folder exists. `mode` of the socket's file. `keyHash`: with which the door lets it in. */
 export type Order =
   | { type: 'start'; settings: ProxySettings }
-  | { type: 'open'; id: string; path: string; mode: number; sandbox: SandboxSettings }
+  | { type: 'door'; settings: DoorSettings }
+  | { type: 'open'; id: string; path: string; mode: number; keyHash: string | null; sandbox: SandboxSettings }
   | { type: 'close'; id: string };
 
 /** From the proxy. */
 export type News =
   | { type: 'ready' }
+  | { type: 'door'; door: DoorNews }
   | { type: 'opened'; id: string }
   | { type: 'failed'; id: string; problem: string }
   | { type: 'refused'; id: string; refusal: RefusalReport }

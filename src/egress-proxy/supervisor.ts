@@ -3,11 +3,22 @@
  * gateway keeps no value: it asks the vault again for each start of the process.
  */
 import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { type Clock, sleep, type Timer, waitAtMost } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { keyHash } from './door-key.ts';
 import { launch } from './launch.ts';
-import type { News, Order, ProxySettings, ProxyUser, RefusalReport, SandboxSettings } from './settings.ts';
+import type {
+  DoorNews,
+  DoorSettings,
+  News,
+  Order,
+  ProxySettings,
+  ProxyUser,
+  RefusalReport,
+  SandboxSettings,
+} from './settings.ts';
 import { SOCKET_NAME, SocketFolders } from './socket-folder.ts';
 
 /** A user of its own, without an account, for a gateway that runs as root. */
@@ -20,6 +31,8 @@ export interface EgressProxyOptions {
   settings(): Omit<ProxySettings, 'user'>;
   /** Used if the gateway runs as root; default `DEFAULT_PROXY_USER`. */
   user?: ProxyUser;
+  /** For sandboxes on other machines. */
+  door?: Pick<DoorSettings, 'host' | 'ports'>;
   clock: Clock;
   log: Log;
   /** Replaces the file that the process runs, in tests. */
@@ -33,6 +46,16 @@ export interface ProxiedSandbox {
   onRefused(refusal: RefusalReport): void;
   /** The group of the sandbox's processes, if they run as a user of their own. */
   gid: number | null;
+}
+
+/** Where sandboxes on other machines find the proxy. */
+export interface OpenDoor {
+  host: string;
+  port: number;
+  /** Which no sandbox may reach: it answers nobody. */
+  forbiddenPort: number;
+  /** Of the authority that signs the door's certificate, in PEM. */
+  certificate: string;
 }
 
 /** The way out of one sandbox. */
@@ -54,6 +77,8 @@ const RELOAD_DELAY_MS = 5_000;
 const CLOSE_TIMEOUT_MS = 5_000;
 
 interface Entry extends ProxiedSandbox {
+  /** Of a sandbox on another machine. */
+  keyHash: string | null;
   folder: string;
   mode: number;
   /** Ends when the proxy has what was loaded last. States are sent one at a time, so none overtakes a newer one. */
@@ -68,6 +93,7 @@ interface Child {
   process: ChildProcess;
   ready: Promise<void>;
   exited: Promise<void>;
+  door: PromiseWithResolvers<DoorNews>;
   /** What waits for the answer to an order to open, by sandbox. */
   waiting: Map<string, PromiseWithResolvers<void>>;
 }
@@ -78,6 +104,9 @@ export class EgressProxy {
   readonly #user: ProxyUser | null;
   readonly #sandboxes = new Map<string, Entry>();
   #child: Child | undefined;
+  #door: Promise<DoorSettings> | undefined;
+  /** The same, once it is there. */
+  #doorSettings: DoorSettings | undefined;
   #delayMs = FIRST_DELAY_MS;
   #isPrepared = false;
   #isClosed = false;
@@ -99,13 +128,55 @@ export class EgressProxy {
    * @returns the folder to mount in the sandbox; the socket in it is `egress.sock`
    */
   async open(id: string, sandbox: ProxiedSandbox): Promise<string> {
+    return (await this.#open(id, sandbox, null)).folder;
+  }
+
+  /** Gives a sandbox on another machine its way out. @returns the key that it shows at the door */
+  async openRemote(id: string, sandbox: Omit<ProxiedSandbox, 'gid'>): Promise<string> {
+    await this.door();
+    const key = randomBytes(32).toString('hex');
+    await this.#open(id, { ...sandbox, gid: null }, keyHash(key));
+    return key;
+  }
+
+  /** Opens the door, if it is not open yet. */
+  async door(): Promise<OpenDoor> {
+    this.#door ??= this.#makeDoor();
+    const settings = await this.#door;
+    const child = this.#started();
+    await child.ready;
+    const door = await child.door.promise;
+    if ('problem' in door) throw new Error(`the egress proxy cannot listen on ${door.problem}`);
+    const { port, forbiddenPort } = door;
+    // Sandboxes know these ports: they stay when the process is restarted.
+    Object.assign(settings, { forbiddenPort, ports: { from: port, to: port } });
+    return { host: settings.host, port, forbiddenPort, certificate: settings.authority.certificate };
+  }
+
+  async #makeDoor(): Promise<DoorSettings> {
+    const { door, clock } = this.#options;
+    if (door === undefined) throw new Error('the egress proxy has no door');
+    const { makeAuthority } = await import('./trust/authority.ts');
+    this.#doorSettings = { ...door, forbiddenPort: 0, authority: await makeAuthority(clock) };
+    if (this.#child !== undefined) send(this.#child, { type: 'door', settings: this.#doorSettings });
+    return this.#doorSettings;
+  }
+
+  /** The process, whose folders exist. */
+  #started(): Child {
+    if (!this.#isPrepared) this.#folders.prepare();
+    this.#isPrepared = true;
+    return this.#start();
+  }
+
+  async #open(id: string, sandbox: ProxiedSandbox, hash: string | null): Promise<Entry> {
     if (!ID.test(id)) throw new Error(`${JSON.stringify(id)} cannot be the id of a sandbox`);
     if (this.#isClosed) throw new Error('the egress proxy is closed');
     if (this.#sandboxes.has(id)) throw new Error(`the sandbox ${id} is open`);
     if (!this.#isPrepared) this.#folders.prepare();
     this.#isPrepared = true;
-    const entry = {
-      ...sandbox,
+    const entry: Entry = {
+      ...{ ...sandbox, keyHash: hash },
       ...this.#folders.make(id, sandbox.gid),
       telling: Promise.resolve(),
       retry: undefined,
@@ -118,14 +189,12 @@ export class EgressProxy {
       await this.close(id);
       throw error;
     }
-    return entry.folder;
+    return entry;
   }
 
   /** Starts the process, to see whether it can. @returns the user that it runs as; null: that of the gateway */
   async probe(): Promise<ProxyUser | null> {
-    if (!this.#isPrepared) this.#folders.prepare();
-    this.#isPrepared = true;
-    await this.#start().ready;
+    await this.#started().ready;
     return this.#user;
   }
 
@@ -175,7 +244,7 @@ export class EgressProxy {
     return telling;
   }
 
-  async #tellNow(id: string, { folder, mode, load, way }: Entry): Promise<void> {
+  async #tellNow(id: string, { folder, mode, keyHash, load, way }: Entry): Promise<void> {
     const child = this.#start();
     await child.ready;
     const sandbox = await load(way);
@@ -183,7 +252,7 @@ export class EgressProxy {
     if (!way.isOpen) throw new Error(`the sandbox ${id} was closed`);
     const answer = Promise.withResolvers<void>();
     child.waiting.set(id, answer);
-    send(child, { type: 'open', id, path: path.join(folder, SOCKET_NAME), mode, sandbox });
+    send(child, { type: 'open', id, path: path.join(folder, SOCKET_NAME), mode, keyHash, sandbox });
     await answer.promise;
   }
 
@@ -198,6 +267,7 @@ export class EgressProxy {
       process: launch(this.#options.entry),
       ready: ready.promise,
       exited: exited.promise,
+      door: Promise.withResolvers<DoorNews>(),
       waiting: new Map(),
     };
     this.#child = child;
@@ -211,6 +281,7 @@ export class EgressProxy {
     });
     child.process.once('exit', (code, signal) => {
       exited.resolve();
+      child.door.resolve({ problem: 'no port: the process ended' });
       const problem = new Error('the egress proxy ended');
       ready.reject(problem);
       for (const { promise, reject } of child.waiting.values()) {
@@ -224,6 +295,7 @@ export class EgressProxy {
       void this.#restart();
     });
     send(child, { type: 'start', settings: { ...settings(), user: this.#user } });
+    if (this.#doorSettings !== undefined) send(child, { type: 'door', settings: this.#doorSettings });
     return child;
   }
 
@@ -270,6 +342,10 @@ export class EgressProxy {
         return;
       case 'refused':
         this.#sandboxes.get(news.id)?.onRefused(news.refusal);
+        return;
+      case 'door':
+        if ('problem' in news.door) log.error('sandboxes on other machines have no egress', news.door);
+        child.door.resolve(news.door);
         return;
       case 'fault':
         log.error('the egress proxy failed', { stack: news.stack });

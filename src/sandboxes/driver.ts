@@ -23,6 +23,8 @@ export interface Examination {
   /** What separates a sandbox from the gateway, in few words; null if no sandbox can be created. */
   isolation: string | null;
   problems: readonly DriverProblem[];
+  /** Whether another look may find something else, because it depends on more than this machine. */
+  mayChange?: boolean;
 }
 
 export interface DriverProblem {

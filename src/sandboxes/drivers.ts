@@ -16,6 +16,11 @@ export interface DriverChoice {
 /** In the order in which `auto` tries them. Each is made when it is tried. */
 export const DRIVERS: readonly DriverChoice[] = [
   { name: 'bubblewrap', automatic: true, load: async (parts) => new BubblewrapDriver(parts) },
+  {
+    name: 'kubernetes',
+    automatic: false,
+    load: async (parts) => new (await import('./kubernetes/index.ts')).KubernetesDriver(parts),
+  },
 ];
 
 const TURNED_OFF: DriverProblem = { message: 'sandboxes.driver is none', remedy: 'set it to auto in the yaml file' };
@@ -39,10 +44,12 @@ export async function chooseDriver(
 ): Promise<SandboxDriver> {
   if (setting === 'none') return noDriver([TURNED_OFF]);
   const problems: DriverProblem[] = [];
+  let mayChange = false;
   for (const driver of drivers) {
     const examined = await driver.examine();
     if (examined.isolation !== null) return driver;
     problems.push(...examined.problems);
+    mayChange ||= examined.mayChange === true;
   }
-  return noDriver(problems);
+  return noDriver(problems, mayChange);
 }

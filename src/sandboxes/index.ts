@@ -7,6 +7,7 @@
  */
 export type { Examination } from './driver.ts';
 export { examineSandboxes } from './drivers.ts';
+export { remoteDoor } from './remote-door.ts';
 export { type Finished, run } from './run.ts';
 export {
   type Command,

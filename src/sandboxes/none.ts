@@ -2,13 +2,13 @@
 import { GatewayError } from '../base/errors.ts';
 import type { DriverProblem, Examination, SandboxDriver } from './driver.ts';
 
-/** @param problems why there is no other driver */
-export function noDriver(problems: readonly DriverProblem[]): SandboxDriver {
+/** @param problems why there is no other driver @param mayChange whether there may be one later */
+export function noDriver(problems: readonly DriverProblem[], mayChange = false): SandboxDriver {
   const refuse = async () => {
     throw noSandboxes(problems);
   };
   return {
-    examine: async (): Promise<Examination> => ({ driver: 'none', isolation: null, problems }),
+    examine: async (): Promise<Examination> => ({ driver: 'none', isolation: null, problems, mayChange }),
     create: refuse,
     list: async () => [],
     remove: refuse,

@@ -74,7 +74,7 @@ test('without a driver that isolates, every operation is refused and says what t
   const missing = new Sandboxes(parts(), scripted(null).choices);
   await assert.rejects(missing.create(OPTIONS), { status: 503, message: /bwrap is missing \(install it\)/ });
   assert.deepEqual(await missing.examine(), {
-    ...{ driver: 'none', isolation: null },
+    ...{ driver: 'none', isolation: null, mayChange: false },
     problems: [{ message: 'bwrap is missing', remedy: 'install it' }],
   });
 });

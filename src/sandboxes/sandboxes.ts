@@ -7,6 +7,8 @@ import type { DriverParts, Examination, SandboxDriver, SandboxRecord } from './d
 import { allowedDrivers, chooseDriver, DRIVERS, type DriverChoice } from './drivers.ts';
 import type { Sandbox, SandboxOptions } from './sandbox.ts';
 
+const SWEEP_AGAIN_MS = 60_000;
+
 interface SandboxesParts extends DriverParts {
   /** For snapshots. */
   blobs: Blobs;
@@ -83,17 +85,28 @@ export class Sandboxes {
    * @param isOver whether nobody will continue with what this owner has left: then its workspace is removed too
    */
   async sweep(isOver: (owner: string) => boolean): Promise<void> {
+    const isOwned = await this.#sweepOnce(isOver);
+    // On other machines a dead owner is known by its silence.
+    if (isOwned) this.#parts.clock.timer(SWEEP_AGAIN_MS, () => void (this.#isClosed || this.#sweepOnce(isOver)));
+  }
+
+  /** @returns whether another process has sandboxes */
+  async #sweepOnce(isOver: (owner: string) => boolean): Promise<boolean> {
     const { log } = this.#parts;
+    let isOwned = false;
     for (const driver of await allowedDrivers(this.#parts, this.#choices)) {
       try {
         const ended = await driver.sweep();
         if (ended > 0) log.info('ended sandboxes of a gateway that was killed', { count: ended });
-        const left = (await driver.list()).filter(({ owner, running }) => !running && isOver(owner));
+        const records = await driver.list();
+        isOwned ||= records.some(({ id, running }) => running && !this.#running.has(id));
+        const left = records.filter(({ owner, running }) => !running && isOver(owner));
         for (const { id } of left) await driver.remove(id);
       } catch (error) {
         log.error('sandboxes of a gateway that was killed cannot be ended', { error });
       }
     }
+    return isOwned;
   }
 
   /** Stops all; workspaces stay. */
@@ -122,9 +135,19 @@ export class Sandboxes {
   }
 
   #chosen(): Promise<SandboxDriver> {
-    const { settings } = this.#parts;
-    this.#driver ??= allowedDrivers(this.#parts, this.#choices).then((all) => chooseDriver(settings.driver, all));
+    this.#driver ??= this.#choose().catch((error: unknown) => {
+      this.#driver = undefined;
+      throw error;
+    });
     return this.#driver;
+  }
+
+  async #choose(): Promise<SandboxDriver> {
+    const driver = await chooseDriver(this.#parts.settings.driver, await allowedDrivers(this.#parts, this.#choices));
+    const { isolation, mayChange } = await driver.examine();
+    // A cluster that cannot be reached now is asked again.
+    if (isolation === null && mayChange) this.#driver = undefined;
+    return driver;
   }
 }
 

@@ -31,7 +31,7 @@ import { createJobs, type StartOfJobs } from '../jobs/index.ts';
 import type { Exposed } from '../observability/index.ts';
 import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
 import { Limiter } from '../rate-limits/index.ts';
-import { Sandboxes } from '../sandboxes/index.ts';
+import { remoteDoor, Sandboxes } from '../sandboxes/index.ts';
 import { oneWriter, syncJob } from '../scim/index.ts';
 import { sealedRows } from '../sealed-rows.ts';
 import { followNewKeys, Sealing, SealingError, sweepJob } from '../sealing/index.ts';
@@ -229,8 +229,10 @@ function egressProxyOf(config: Config, live: LiveConfig, { clock, log }: { clock
   const { extraCa } = config.outgoing;
   const settings = () => ({ networks: live.settings.egress.networks, extraCa });
   const { user } = config.egressProxy;
+  const door = remoteDoor(config.sandboxes);
   return new EgressProxy({
     ...{ folder: socketFolderFor(config.dataDir), settings, clock, log },
+    ...(door !== undefined && { door }),
     ...(user !== null && { user: { uid: user, gid: user } }),
   });
 }

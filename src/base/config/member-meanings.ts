@@ -7,7 +7,7 @@ import { DEFAULT_AGENT } from './interns.ts';
 import { DEFAULT_IO_LOGGING } from './io-logging.ts';
 import { OPENAI_MODERATION_URL } from './moderation.ts';
 import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
-import { DEFAULT_SANDBOXES } from './sandboxes.ts';
+import { DEFAULT_KUBERNETES, DEFAULT_SANDBOXES } from './sandboxes.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_LIMITS } from './section-readers.ts';
 import type { Limits } from './settings.ts';
 import { DEFAULT_VAULT } from './vault.ts';
@@ -131,7 +131,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
   }),
   ...section('sandboxes', 'Where untrusted code runs ([sandboxes](../guides/sandboxes.md)).', {
     driver: [
-      'What isolates it. `auto` is the first that works on this machine. `none` refuses everything that needs a sandbox.',
+      'What isolates it. `auto` is the first that works on this machine. `kubernetes` runs sandboxes as pods ([guide](../guides/kubernetes.md)). `none` refuses everything that needs a sandbox.',
       DEFAULT_SANDBOXES.driver,
     ],
     folder: [
@@ -149,6 +149,15 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     command_time: ['Time of a command that sets none itself, after which it is ended.', '10m'],
     running: ['Sandboxes that run at once in one process.', DEFAULT_SANDBOXES.running],
     container_time: ['How long the unused container of a server tool is kept.', '7d'],
+  }),
+  ...section('sandboxes.kubernetes', 'Pods for sandboxes ([Kubernetes](../guides/kubernetes.md)).', {
+    namespace: ['Namespace for sandboxes and nothing else.', DEFAULT_KUBERNETES.namespace],
+    image: ['Container image of sandboxes. Required for the driver `kubernetes`.'],
+    storage_class: ['Storage class of their volumes. Defaults to that of the cluster.'],
+    runtime_class: ['Runtime class of their pods. Defaults to that of gVisor, if there is one.'],
+    egress_host: ['IP address where pods reach the egress proxy. Defaults to that of this pod.'],
+    egress_port: ['The first of 32 ports for that, one for each process.', DEFAULT_KUBERNETES.egressPort],
+    kubeconfig: ['Path of a kubeconfig file. Defaults to the service account of the pod.'],
   }),
   ...section('moderation', 'The service behind the plugin [moderation](../guides/plugins.md#moderation).', {
     url: ['Base URL of an API with `/moderations` as OpenAI has it.', OPENAI_MODERATION_URL],

@@ -32,6 +32,8 @@ export function gitBackend(folder: string): (seen: SeenRequest, response: http.S
         response.end(all.subarray(end + 4));
         resolve();
       });
+      // A program that refuses the request does not read it.
+      child.stdin.on('error', () => {});
       child.stdin.end(seen.body);
     });
 }

@@ -58,7 +58,10 @@ export async function startProxy(changes: Partial<SandboxSettings> = {}, options
     ...changes,
   };
   const update = (next: Partial<SandboxSettings>) =>
-    proxy.receive({ type: 'open', id: 'box', path: socketPath, mode: 0o600, sandbox: { ...sandbox, ...next } });
+    proxy.receive({
+      ...{ type: 'open', id: 'box', path: socketPath, mode: 0o600, keyHash: null },
+      sandbox: { ...sandbox, ...next },
+    });
   await proxy.receive({ type: 'start', settings: { networks: [], extraCa: root.certificate, user: null } });
   await update({});
   return {
