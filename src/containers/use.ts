@@ -31,7 +31,7 @@ export class ContainerUse {
   /** Size and time of each file at the last look, by path. */
   #seen: Map<string, string>;
   #copied: Readonly<Record<string, CopiedFile>>;
-  #copying: Promise<void> = Promise.resolve();
+  #working: Promise<void> = Promise.resolve();
   #ending: Promise<void> | undefined;
   /** How long its sandbox waits for the next use. */
   sleepAfterMs: number;
@@ -64,8 +64,7 @@ export class ContainerUse {
 
   /** Writes the files that were not copied before. What code has made of earlier copies stays. */
   copyIn(files: readonly CopyableFile[]): Promise<void> {
-    this.#copying = this.#copying.catch(() => {}).then(() => this.#copy(files));
-    return this.#copying;
+    return this.inOrder(() => this.#copy(files));
   }
 
   async #copy(files: readonly CopyableFile[]): Promise<void> {
@@ -79,6 +78,16 @@ export class ContainerUse {
       return [id, { path, second }];
     });
     this.#copied = { ...this.#copied, ...Object.fromEntries(added) };
+  }
+
+  /** Runs one piece of work after the other. */
+  inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#working.then(work);
+    this.#working = done.then(
+      () => {},
+      () => {},
+    );
+    return done;
   }
 
   /** Files that were made or changed since the last look. Empty also if they cannot be listed. */

@@ -27,7 +27,7 @@ export interface ServerTool {
 
 export const SERVER_TOOLS: readonly ServerTool[] = [
   { name: 'svc:advisor', built: true, canDisable: true },
-  { name: 'svc:apply_patch', built: false, canDisable: true },
+  { name: 'svc:apply_patch', built: true, canDisable: true },
   { name: 'svc:bash', built: true, canDisable: true },
   { name: 'svc:datetime', built: true, canDisable: true },
   { name: 'svc:files', built: false, canDisable: false },

@@ -1,4 +1,5 @@
 /** Every server tool that is built. */
+import { applyPatch } from './apply-patch/index.ts';
 import { advisor, subagent } from './asking/index.ts';
 import { datetime } from './datetime.ts';
 import { imageGeneration } from './image-generation.ts';
@@ -10,6 +11,7 @@ import { webSearch } from './web-search.ts';
 
 const TOOLS: readonly ServerTool[] = [
   advisor,
+  applyPatch,
   bash,
   datetime,
   imageGeneration,

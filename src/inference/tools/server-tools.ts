@@ -41,10 +41,11 @@ export const serverTools: GatewayToolKind = {
     const { format, document } = request;
     const declared = declaredTools(format, document);
     if (declared.length === 0 && !format.toolTrace.holds(document.structure)) return undefined;
+    const all = declared.map(({ tool: { name }, settings }) => ({ name, settings }));
     return new Wanted(
       request,
       declared.map(({ tool, shownName, settings, path }) => {
-        return { wireName: tool.name, shownName, tool: tool.begin(settings, path, parts) };
+        return { wireName: tool.name, shownName, tool: tool.begin(settings, path, parts, all) };
       }),
       parts.limits,
     );

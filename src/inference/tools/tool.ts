@@ -25,8 +25,15 @@ export interface ServerTool {
   /**
    * The tool for one request. @throws GatewayError 400 for what the installation does not have
    * @param settings checked
+   * @param declared all server tools of the request
    */
-  begin(settings: Fields, path: string, installation: Installation): RequestedTool;
+  begin(settings: Fields, path: string, installation: Installation, declared: readonly DeclaredTool[]): RequestedTool;
+}
+
+export interface DeclaredTool {
+  /** The wire name. */
+  readonly name: string;
+  readonly settings: Fields;
 }
 
 /** What tools need of the installation before they run. */

@@ -2,6 +2,7 @@
 import { invalidField } from '../../../base/errors.ts';
 import type { WantedContainer } from '../../../containers/index.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../../formats/conversation/fields.ts';
+import type { DeclaredTool } from '../tool.ts';
 
 /** Where the code of a tool runs. */
 export interface Environment extends WantedContainer {
@@ -77,6 +78,14 @@ export function environmentOf(settings: Fields): Environment {
     sleepAfterMs: Math.min(seconds as number, LONGEST_SLEEP_S) * 1000,
   };
 }
+
+/** Where a tool without an environment of its own works: where commands do, if there are any. */
+export function environmentBeside(declared: readonly DeclaredTool[]): Environment {
+  const running = declared.find(({ name, settings }) => COMMANDS.includes(name) && settings['engine'] === 'svc');
+  return environmentOf(running?.settings ?? {});
+}
+
+const COMMANDS = ['svc:bash', 'svc:shell'];
 
 function domainsOf(policy: unknown): Environment['domains'] {
   if (policy === undefined) return undefined;

@@ -7,12 +7,13 @@ import { noSandbox, type RequestContainers } from './request-containers.ts';
 /**
  * The tool, which is refused where it cannot run.
  * @param path of its settings
+ * @param environment that they have
  * @throws GatewayError 400 if the gateway has no sandboxes
  */
 export function inContainer(
   path: string,
   { requestContainers: containers }: Pick<Installation, 'requestContainers'>,
-  environment: Environment,
+  environment: Environment | undefined,
   tool: (containers: RequestContainers) => RequestedTool,
 ): RequestedTool {
   const where = `${path}.engine`;
@@ -24,8 +25,10 @@ export function inContainer(
       if (checked) return undefined;
       return (async () => {
         await containers.check(where);
-        await checkFiles(environment.fileIds, asking, `${path}.environment.file_ids`);
-        await containers.checkNetwork(environment, asking.request.caller, `${path}.environment`);
+        if (environment !== undefined) {
+          await checkFiles(environment.fileIds, asking, `${path}.environment.file_ids`);
+          await containers.checkNetwork(environment, asking.request.caller, `${path}.environment`);
+        }
         checked = true;
       })();
     },

@@ -1,0 +1,129 @@
+/** `svc:apply_patch`: changes one file by a diff, in the words of OpenAI's tool. */
+import { GatewayError } from '../../../base/errors.ts';
+import type { ContainerUse } from '../../../containers/index.ts';
+import { type Fields, textOf } from '../../../formats/conversation/fields.ts';
+import { run } from '../../../sandboxes/index.ts';
+import { Members } from '../../tool-settings.ts';
+import { aboutEnvironment, environmentBeside, inContainer, shownFiles } from '../container/index.ts';
+import { type ServerTool, ToolError } from '../tool.ts';
+import { created, DiffError, patched } from './diff.ts';
+
+const LONGEST_PATH = 1_000;
+/** UTF-16 units. */
+const LONGEST_DIFF = 200_000;
+const MOST_BYTES = 512 * 1024;
+const DELETE_MS = 60_000;
+
+const DECLARED = {
+  functionName: 'apply_patch',
+  description:
+    'Creates, updates or deletes one file. The diff of create_file has the lines of the file, each with + in front. ' +
+    'The diff of update_file has sections of lines that begin with a space (unchanged), - (removed) or + (added), with ' +
+    'enough unchanged lines around a change to find it; "@@ line" names a line of the file before a section, such as that of a function.',
+  parameters: {
+    type: 'object',
+    properties: {
+      type: { type: 'string', enum: ['create_file', 'update_file', 'delete_file'] },
+      path: {
+        type: 'string',
+        description: 'The file, relative to the folder of the project',
+        minLength: 1,
+        maxLength: LONGEST_PATH,
+      },
+      diff: { type: 'string', description: 'Not for delete_file', maxLength: LONGEST_DIFF },
+    },
+    required: ['type', 'path'],
+    additionalProperties: false,
+  },
+};
+
+export const applyPatch: ServerTool = {
+  name: 'svc:apply_patch',
+  check: (settings, path) => void new Members(settings, path).word('engine', ['auto', 'native', 'svc']),
+  begin(settings, path, installation, beside) {
+    if (settings['engine'] !== 'svc') return DECLARED;
+    const environment = environmentBeside(beside);
+    return inContainer(path, installation, undefined, (containers) => ({
+      ...DECLARED,
+      description: `${DECLARED.description} ${aboutEnvironment(environment)}`,
+      async run(input, running) {
+        const operation = operationOf(input);
+        const use = await containers.of(environment, running);
+        use.isChanged = true;
+        // Of several patches for one file none may read what another one is about to replace.
+        const result = await use.inOrder(() => apply(operation, use));
+        return { result, item: { operation, ...(await shownFiles(use)) } };
+      },
+      failure: (error, input) => ({ item: { operation: operationOf(input), error } }),
+    }));
+  },
+};
+
+interface Operation {
+  type: string;
+  path: string;
+  diff?: string;
+}
+
+/** As the model wants it. @param input valid; empty for arguments that are not */
+function operationOf({ type, path, diff }: Fields): Operation {
+  return {
+    type: textOf(type),
+    path: textOf(path),
+    ...(typeof diff === 'string' && type !== 'delete_file' && { diff }),
+  };
+}
+
+/** Returns the result for the model. @throws ToolError, GatewayError */
+async function apply({ type, path, diff }: Operation, { sandbox }: ContainerUse): Promise<string> {
+  if (type === 'delete_file') {
+    await remove(path, sandbox);
+    return `Deleted ${path}`;
+  }
+  if (diff === undefined) throw new ToolError(`${type} needs a diff`);
+  const before = await textAt(path, sandbox);
+  if (type === 'create_file') {
+    if (before !== undefined) throw new ToolError(`${path} exists already; change it with update_file`);
+    await sandbox.writeFile(
+      path,
+      changed(() => created(diff)),
+    );
+    return `Created ${path}`;
+  }
+  if (before === undefined) throw new ToolError(`there is no file ${path}`);
+  await sandbox.writeFile(
+    path,
+    changed(() => patched(before, diff)),
+  );
+  return `Updated ${path}`;
+}
+
+function changed(change: () => string): string {
+  try {
+    return change();
+  } catch (error) {
+    throw error instanceof DiffError ? new ToolError(error.message) : error;
+  }
+}
+
+/** Undefined if there is nothing at the path. */
+async function textAt(path: string, sandbox: ContainerUse['sandbox']): Promise<string | undefined> {
+  try {
+    const bytes = await sandbox.readFile(path, MOST_BYTES);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (error) {
+    if (error instanceof TypeError) throw new ToolError(`${path} is not a text in UTF-8`);
+    if (error instanceof GatewayError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+const MISSING = 44;
+const DELETE = `[ -f "$1" ] || [ -h "$1" ] || exit ${MISSING}; rm -f -- "$1"`;
+
+async function remove(path: string, sandbox: ContainerUse['sandbox']): Promise<void> {
+  const argv = ['sh', '-c', DELETE, 'sh', path] as const;
+  const { ending } = await run(sandbox, { argv: [...argv], timeoutMs: DELETE_MS, outputBytes: 4096 });
+  if (ending.code === 0) return;
+  throw new ToolError(ending.code === MISSING ? `there is no file ${path}` : `${path} could not be deleted`);
+}
