@@ -1,18 +1,17 @@
 /** One fetch: each redirect is checked again, under one deadline and one size limit. */
-import type { EventEmitter } from 'node:events';
-import type { Dispatcher } from 'undici';
-import Client from 'undici/lib/dispatcher/client.js';
 import type { Clock } from '../base/clock.ts';
 import type { EgressSettings } from '../base/config.ts';
 import { checkAddress, connect, type Dialling, NETWORK } from './dial.ts';
+import { hop, REDIRECTS, streamed } from './exchange.ts';
 import { EgressError } from './fault.ts';
 import { EgressRules } from './rules.ts';
+import type { EgressStream } from './streamed.ts';
 
 export interface EgressRequest {
   /** As the user gave it. */
   url: string;
   /** Default GET. Redirects are followed for GET only. */
-  method?: 'GET' | 'POST' | 'PUT';
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Headers set by the caller. Those that identify it, such as `authorization`, are not sent to another host. */
   headers?: Readonly<Record<string, string>>;
   body?: Buffer | string;
@@ -43,6 +42,12 @@ export interface Egress {
   check(request: Pick<EgressRequest, 'url' | 'tlsOnly'>): void;
   /** @throws EgressError; a response with an error status does not throw */
   request(request: EgressRequest): Promise<EgressReply>;
+  /**
+   * Resolves with the head of the response, whose body is read as it arrives. Redirects are returned. The time limit holds
+   * until the end of the body.
+   * @throws EgressError; a response with an error status does not throw
+   */
+  open(request: Omit<EgressRequest, 'redirects' | 'headOnly'>): Promise<EgressStream>;
   /** Aborts every running fetch. */
   close(): Promise<void>;
 }
@@ -60,11 +65,11 @@ export function createEgress(options: EgressOptions): Egress {
 }
 
 const MOST_REDIRECTS = 5;
-const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 /** Concurrent fetches of one process; each holds a socket and memory up to its limit. */
 const MOST_AT_ONCE = 64;
 const MOST_WAITING = 512;
-const MOST_HEAD_BYTES = 32 * 1024;
+/** Streams that are open at once in one process. They may last, so fetches do not wait for them. */
+const MOST_STREAMS = 256;
 /** Headers that identify the caller, so they are sent to the first host only. */
 const PERSONAL = /^(?:authorization|proxy-authorization|cookie|x-api-key|x-key)$/i;
 
@@ -73,6 +78,7 @@ class CheckedEgress implements Egress {
   readonly #running = new Set<AbortController>();
   readonly #waiting: (() => void)[] = [];
   #atOnce = 0;
+  #streams = 0;
   #rules: { of: EgressSettings; rules: EgressRules } | undefined;
   #closed = false;
 
@@ -83,25 +89,51 @@ class CheckedEgress implements Egress {
   async request(request: EgressRequest): Promise<EgressReply> {
     const rules = this.#currentRules();
     const first = rules.url(request.url);
+    const { signal, end } = this.#begin(request);
+    try {
+      return await this.#inTurn(signal, () => this.#follow(first, request, rules, signal));
+    } catch (error) {
+      throw signal.aborted ? signal.reason : asFault(error);
+    } finally {
+      end();
+    }
+  }
+
+  async open(request: Parameters<Egress['open']>[0]): Promise<EgressStream> {
+    const rules = this.#currentRules();
+    const url = rules.url(request.url);
+    if (this.#streams >= MOST_STREAMS) throw new EgressError('busy', 'was not fetched: too many streams are open');
+    const { signal, end } = this.#begin(request);
+    this.#streams += 1;
+    const over = () => {
+      this.#streams -= 1;
+      end();
+    };
+    try {
+      return await streamed(url, request, signal, () => this.#connect(url, request, rules, signal), over);
+    } catch (error) {
+      throw signal.aborted ? signal.reason : asFault(error);
+    }
+  }
+
+  /** The time limit of a fetch, and its registration for `close`. */
+  #begin({ timeoutMs, signal }: Pick<EgressRequest, 'timeoutMs' | 'signal'>): { signal: AbortSignal; end(): void } {
     if (this.#closed) throw new EgressError('cancelled', 'was not fetched: the gateway is shutting down');
     const controller = new AbortController();
     const stop = (fault: 'time' | 'cancelled', message: string) => controller.abort(new EgressError(fault, message));
     const cancel = () => stop('cancelled', 'was cancelled');
-    const timer = this.#options.clock.timer(request.timeoutMs, () =>
-      stop('time', `could not be fetched within ${request.timeoutMs} ms`),
+    const timer = this.#options.clock.timer(timeoutMs, () =>
+      stop('time', `could not be fetched within ${timeoutMs} ms`),
     );
-    request.signal?.addEventListener('abort', cancel);
-    if (request.signal?.aborted) cancel();
+    signal?.addEventListener('abort', cancel);
+    if (signal?.aborted) cancel();
     this.#running.add(controller);
-    try {
-      return await this.#inTurn(controller.signal, () => this.#follow(first, request, rules, controller.signal));
-    } catch (error) {
-      throw controller.signal.aborted ? controller.signal.reason : asFault(error);
-    } finally {
+    const end = () => {
       timer.cancel();
-      request.signal?.removeEventListener('abort', cancel);
+      signal?.removeEventListener('abort', cancel);
       this.#running.delete(controller);
-    }
+    };
+    return { signal: controller.signal, end };
   }
 
   check({ url, tlsOnly = false }: Pick<EgressRequest, 'url' | 'tlsOnly'>): void {
@@ -161,7 +193,7 @@ class CheckedEgress implements Egress {
       signal.throwIfAborted();
       const headers = url.host === first.host ? request.headers : withoutCaller(request.headers);
       const reply = await hop(url, { ...request, headers: headers ?? {} }, signal, () =>
-        connect(url, rules, { ...(this.#options.dialling ?? NETWORK), tlsOnly: request.tlsOnly ?? false }, signal),
+        this.#connect(url, request, rules, signal),
       );
       const location = reply.headers['location'];
       const follows =
@@ -175,114 +207,14 @@ class CheckedEgress implements Egress {
       url = next;
     }
   }
+
+  #connect(url: URL, { tlsOnly = false }: EgressRequest, rules: EgressRules, signal: AbortSignal) {
+    return connect(url, rules, { ...(this.#options.dialling ?? NETWORK), tlsOnly }, signal);
+  }
 }
 
 function withoutCaller(headers: EgressRequest['headers']): Record<string, string> {
   return Object.fromEntries(Object.entries(headers ?? {}).filter(([name]) => !PERSONAL.test(name)));
-}
-
-/** One exchange on its own connection, closed afterwards: a checked address is used once. */
-async function hop(
-  url: URL,
-  request: EgressRequest,
-  signal: AbortSignal,
-  open: () => ReturnType<typeof connect>,
-): Promise<EgressReply> {
-  const socket = await open();
-  const client = new Client(url.origin, {
-    // Deferred by a tick, because undici reads its queue after this call returns. A second connection is never made.
-    connect: (_options, callback) =>
-      process.nextTick(() => (socket.destroyed ? callback(new Error('closed'), null) : callback(null, socket))),
-    pipelining: 1,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    maxHeaderSize: MOST_HEAD_BYTES,
-  });
-  // The exchange's handler reports the same error.
-  (client as EventEmitter).on('error', () => {});
-  try {
-    return await new Promise<EgressReply>((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-      const gathered = new Gatherer(url, request, resolve, reject);
-      client.dispatch(
-        {
-          path: url.pathname + url.search,
-          method: request.method ?? 'GET',
-          headers: { 'user-agent': 'gatehouse', ...request.headers, 'accept-encoding': 'identity' },
-          body: request.body ?? null,
-        },
-        gathered,
-      );
-    });
-  } finally {
-    socket.destroy();
-    void client.destroy().catch(() => {});
-  }
-}
-
-/** Reads a response into memory, up to a limit. The body of a redirect is not read. */
-class Gatherer implements Dispatcher.DispatchHandler {
-  readonly #url: URL;
-  readonly #maxBytes: number;
-  readonly #headOnly: boolean;
-  readonly #resolve: (reply: EgressReply) => void;
-  readonly #reject: (error: Error) => void;
-  readonly #chunks: Buffer[] = [];
-  #head: { status: number; headers: Record<string, string> } = { status: 0, headers: {} };
-  #size = 0;
-
-  constructor(
-    url: URL,
-    { maxBytes, headOnly = false }: EgressRequest,
-    resolve: (reply: EgressReply) => void,
-    reject: (error: Error) => void,
-  ) {
-    this.#url = url;
-    this.#maxBytes = maxBytes;
-    this.#headOnly = headOnly;
-    this.#resolve = resolve;
-    this.#reject = reject;
-  }
-
-  /** Its presence marks a handler of undici's current interface. */
-  onRequestStart(): void {}
-
-  onResponseStart(_controller: unknown, status: number, headers: Record<string, string | string[] | undefined>): void {
-    if (status < 200) return;
-    const kept: Record<string, string> = {};
-    for (const [name, value] of Object.entries(headers)) {
-      const first = Array.isArray(value) ? value[0] : value;
-      if (first !== undefined) kept[name.toLowerCase()] = first;
-    }
-    this.#head = { status, headers: kept };
-    if (this.#headOnly || REDIRECTS.has(status)) this.#done();
-    else if (Number(kept['content-length']) > this.#maxBytes) this.#tooLarge();
-    else if (!/^(?:identity)?$/i.test(kept['content-encoding'] ?? '')) {
-      this.#reject(new EgressError('network', 'sent a compressed response, which is not supported'));
-    }
-  }
-
-  onResponseData(_controller: unknown, chunk: Buffer): void {
-    this.#size += chunk.length;
-    if (this.#size > this.#maxBytes) this.#tooLarge();
-    else this.#chunks.push(chunk);
-  }
-
-  onResponseEnd(): void {
-    this.#done();
-  }
-
-  onResponseError(_controller: unknown, error: Error): void {
-    this.#reject(error);
-  }
-
-  #done(): void {
-    this.#resolve({ url: this.#url.href, ...this.#head, body: Buffer.concat(this.#chunks) });
-  }
-
-  #tooLarge(): void {
-    this.#reject(new EgressError('size', `is larger than the limit of ${this.#maxBytes} bytes`));
-  }
 }
 
 /** Errors of the library may contain addresses, so their texts are not passed on. */

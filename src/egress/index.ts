@@ -10,3 +10,4 @@ export { type Checks, type Dialling, dial, NETWORK } from './dial.ts';
 export { createEgress, type Egress, type EgressOptions, type EgressReply, type EgressRequest } from './egress.ts';
 export { EgressError, type EgressFault } from './fault.ts';
 export { EgressRules } from './rules.ts';
+export type { EgressStream } from './streamed.ts';

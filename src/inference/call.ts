@@ -10,7 +10,7 @@ import type { Metered } from './accounting/meter.ts';
 import { type Ending, rowOf } from './accounting/record.ts';
 import { settleTokens, tokensOf } from './admission/rate-limits.ts';
 import { RequestReservation } from './admission/reservation.ts';
-import { AnswerStream } from './answer/answer-stream.ts';
+import type { AnswerStream } from './answer/answer-stream.ts';
 import { answerError, asGatewayError, faultOf, shuttingDown, unservedStamp } from './answer/error-response.ts';
 import { type Ended, notifyEnded } from './answer/listener.ts';
 import { routingMetadata } from './answer/metadata.ts';
@@ -62,7 +62,7 @@ export class Call implements TurnOwner, Interruptible {
     this.#parts = parts;
     this.#reservation = context.prepaid?.reservation.ofTask(task) ?? new RequestReservation(context, task, parts);
     this.#earlier = new EarlierTurns(this.#reservation, serve, context.prepaid?.tools);
-    this.#stream = new AnswerStream(context, parts);
+    this.#stream = context.answerStream(parts);
     this.#turn = this.#newTurn(route, undefined);
   }
 

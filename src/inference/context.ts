@@ -5,6 +5,7 @@ import type { RateLimitHold } from '../rate-limits/index.ts';
 import { ToolAccount } from './accounting/tool-account.ts';
 import type { ReferencedFiles } from './admission/referenced-files.ts';
 import { RequestReservation } from './admission/reservation.ts';
+import { AnswerStream } from './answer/answer-stream.ts';
 import { type DebugEvents, debugEvents } from './answer/debug-events.ts';
 import type { AnswerListener } from './answer/listener.ts';
 import type { Sink } from './answer/sink.ts';
@@ -83,6 +84,8 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   previousId: string | undefined;
   /** The upstream's id of the answer whose prompt is compared with this one. */
   comparedId: string | undefined;
+  #stream: AnswerStream | undefined;
+  #ends: readonly (() => void)[] | undefined;
 
   constructor(request: R, sink: Sink, clock: Clock) {
     super(request);
@@ -97,6 +100,27 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
       this.prepaid = { reservation, tools: new ToolAccount(reservation) };
     }
     return this.prepaid.tools;
+  }
+
+  /** The client's side of a streamed answer. */
+  answerStream(parts: InferenceParts): AnswerStream {
+    this.#stream ??= new AnswerStream(this, parts);
+    return this.#stream;
+  }
+
+  /** Whether the head of a stream has been sent. */
+  get isOpen(): boolean {
+    return this.#stream?.opened === true;
+  }
+
+  /** Calls back once when the request is over, however it ends. */
+  onEnd(run: () => void): void {
+    this.#ends = this.#ends === undefined ? [run] : [...this.#ends, run];
+  }
+
+  end(): void {
+    for (const run of this.#ends ?? []) run();
+    this.#ends = undefined;
   }
 
   addListener(listener: AnswerListener): void {

@@ -159,6 +159,11 @@ export class ConversationTask implements Task {
     return loading === undefined ? media : Promise.all([loading, media]).then(() => undefined);
   }
 
+  get discover(): Task['discover'] {
+    const discover = this.#tools?.discover;
+    return discover && ((running) => discover({ ...running, conversation: () => this.#translation.conversation }));
+  }
+
   recover(attempt: Attempt, failure: UpstreamFailure): Promise<void> | undefined {
     return this.#media.recover((attempt as ConversationAttempt).copies, failure);
   }

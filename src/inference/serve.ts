@@ -6,22 +6,26 @@
  * 2. `answer/log-contents` listens to the answer if its content is logged, `answer/export-generation` if its workspace has
  *    destinations.
  * 3. `plugins` change it if it asks for any.
+ *    What they, or tools of other services, wait for is `before-routing.ts`.
  * 4. `routing` ranks the endpoints that may serve it.
  * 5. `cache` replays the answer to an identical request that opted in.
  * 6. `turns` reserve, send and read; `answer` writes to the client; `accounting` turns usage into cost and the row.
  */
 import type { Caller } from '../access/index.ts';
+import type { GatewayError } from '../base/errors.ts';
 import type { Endpoint } from '../catalog/index.ts';
+import type { Closing } from '../formats/conversation/format.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
 import { BlockedByFilter, policyOf } from '../guardrails/index.ts';
 import { enterBlocked } from './accounting/blocked.ts';
 import { admit } from './admission/admit.ts';
 import { metadataOfRefusal } from './admission/guardrails.ts';
 import { withDefaultModel } from './admission/workspace-rules.ts';
-import { answerError, asGatewayError } from './answer/error-response.ts';
+import { answerError, asGatewayError, unservedStamp } from './answer/error-response.ts';
 import { exportGeneration } from './answer/export-generation.ts';
 import { logContents } from './answer/log-contents.ts';
 import type { Sink } from './answer/sink.ts';
+import { BeforeRouting } from './before-routing.ts';
 import { findCached, wantsCache } from './cache/lookup.ts';
 import { Replay } from './cache/replay.ts';
 import { Call } from './call.ts';
@@ -53,6 +57,8 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     const { plugins } = context.request;
     if (plugins !== undefined) await changeBy(plugins, context as RequestContext<ConversationRequest>, parts);
     const task = taskOf(context, parts);
+    const { discover } = task;
+    if (discover !== undefined) await new BeforeRouting(context, parts, serve).run(discover);
     let route = routeOf(context, task, parts);
     if (needsThreads(context.request)) route = await parts.threads.route(route, context);
     context.request.about.trace?.passed('admit');
@@ -68,6 +74,7 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     // Both do nothing if the request's row has settled them already.
     context.rateLimitHold?.settle(0);
     context.prepaid?.reservation.release();
+    context.end();
   }
 }
 
@@ -84,7 +91,9 @@ function changeBy(
   parts: InferenceParts,
 ): Promise<void> {
   const candidates = () => routeOf(context, taskOf(context, parts), parts, 0).candidates;
-  return runPlugins(plugins, { context, parts, candidates });
+  return new BeforeRouting(context, parts, serve).run((early) =>
+    runPlugins(plugins, { context, parts, early, candidates }),
+  );
 }
 
 export function taskOf(context: RequestContext, parts: InferenceParts): Task {
@@ -105,7 +114,17 @@ async function answerWith(call: Call | Replay, { inFlight }: InferenceParts): Pr
 function refuse(context: RequestContext, thrown: unknown, parts: InferenceParts): void {
   const error = asGatewayError(thrown);
   if (error.status === 500) parts.log.error('request failed', { generation: context.request.id, cause: thrown });
-  answerError(context, error, metadataOfRefusal(context.request, thrown, parts.metadataKey));
+  const metadata = metadataOfRefusal(context.request, thrown, parts.metadataKey);
+  if (context.isOpen) endWith(error, context, metadata);
+  else answerError(context, error, metadata);
+}
+
+/** The head of the stream was sent while plugins or tools were waited for. */
+function endWith(error: GatewayError, { request, sink }: RequestContext, metadata: Closing['metadata']): void {
+  if (sink.closed || !isConversation(request)) return;
+  const encoder = request.format.encoder(unservedStamp(request));
+  sink.write(encoder.failure(error, metadata ? { metadata } : {}));
+  sink.end();
 }
 
 function needsThreads({ facts }: AcceptedRequest): boolean {

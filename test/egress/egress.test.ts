@@ -297,3 +297,41 @@ test('fetches over the concurrency limit wait in line, and those beyond the line
   const replies = await Promise.all(pending);
   assert.equal(replies.filter(({ body }) => body.toString() === 'ok').length, 576);
 });
+
+test('a response can be read as it arrives, within the limits of bytes and time', async () => {
+  const { egress, clock } = start();
+  const open = (key: string, more: Partial<EgressRequest> = {}) =>
+    egress.open({
+      url: `http://public.test/${key}`,
+      method: 'POST',
+      body: '{}',
+      maxBytes: 1000,
+      timeoutMs: 5_000,
+      ...more,
+    });
+  upstream.script('live', { chunks: ['one', { gate: 'live' }, 'two'] });
+  const { status, body } = await open('live');
+  const reader = body.getReader();
+  assert.equal(status, 200);
+  assert.equal(Buffer.from((await reader.read()).value!).toString(), 'one');
+  upstream.open('live');
+  assert.equal(Buffer.from((await reader.read()).value!).toString(), 'two');
+  assert.equal((await reader.read()).done, true);
+
+  upstream.script('long', { chunks: ['x'.repeat(999), 'xx'] });
+  await refused(new Response((await open('long')).body).text(), 'size');
+  upstream.script('slow', { chunks: ['x', { gate: 'never' }] });
+  const slow = await open('slow');
+  clock.advance(5_000);
+  await refused(new Response(slow.body).text(), 'time');
+  upstream.script('moved', { status: 302, headers: { location: 'http://private.test/' }, chunks: [] });
+  assert.equal((await open('moved')).status, 302);
+  await refused(egress.open({ url: 'http://private.test/x', maxBytes: 10, timeoutMs: 5_000 }), 'address');
+  upstream.script('left', { chunks: ['x', { gate: 'never' }] });
+  await (await open('left')).body.cancel();
+  await until(() => upstream.requests('left')[0]!.closedEarlyAt !== undefined, 'the end of a cancelled body');
+  upstream.script('closed', { chunks: ['x', { gate: 'never' }] });
+  const last = await open('closed');
+  await egress.close();
+  await refused(new Response(last.body).text(), 'cancelled');
+});

@@ -5,6 +5,7 @@
 import { stringifyJson } from '../../base/json.ts';
 import type { Message, OpaquePart, Part } from './conversation.ts';
 import { type Fields, fieldsOf } from './fields.ts';
+import type { McpToolName, McpTrace } from './mcp.ts';
 
 /** A call that the gateway is about to run. */
 export interface ToolStart {
@@ -20,10 +21,14 @@ export interface ToolStart {
   turn: number;
   /** The model called functions of the client in the same turn. */
   mixed: boolean;
+  /** Of a tool that the format shows as one of an MCP server. */
+  mcp?: McpToolName;
+  /** The request for approval that the client has allowed. */
+  approvalId?: string;
 }
 
 /** A call with its result. */
-interface ToolStep extends ToolStart {
+export interface ToolStep extends ToolStart {
   /** What the model reads. */
   result: string;
   failed: boolean;
@@ -34,7 +39,7 @@ interface ToolStep extends ToolStart {
 }
 
 /** A step that was read from a history. */
-export type PastToolStep = Omit<ToolStep, 'item' | 'block' | 'tool'>;
+export type PastToolStep = Omit<ToolStep, 'item' | 'block' | 'tool' | 'mcp' | 'approvalId'>;
 
 export interface ToolTrace {
   /** Whether the history of a request holds steps. Cheap enough for every request. @param request checked */
@@ -48,6 +53,8 @@ export interface ToolTrace {
   /** Whether `end` replaces the value of the part that `start` showed; otherwise both parts stay. */
   readonly replaces: boolean;
   read(parts: readonly Part[]): PastToolSteps;
+  /** Absent: the format has no words for MCP servers, so clients cannot be asked for approval. */
+  readonly mcp?: McpTrace;
 }
 
 /** The steps in an assistant message, by the index of the part that ends each; `taken` holds all their parts. */

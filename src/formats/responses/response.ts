@@ -3,9 +3,10 @@ import type { GatewayError } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { messageOf } from '../chat/encode-failure.ts';
 import type { Finish } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { type Renewal, renewed } from '../conversation/renewal.ts';
+import { serverToolName } from '../server-tools/index.ts';
 import { encodeUsage } from './usage.ts';
 
 /**
@@ -47,7 +48,18 @@ export function echo(document: JsonDocument): Record<string, unknown> {
     if (value === null || value === undefined) continue;
     repeated[key] = OBJECTS.includes(key) ? { ...fieldsOf(ECHOED[key]), ...fieldsOf(value) } : value;
   }
+  repeated['tools'] = listOf(repeated['tools']).map(withoutSecrets);
   return repeated;
+}
+
+/** What the client sends to an MCP server. Answers are stored and forwarded, so they do not repeat it. */
+function withoutSecrets(tool: unknown): unknown {
+  const { type, parameters, ...members } = fieldsOf(tool);
+  if (type !== 'mcp' && serverToolName(tool, 'responses') !== 'svc:mcp') return tool;
+  const { authorization: _, headers: _headers, ...shown } = members;
+  if (!isFields(parameters)) return { type, ...shown };
+  const { authorization: _token, headers: _more, ...settings } = parameters;
+  return { type, ...shown, parameters: settings };
 }
 
 /** The response id derived from the generation id. */

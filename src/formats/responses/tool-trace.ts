@@ -9,6 +9,7 @@ import {
   stepId,
   type ToolTrace,
 } from '../conversation/tool-steps.ts';
+import { endedCall, isOwnMcpItem, mcpStepOf, mcpTrace, startedCall } from './mcp-trace.ts';
 
 const ID_PREFIX = 'st_';
 const PREFIX = `${WIRE_NAME}:`;
@@ -16,11 +17,15 @@ const PREFIX = `${WIRE_NAME}:`;
 const SEARCH = `${WIRE_NAME}:tool_search`;
 
 export const toolTrace: ToolTrace = {
-  holds: ({ input }) => listOf(input).some((item) => isOurs(fieldsOf(item)['type'])),
+  holds: ({ input }) => listOf(input).some((item) => isOurs(fieldsOf(item)['type']) || isOwnMcpItem(item)),
   replaces: true,
-  start: (step) => item({ type: step.tool, id: idOf({ ...step, failed: false }), status: 'in_progress' }),
-  end: (step) =>
-    item({
+  start(step) {
+    if (step.mcp !== undefined) return startedCall(step);
+    return item({ type: step.tool, id: idOf({ ...step, failed: false }), status: 'in_progress' });
+  },
+  end(step) {
+    if (step.mcp !== undefined) return endedCall(step);
+    return item({
       type: step.tool,
       id: idOf(step),
       status: step.failed ? 'incomplete' : 'completed',
@@ -29,8 +34,10 @@ export const toolTrace: ToolTrace = {
       name: step.name,
       arguments: step.arguments,
       ...('result' in step.item ? { output: step.result } : { result: step.result }),
-    }),
+    });
+  },
   read: readSteps(stepOf),
+  mcp: mcpTrace,
 };
 
 function isOurs(type: unknown): boolean {
@@ -52,6 +59,7 @@ const IMAGE = `${WIRE_NAME}:image_generation`;
 /** Clients that keep only members of their own schema drop the call; its other members are used as its result. */
 function stepOf(value: unknown): PastToolStep | undefined {
   const fields = fieldsOf(value);
+  if (isOwnMcpItem(value)) return mcpStepOf(fields);
   const type = toWireName(textOf(fields['type']));
   if (!type.startsWith(PREFIX)) return undefined;
   const result = textOrUndefined(fields[type === IMAGE ? 'output' : 'result']);

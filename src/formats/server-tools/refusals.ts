@@ -44,6 +44,7 @@ function refuseTool(type: unknown, path: string, rules: FeatureRules): void {
 }
 
 const BY_NAME = new Map<string, ServerTool>(SERVER_TOOLS.map((tool) => [tool.name, tool]));
+const WITH_OTHER_TYPES = SERVER_TOOLS.filter((tool) => tool.also !== undefined);
 const WITH_SHORTHANDS = SERVER_TOOLS.filter((tool) => tool.shorthands !== undefined);
 
 /** The server tool of a type; undefined for clients' and vendors' tools, and for names that do not exist. */
@@ -53,13 +54,18 @@ function serverToolOf(type: string, { shorthands = false }: Pick<FeatureRules, '
 }
 
 /**
- * The wire name of the server tool that a tool's type means; undefined for clients' and vendors' tools, and for
+ * The wire name of the server tool that a declaration means; undefined for clients' and vendors' tools, and for
  * tools that are not built.
  * @param format id of the request's format
  */
-export function serverToolName(type: unknown, format: FormatId): string | undefined {
+export function serverToolName(declaration: unknown, format: FormatId): string | undefined {
+  const { type } = fieldsOf(declaration);
   if (typeof type !== 'string' || type === 'function') return undefined;
-  const tool = serverToolOf(type, { shorthands: format === 'chat' });
+  const tool =
+    serverToolOf(type, { shorthands: format === 'chat' }) ??
+    WITH_OTHER_TYPES.find(
+      ({ also }) => also!.format === format && also!.type === type && !asksFor(fieldsOf(declaration)[also!.unless]),
+    );
   return tool?.built === true ? tool.name : undefined;
 }
 

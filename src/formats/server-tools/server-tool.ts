@@ -3,6 +3,8 @@
  * are refused by name, never ignored, and workspaces can disable them already. The change that makes one work sets `built` here
  * ([guide](../../../docs/guides/server-tools.md#add-a-tool)).
  */
+import type { FormatId } from '../conversation/conversation.ts';
+
 export interface ServerTool {
   /** The wire name; clients may use the alias prefix too (`base/namespace.ts`). */
   readonly name: `svc:${string}`;
@@ -19,6 +21,11 @@ export interface ServerTool {
    * upstream of that format runs a tool of such a type, so that it can only be meant for the gateway.
    */
   readonly shorthands?: RegExp;
+  /**
+   * The type that a format's vendor has for this tool, which the gateway runs for any model. Declarations with the member
+   * `unless` are left to the vendor.
+   */
+  readonly also?: { readonly format: FormatId; readonly type: string; readonly unless: string };
   /** Id of the plugin that does the same for any model. */
   readonly plugin?: string;
   /** A request member that asks a vendor for the same. */
@@ -33,6 +40,14 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   { name: 'svc:files', built: false, canDisable: false },
   { name: 'svc:fusion', built: false, canDisable: true, plugin: 'fusion' },
   { name: 'svc:image_generation', built: true, canDisable: true, vendorTypes: /^image_generation$/ },
+  {
+    name: 'svc:mcp',
+    built: true,
+    canDisable: true,
+    vendorTypes: /^mcp(?:_toolset)?(?:_\d[\d_]*)?$/,
+    also: { format: 'responses', type: 'mcp', unless: 'connector_id' },
+    member: 'mcp_servers',
+  },
   { name: 'svc:experimental__search_models', built: true, canDisable: true },
   { name: 'svc:shell', built: true, canDisable: true },
   { name: 'svc:subagent', built: true, canDisable: true },

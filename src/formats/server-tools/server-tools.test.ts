@@ -34,7 +34,7 @@ test("only chat takes a vendor's type of web search for the gateway's own: elsew
   const types = ['web_search', 'web_search_preview', 'web_search_preview_2025_03_11', 'web_search_2025_08_26'];
   for (const { id } of SERVED_FORMATS) {
     for (const type of types) {
-      assert.equal(serverToolName(type, id), id === 'chat' ? 'svc:web_search' : undefined, `${id} ${type}`);
+      assert.equal(serverToolName({ type }, id), id === 'chat' ? 'svc:web_search' : undefined, `${id} ${type}`);
     }
   }
 });

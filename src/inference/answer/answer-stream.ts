@@ -23,9 +23,10 @@ export class AnswerStream {
 
   /** Starts sending a comment after each silent interval (`limits.keepAliveCommentMs`). */
   keepAlive(): void {
+    this.quiet();
     const { clock, limits, keepAliveComment } = this.#parts;
     const timer = clock.timer(limits.keepAliveCommentMs, () => {
-      this.#open();
+      this.open();
       this.#context.sink.write(keepAliveComment);
       timer.refresh();
     });
@@ -44,7 +45,7 @@ export class AnswerStream {
     const { sink, debug, listeners } = this.#context;
     if (listeners !== undefined) for (const listener of listeners) listener.wrote?.(text);
     if (sink.closed) return true;
-    this.#open();
+    this.open();
     this.#keepAlive?.refresh();
     return sink.write(debug === undefined ? text : debug.take(stamp) + text, encoding);
   }
@@ -61,7 +62,8 @@ export class AnswerStream {
     if (!this.#context.sink.closed) this.#context.sink.end();
   }
 
-  #open(): void {
+  /** Sends the response head, unless it is sent. */
+  open(): void {
     if (this.opened) return;
     this.opened = true;
     this.#context.sink.open(headersOf(this.#context));

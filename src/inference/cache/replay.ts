@@ -59,16 +59,15 @@ export class Replay implements Interruptible {
     sink.onClose(() => this.#disconnected());
     this.#generation = await this.#begin();
     if (this.#generation === undefined) return;
-    const headers = headersOf(this.#context);
     const text = this.#answer.body.toString('utf8');
     if (this.#request.facts.stream) {
       sink.onDrain(() => this.#flow());
       this.#text = text;
-      sink.open(headers);
+      this.#context.answerStream(this.#parts).open();
       this.#flow();
     } else {
       const body = this.#task.renew!(text, this.#renewal);
-      this.#settle(null, false, () => sink.reply(200, headers, body));
+      this.#settle(null, false, () => sink.reply(200, headersOf(this.#context), body));
     }
     const fault = await this.#finished.promise;
     if (fault !== undefined) throw fault;

@@ -2,6 +2,7 @@
 import type { TProperties } from 'typebox';
 import type { Conversation, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
+import type { EarlyRunning } from '../before-routing.ts';
 import type { Admission, RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';
@@ -51,6 +52,8 @@ export interface PluginStep {
   readonly settings: Fields;
   readonly path: string;
   readonly parts: InferenceParts;
+  /** For what takes long or costs something. */
+  readonly early: EarlyRunning;
   /** The endpoints that may serve the request, however long its prompt is. @throws GatewayError as routing does */
   candidates(): readonly Candidate[];
 }

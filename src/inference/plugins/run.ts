@@ -1,5 +1,6 @@
 /** Runs the steps of the plugins that a request asks for. */
 import type { Conversation } from '../../formats/conversation/conversation.ts';
+import type { EarlyRunning } from '../before-routing.ts';
 import type { Admission, RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';
@@ -9,6 +10,7 @@ import type { AdmissionParts, AnswerRevision, PluginStep, RequestedPlugin } from
 interface Running {
   context: RequestContext<ConversationRequest>;
   parts: InferenceParts;
+  early: EarlyRunning;
   candidates(): readonly Candidate[];
 }
 
@@ -35,6 +37,7 @@ export async function runPlugins(plugins: readonly RequestedPlugin[], running: R
   for (const { plugin, settings, path } of plugins) {
     const step: PluginStep = { ...running, settings, path };
     await plugin.beforeRouting?.(step);
+    running.early.signal.throwIfAborted();
   }
 }
 

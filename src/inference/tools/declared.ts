@@ -5,6 +5,7 @@ import { toWireName } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { serverToolName } from '../../formats/server-tools/index.ts';
+import { MCP } from './mcp/index.ts';
 import { toolOf } from './registry.ts';
 import type { ServerTool } from './tool.ts';
 
@@ -20,15 +21,15 @@ interface Declared {
 /** In the order of the request; empty for most requests. */
 export function declaredTools({ id }: Pick<ServedFormat, 'id'>, document: JsonDocument): readonly Declared[] {
   const { tools } = document.structure;
-  if (!Array.isArray(tools) || !tools.some((tool) => serverToolName(fieldsOf(tool)['type'], id) !== undefined)) {
+  if (!Array.isArray(tools) || !tools.some((tool) => serverToolName(tool, id) !== undefined)) {
     return NONE;
   }
   return listOf(document.member('tools')).flatMap((value, index) => {
     const declaration = fieldsOf(value);
-    const tool = toolOf(serverToolName(declaration['type'], id) ?? '');
+    const tool = toolOf(serverToolName(declaration, id) ?? '');
     if (tool === undefined) return [];
-    const settings = settingsOf(declaration, `tools[${index}]`);
-    return [{ tool, shownName: shownName(tool, textOf(declaration['type'])), ...settings }];
+    const type = textOf(declaration['type']);
+    return [{ tool, shownName: shownName(tool, type), ...settingsOf(declaration, `tools[${index}]`) }];
   });
 }
 
@@ -36,7 +37,7 @@ const NONE: readonly Declared[] = [];
 
 /** Clients that write the alias prefix expect it in answers too. */
 function shownName({ name }: ServerTool, type: string): string {
-  return toWireName(type) === name ? type : name;
+  return toWireName(type) === name || type === MCP ? type : name;
 }
 
 /** Settings are in `parameters`; those of a vendor's type that is short for a server tool are next to its type. */
@@ -49,12 +50,14 @@ function settingsOf(declaration: Fields, path: string): Pick<Declared, 'settings
 /** @throws GatewayError 400 for settings that a declared tool does not accept */
 export function checkServerTools(format: Pick<ServedFormat, 'id'>, document: JsonDocument): void {
   const names = new Set<string>();
-  for (const { tool, settings, path } of declaredTools(format, document)) {
-    tool.check(settings, path);
+  for (const { tool, shownName, settings, path } of declaredTools(format, document)) {
+    tool.check(settings, path, shownName);
     if (tool.nestsTools !== undefined) checkNestedTools(settings['tools'], `${path}.tools`, tool.nestsTools);
-    if (tool.named !== true) continue;
-    const name = `${tool.name} ${textOf(settings['name'])}`;
-    if (names.has(name)) throw invalidField(`${path}.name`, `must differ from that of every other ${tool.name}`);
+    if (tool.named === undefined) continue;
+    const name = `${tool.name} ${textOf(settings[tool.named])}`;
+    if (names.has(name)) {
+      throw invalidField(`${path}.${tool.named}`, `must differ from that of every other ${tool.name}`);
+    }
     names.add(name);
   }
 }
@@ -70,11 +73,11 @@ function checkNestedTools(tools: unknown, path: string, without: readonly string
   }
   tools.forEach((value, index) => {
     const declaration = fieldsOf(value);
-    const name = serverToolName(declaration['type'], 'chat');
+    const name = serverToolName(declaration, 'chat');
     const tool = toolOf(name ?? '');
     if (tool === undefined || without.includes(name!)) throw notNested(declaration, `${path}[${index}].type`);
     const { settings, path: inner } = settingsOf(declaration, `${path}[${index}]`);
-    tool.check(settings, inner);
+    tool.check(settings, inner, tool.name);
     if (tool.nestsTools !== undefined) checkNestedTools(settings['tools'], `${inner}.tools`, [...without, name!]);
   });
 }

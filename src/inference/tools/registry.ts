@@ -3,6 +3,7 @@ import { applyPatch } from './apply-patch/index.ts';
 import { advisor, subagent } from './asking/index.ts';
 import { datetime } from './datetime.ts';
 import { imageGeneration } from './image-generation.ts';
+import { mcp } from './mcp/index.ts';
 import { searchModels } from './search-models.ts';
 import { bash, shell } from './shell/index.ts';
 import type { ServerTool } from './tool.ts';
@@ -15,6 +16,7 @@ const TOOLS: readonly ServerTool[] = [
   bash,
   datetime,
   imageGeneration,
+  mcp,
   searchModels,
   shell,
   subagent,

@@ -11,6 +11,7 @@ import type {
   FormatId,
   FunctionTool,
   Message,
+  OpaquePart,
   Tool,
   ToolCallPart,
   ToolChoice,
@@ -18,6 +19,7 @@ import type {
 import { countOf, type Fields, fieldsOf, textOf } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
+import type { McpResult } from '../../formats/conversation/mcp.ts';
 import { type ToolStart, type ToolTrace, withPastSteps } from '../../formats/conversation/tool-steps.ts';
 import { serverToolName } from '../../formats/server-tools/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
@@ -31,10 +33,11 @@ import type {
   ToolsRunning,
   WantedTools,
 } from '../turns/gateway-tools.ts';
+import { ApprovedCalls } from './approved-calls.ts';
 import { declaredTools } from './declared.ts';
 import { LoopEnd } from './loop-end.ts';
 import { type RunTool, runTool } from './run-tool.ts';
-import type { RequestedTool } from './tool.ts';
+import type { RequestedServer, RequestedTool } from './tool.ts';
 
 export const serverTools: GatewayToolKind = {
   wanted(request, parts) {
@@ -45,17 +48,22 @@ export const serverTools: GatewayToolKind = {
     return new Wanted(
       request,
       declared.map(({ tool, shownName, settings, path }) => {
-        return { wireName: tool.name, shownName, tool: tool.begin(settings, path, parts, all) };
+        return { wireName: tool.name, shownName, begun: tool.begin(settings, path, parts, all, shownName) };
       }),
       parts.limits,
     );
   },
 };
 
-interface Begun {
+interface Declaration {
   wireName: string;
   /** The name in the client's spelling. */
   shownName: string;
+  begun: RequestedTool | RequestedServer;
+}
+
+/** A function of the model. */
+interface Begun extends Omit<Declaration, 'begun'> {
   tool: RequestedTool;
 }
 
@@ -64,56 +72,106 @@ const USUAL_SEARCHES = 10;
 
 class Wanted implements WantedTools {
   readonly #request: ToolRequest;
-  readonly #tools: readonly Begun[];
+  readonly #declarations: readonly Declaration[];
   readonly #limits: Limits;
-  readonly definitionBytes: number;
+  readonly #approved: ApprovedCalls;
   readonly nativeSearches: number | undefined;
+  #definitionBytes: number | undefined;
 
-  constructor(request: ToolRequest, tools: readonly Begun[], limits: Limits) {
+  constructor(request: ToolRequest, declarations: readonly Declaration[], limits: Limits) {
     this.#limits = limits;
     this.#request = request;
-    this.#tools = tools;
-    const texts = tools.map(({ tool }) => JSON.stringify(definitionOf(tool, tool.functionName)));
-    this.definitionBytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-    const search = tools.find(({ tool }) => tool.native?.tool === 'web_search')?.tool.native;
+    this.#declarations = declarations;
+    this.#approved = new ApprovedCalls(request.format.toolTrace);
+    const search = this.#functions.find(({ tool }) => tool.native?.tool === 'web_search')?.tool.native;
     this.nativeSearches = search && (countOf(search.settings['max_uses']) || USUAL_SEARCHES);
   }
 
+  get definitionBytes(): number {
+    this.#definitionBytes ??= this.#functions.reduce((sum, { tool }) => sum + sizeOf(tool), 0);
+    return this.#definitionBytes;
+  }
+
   load(asking: ToolsAsking): Promise<void> | undefined {
-    const loading = this.#tools.map(({ tool }) => tool.load?.(asking)).filter((each) => each !== undefined);
-    return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);
+    const loading = this.#declarations.map(({ begun }) => ('discover' in begun ? undefined : begun.load?.(asking)));
+    const waiting = loading.filter((each) => each !== undefined);
+    return waiting.length === 0 ? undefined : Promise.all(waiting).then(() => undefined);
+  }
+
+  get discover(): WantedTools['discover'] {
+    const servers = this.#servers;
+    if (servers.length === 0) return undefined;
+    return async (running) => {
+      await Promise.all(servers.map((server) => server.discover(running)));
+      this.#definitionBytes = undefined;
+      await this.#approved.run(this.#request.document, this.#functions, running);
+    };
+  }
+
+  get #functions(): Begun[] {
+    return this.#declarations.flatMap(functionsOf);
+  }
+
+  get #servers(): RequestedServer[] {
+    return this.#declarations.flatMap(({ begun }) => ('discover' in begun ? begun : []));
   }
 
   begin(conversation: Conversation, format: ServedFormat): GatewayTools {
-    if (this.#tools.length > 0 && (conversation.choices ?? 1) > 1) {
+    if (this.#declarations.length > 0 && (conversation.choices ?? 1) > 1) {
       throw new Uncarried('n', 'server tools support a single choice only');
     }
-    return new ServerTools(conversation, format, this.#tools, {
+    const { structure } = this.#request.document;
+    return new ServerTools(conversation, format, this.#declarations, {
       limits: this.#limits,
-      structure: this.#request.document.structure,
+      structure,
+      approved: this.#approved.results,
+      prelude: [...this.#lists(format, structure), ...this.#approved.shown],
     });
   }
+
+  /** The lists of tools that the client has not seen yet. */
+  #lists({ toolTrace: { mcp } }: ServedFormat, request: Fields): OpaquePart[] {
+    const lists = this.#servers.flatMap(({ list }) => list ?? []);
+    if (mcp === undefined || lists.length === 0) return [];
+    const seen = mcp.listedIn(request);
+    return lists.flatMap((list) => (seen.has(list.label) ? [] : mcp.listed(list)));
+  }
+}
+
+function functionsOf({ begun, ...declaration }: Declaration): Begun[] {
+  return ('discover' in begun ? begun.tools : [begun]).map((tool) => ({ ...declaration, tool }));
+}
+
+interface Beginning {
+  limits: Limits;
+  structure: Fields;
+  approved: ReadonlyMap<string, McpResult>;
+  prelude: readonly OpaquePart[];
 }
 
 class ServerTools implements GatewayTools {
   readonly conversation: Conversation;
   readonly ending: LoopEnd | undefined;
+  readonly prelude: readonly OpaquePart[];
   readonly #trace: ToolTrace;
   readonly #byFunction = new Map<string, Begun>();
   /** Calls so far. */
-  #calls = 0;
+  #calls: number;
 
   constructor(
     conversation: Conversation,
     { id, toolTrace }: ServedFormat,
-    begun: readonly Begun[],
-    { limits, structure }: { limits: Limits; structure: Fields },
+    declarations: readonly Declaration[],
+    { limits, structure, approved, prelude }: Beginning,
   ) {
     this.#trace = toolTrace;
-    const messages = withPastSteps(conversation.messages, toolTrace);
-    const tools = this.#functions(conversation.tools ?? [], id, begun);
+    this.prelude = prelude;
+    this.#calls = approved.size;
+    const settled = toolTrace.mcp?.settled(conversation.messages, approved) ?? conversation.messages;
+    const messages = withPastSteps(settled, toolTrace);
+    const tools = this.#functions(conversation.tools ?? [], id, declarations);
     this.conversation = { ...conversation, messages };
-    if (begun.length === 0) {
+    if (declarations.length === 0) {
       if (tools.length === 0) Object.assign(this.conversation, toolsOf(messages));
       return;
     }
@@ -129,27 +187,33 @@ class ServerTools implements GatewayTools {
   }
 
   /** The tools with a function in place of each server tool. */
-  #functions(tools: readonly Tool[], format: FormatId, begun: readonly Begun[]): Tool[] {
+  #functions(tools: readonly Tool[], format: FormatId, declarations: readonly Declaration[]): Tool[] {
     const taken = new Set(tools.flatMap((tool) => (tool.type === 'function' ? [tool.name] : [])));
     let next = 0;
-    return tools.map((tool) => {
-      const type = tool.type === 'opaque' ? fieldsOf(tool.value)['type'] : undefined;
-      if (serverToolName(type, format) === undefined) return tool;
-      const one = begun[next++]!;
-      const name = freeName(one.tool.functionName, taken);
-      taken.add(name);
-      this.#byFunction.set(name, one);
-      const { native } = one.tool;
-      return { ...definitionOf(one.tool, name), ...(native && { native }) };
+    return tools.flatMap((tool) => {
+      if (tool.type !== 'opaque' || serverToolName(tool.value, format) === undefined) return [tool];
+      return functionsOf(declarations[next++]!).map((one) => {
+        const name = freeName(one.tool.functionName, taken);
+        taken.add(name);
+        this.#byFunction.set(name, one);
+        const { native } = one.tool;
+        return { ...definitionOf(one.tool, name), ...(native && { native }) };
+      });
     });
   }
 
   /** A choice of a server tool, as that of its function. */
   #choice(choice: ToolChoice | undefined): ToolChoice | undefined {
     if (choice?.mode !== 'opaque') return choice;
-    const type = toWireName(textOf(fieldsOf(choice.value)['type']));
-    for (const [name, { wireName }] of this.#byFunction) if (type === wireName) return { mode: 'tool', name };
-    return choice;
+    const { type, server_label: label, name: tool } = fieldsOf(choice.value);
+    const isChosen = ({ wireName, shownName, tool: { mcp } }: Begun) =>
+      mcp === undefined
+        ? toWireName(textOf(type)) === wireName
+        : type === shownName && mcp.label === label && (tool === undefined || mcp.name === tool);
+    const names = [...this.#byFunction].flatMap(([name, one]) => (isChosen(one) ? name : []));
+    // Of several tools of a server, the model has to choose.
+    if (names.length > 1) return { mode: 'required' };
+    return names[0] === undefined ? choice : { mode: 'tool', name: names[0] };
   }
 
   claims(name: string): boolean {
@@ -157,6 +221,7 @@ class ServerTools implements GatewayTools {
   }
 
   start(call: ToolCallPart, place: ToolPlace): StartedPart | undefined {
+    if (this.#asksFirst(call)) return undefined;
     const part = this.#trace.start(this.#startOf(call, place));
     return part && { part, open: this.#trace.replaces };
   }
@@ -166,6 +231,7 @@ class ServerTools implements GatewayTools {
   }
 
   async run(call: ToolCallPart, place: ToolPlace, running: ToolsRunning): Promise<ToolRun> {
+    if (this.#asksFirst(call)) return { asks: this.#trace.mcp!.asked(this.#startOf(call, place)) };
     const tool = this.#byFunction.get(call.name)!.tool as RunTool;
     this.#calls += 1;
     const outcome = await runTool(tool, call.arguments, { running, calls: this.#calls });
@@ -176,12 +242,22 @@ class ServerTools implements GatewayTools {
   }
 
   #startOf({ id, name, arguments: text }: ToolCallPart, { turn, mixed }: ToolPlace): ToolStart {
-    return { id, tool: this.#byFunction.get(name)!.shownName, name, arguments: text, turn, mixed };
+    const { shownName, tool } = this.#byFunction.get(name)!;
+    const start = { id, tool: shownName, name, arguments: text, turn, mixed };
+    return tool.mcp === undefined ? start : { ...start, mcp: tool.mcp };
+  }
+
+  #asksFirst({ name }: ToolCallPart): boolean {
+    return this.#byFunction.get(name)!.tool.asksFirst === true;
   }
 }
 
 function definitionOf({ description, parameters }: RequestedTool, name: string): FunctionTool {
   return { type: 'function', name, description, parameters };
+}
+
+function sizeOf(tool: RequestedTool): number {
+  return Buffer.byteLength(JSON.stringify(definitionOf(tool, tool.functionName)));
 }
 
 /** A client may have a function of the same name. */

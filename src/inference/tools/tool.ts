@@ -6,6 +6,7 @@
 
 import type { Citation, Part } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
+import type { McpList, McpToolName } from '../../formats/conversation/mcp.ts';
 import type { NativeWish } from '../../formats/conversation/native-tool.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ToolsAsking, ToolsRunning } from '../turns/gateway-tools.ts';
@@ -13,21 +14,42 @@ import type { ToolsAsking, ToolsRunning } from '../turns/gateway-tools.ts';
 export interface ServerTool {
   /** The wire name, a row of `formats/server-tools/server-tool.ts` with `built: true`. */
   readonly name: `svc:${string}`;
-  /** A request may declare it several times, each with another `name` in its settings or one without. */
-  readonly named?: true;
+  /** A request may declare it several times, each with another value of this setting or one without. */
+  readonly named?: string;
   /** The setting `tools` lists server tools for requests that the tool makes, but not these. */
   readonly nestsTools?: readonly string[];
   /**
    * Checks the settings that the request gives the tool. @throws GatewayError 400
    * @param path of the settings: `tools[0].parameters`
+   * @param shownName the wire name in the client's spelling, or the type of a vendor that stands for the tool
    */
-  check(settings: Fields, path: string): void;
+  check(settings: Fields, path: string, shownName: string): void;
   /**
    * The tool for one request. @throws GatewayError 400 for what the installation does not have
    * @param settings checked
    * @param declared all server tools of the request
    */
-  begin(settings: Fields, path: string, installation: Installation, declared: readonly DeclaredTool[]): RequestedTool;
+  begin(
+    settings: Fields,
+    path: string,
+    installation: Installation,
+    declared: readonly DeclaredTool[],
+    shownName: string,
+  ): RequestedTool | RequestedServer;
+}
+
+/** An MCP server of one request, whose tools are functions for the model. */
+export interface RequestedServer {
+  readonly label: string;
+  /**
+   * Lists the tools. Called once, before the request is routed. Rejects with a GatewayError for a server that fails,
+   * unless the format can show that.
+   */
+  discover(running: ToolsRunning): Promise<void>;
+  /** Empty until they are discovered. */
+  readonly tools: readonly RequestedTool[];
+  /** What clients see of the list; undefined if the declaration's type has no words for it. */
+  readonly list: McpList | undefined;
 }
 
 export interface DeclaredTool {
@@ -63,6 +85,10 @@ export interface RequestedTool {
   readonly timesLimit?: number;
   /** What clients see of a call that failed outside of `run`. Absent: `error` in the item. */
   failure?(message: string, input: Fields): Pick<ToolOutcome, 'item' | 'block'>;
+  /** Clients see it as a tool of an MCP server. */
+  readonly mcp?: McpToolName;
+  /** The client has to allow each call. */
+  readonly asksFirst?: boolean;
   /** Citations of what the tool has found, for a text of the model. */
   cites?(text: string): Citation[];
 }

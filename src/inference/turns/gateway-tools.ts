@@ -38,6 +38,11 @@ export interface WantedTools {
   readonly nativeSearches?: number | undefined;
   /** Loads what they need; undefined if there is nothing to wait for. */
   load?(asking: ToolsAsking): Promise<void> | undefined;
+  /**
+   * Asks other services what the tools are. Called once, before the request is routed. Absent: there is nothing to ask.
+   * Rejects with GatewayError.
+   */
+  readonly discover?: ((running: ToolsRunning) => Promise<void>) | undefined;
   /** @throws Uncarried when the request cannot have them */
   begin(conversation: Conversation, format: ServedFormat): GatewayTools;
 }
@@ -45,6 +50,8 @@ export interface WantedTools {
 export interface GatewayTools {
   /** The conversation of the first turn. */
   readonly conversation: Conversation;
+  /** Parts that the client sees before the first turn. */
+  readonly prelude?: readonly OpaquePart[];
   /** When the loop ends; absent: at the limit of turns that every loop has. */
   readonly ending?: LoopEnding | undefined;
   /** Whether calls of a tool with this name are for the gateway. */
@@ -100,8 +107,8 @@ export interface ToolSpending {
   count(call: { executed: boolean; searches?: number; fetches?: number }): void;
 }
 
-/** A call that was run, or the call that the client has to run instead. */
-export type ToolRun = { step: ToolStepRun } | { call: ToolCallPart };
+/** A call that was run, the call that the client has to run instead, or what asks the client to allow the call. */
+export type ToolRun = { step: ToolStepRun } | { call: ToolCallPart } | { asks: OpaquePart };
 
 export interface ToolStepRun {
   /** Id of the call. */

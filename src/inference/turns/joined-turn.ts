@@ -24,6 +24,8 @@ export interface Joint {
   started: boolean;
   nextIndex: number;
   usage: Usage | undefined;
+  /** Parts before the first of the answer, which the client has not seen yet. */
+  prelude?: readonly OpaquePart[] | undefined;
 }
 
 export const FIRST: Joint = { started: false, nextIndex: 0, usage: undefined };
@@ -33,6 +35,7 @@ export class JoinedTurn {
   #started: boolean;
   #nextIndex: number;
   readonly #earlier: Usage | undefined;
+  #prelude: readonly OpaquePart[];
   /** All events as the upstream sent them, for the next turn. */
   readonly #events: TurnEvent[] = [];
   /** Part indexes of the turn, mapped to those of the answer. */
@@ -50,10 +53,11 @@ export class JoinedTurn {
   failure: UpstreamFailure | undefined;
   #ended = false;
 
-  constructor({ started, nextIndex, usage }: Joint, tools: Pick<GatewayTools, 'claims' | 'cites'>) {
+  constructor({ started, nextIndex, usage, prelude = [] }: Joint, tools: Pick<GatewayTools, 'claims' | 'cites'>) {
     this.#started = started;
     this.#nextIndex = nextIndex;
     this.#earlier = usage;
+    this.#prelude = prelude;
     this.#tools = tools;
   }
 
@@ -149,8 +153,15 @@ export class JoinedTurn {
     }
   }
 
+  /** Held back until the turn has output, so that until then another endpoint can take over. */
+  #showPrelude(out: TurnEvent[]): void {
+    if (this.#prelude.length > 0) out.push(...this.partEvents(this.#prelude));
+    this.#prelude = [];
+  }
+
   #startPart(event: Extract<TurnEvent, { type: 'partStart' }>, out: TurnEvent[]): void {
     const { part, index } = event;
+    this.#showPrelude(out);
     if (part.type === 'toolCall') {
       this.writtenBytes += Buffer.byteLength(part.arguments);
       if (this.#tools.claims(part.name)) {
@@ -196,6 +207,7 @@ export class JoinedTurn {
 
   #end(out: TurnEvent[]): void {
     this.#ended = true;
+    this.#showPrelude(out);
     const unified = this.#finish?.unified;
     // Truncated arguments are not run.
     if (unified === 'length' || unified === 'content_filter') this.#held.clear();

@@ -4,8 +4,11 @@ import type { GatewayTools, WantedTools } from './gateway-tools.ts';
 /** @param first gets the client's conversation; the second gets what the first has made of it */
 export function together(first: WantedTools, second: WantedTools): WantedTools {
   return {
-    definitionBytes: first.definitionBytes + second.definitionBytes,
+    get definitionBytes() {
+      return first.definitionBytes + second.definitionBytes;
+    },
     nativeSearches: first.nativeSearches ?? second.nativeSearches,
+    discover: eitherOf(first.discover, second.discover),
     load(asking) {
       const loading = [first.load?.(asking), second.load?.(asking)].filter((each) => each !== undefined);
       return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);
@@ -17,10 +20,16 @@ export function together(first: WantedTools, second: WantedTools): WantedTools {
   };
 }
 
+function eitherOf(first: WantedTools['discover'], second: WantedTools['discover']): WantedTools['discover'] {
+  if (first === undefined || second === undefined) return first ?? second;
+  return (running) => Promise.all([first(running), second(running)]).then(() => undefined);
+}
+
 function joined(one: GatewayTools, other: GatewayTools): GatewayTools {
   const of = (name: string) => (one.claims(name) ? one : other);
   return {
     conversation: other.conversation,
+    prelude: [...(one.prelude ?? []), ...(other.prelude ?? [])],
     ending: one.ending ?? other.ending,
     claims: (name) => one.claims(name) || other.claims(name),
     start: (call, place) => of(call.name).start?.(call, place),

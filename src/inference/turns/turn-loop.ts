@@ -60,7 +60,7 @@ export class TurnLoop {
   readonly #stream: boolean;
   readonly #callIds = new Set<string>();
   #conversation: Conversation;
-  #joint: Joint = FIRST;
+  #joint: Joint;
   /** The answer that the client has seen so far, once a turn is complete. */
   #answer: JoinedAnswer | undefined;
   #turns = 1;
@@ -73,6 +73,7 @@ export class TurnLoop {
   /** @param definitionBytes that the tools' definitions add to the request, at most */
   constructor(tools: GatewayTools, stream: boolean, maxOutputTokens: number | undefined, definitionBytes: number) {
     this.#tools = tools;
+    this.#joint = { ...FIRST, prelude: tools.prelude };
     this.#conversation = tools.conversation;
     this.#stream = stream;
     this.addedBytes = definitionBytes;
@@ -175,6 +176,7 @@ export class TurnLoop {
 
 function shown(run: ToolRun, started: number | undefined): ShownCall {
   if ('call' in run) return { parts: [run.call], started };
+  if ('asks' in run) return { parts: [run.asks], started };
   const { visible, replaces = false, added = [] } = run.step;
   return replaces ? { value: visible[0]?.value, parts: added, started } : { parts: [...visible, ...added], started };
 }

@@ -55,7 +55,7 @@ function read(settings: Fields, path: string): SearchSettings {
 
 /** Undefined for a search that failed: the model then answers without results. Rejects with GatewayError 402. */
 async function search(
-  { context, parts }: PluginStep,
+  { context, parts, early }: PluginStep,
   chosen: ChosenEngine,
   query: SearchSettings['query'] & { query: string },
 ): Promise<SearchResult[] | undefined> {
@@ -71,7 +71,7 @@ async function search(
       cost_usd: cost,
     });
   try {
-    const results = await parts.webSearch!.search(chosen, query, new AbortController().signal);
+    const results = await parts.webSearch!.search(chosen, query, early.signal);
     account.searched();
     stage(`found ${results.length} pages`, { urls: results.map(({ url }) => url) }, account.costUsd);
     return results;

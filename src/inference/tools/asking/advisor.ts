@@ -22,7 +22,7 @@ const INSTRUCTIONS =
 
 export const advisor: ServerTool = {
   name: 'svc:advisor',
-  named: true,
+  named: 'name',
   check: (settings, path) => void read(settings, path),
   begin(settings, path, { catalog }) {
     const known = read(settings, path);

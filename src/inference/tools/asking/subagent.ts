@@ -26,7 +26,7 @@ const INSTRUCTIONS =
 
 export const subagent: ServerTool = {
   name: 'svc:subagent',
-  named: true,
+  named: 'name',
   nestsTools: ['svc:subagent'],
   check: (settings, path) => void read(settings, path),
   begin(settings, path, { catalog }) {

@@ -1,0 +1,74 @@
+/**
+ * Work that takes long before a request is routed: plugins that ask other services, and tools that have to be listed. The
+ * client's stream is kept alive meanwhile, and the work is aborted when the client disconnects or the gateway shuts down.
+ */
+import type { GatewayError } from '../base/errors.ts';
+import type { NestedCost } from './accounting/meter.ts';
+import { shuttingDown } from './answer/error-response.ts';
+import type { RequestContext } from './context.ts';
+import { askNested, type Serve } from './nested.ts';
+import type { InferenceParts } from './parts.ts';
+import type { Interruptible } from './requests-in-flight.ts';
+import { Abandoned } from './turns/dispatch.ts';
+import type { ToolsRunning } from './turns/gateway-tools.ts';
+
+/** What tools and plugins may use before the first turn. */
+export type EarlyRunning = Omit<ToolsRunning, 'conversation'>;
+
+export class BeforeRouting implements Interruptible {
+  readonly #context: RequestContext;
+  readonly #parts: InferenceParts;
+  readonly #serve: Serve;
+  readonly #stop = new AbortController();
+
+  constructor(context: RequestContext, parts: InferenceParts, serve: Serve) {
+    this.#context = context;
+    this.#parts = parts;
+    this.#serve = serve;
+  }
+
+  /** Rejects with what the work throws, `Abandoned` for a client that has disconnected, or 503 at a shutdown. */
+  async run(work: (running: EarlyRunning) => Promise<void>): Promise<void> {
+    const { signal } = this.#stop;
+    const { sink, request } = this.#context;
+    const stream = this.#context.answerStream(this.#parts);
+    const slot = this.#parts.inFlight.add(this);
+    sink.onClose(() => this.#abort(new Abandoned()));
+    if (request.facts.stream) stream.keepAlive();
+    try {
+      await work(this.#running);
+    } finally {
+      stream.quiet();
+      this.#parts.inFlight.delete(this, slot);
+      // biome-ignore lint/correctness/noUnsafeFinally: aborted work has no other outcome.
+      if (signal.aborted) throw signal.reason;
+    }
+  }
+
+  interrupt(): void {
+    this.#abort(shuttingDown());
+  }
+
+  #abort(reason: Abandoned | GatewayError): void {
+    this.#stop.abort(reason);
+  }
+
+  get #running(): EarlyRunning {
+    const context = this.#context;
+    const parts = this.#parts;
+    return {
+      request: context.request,
+      parts,
+      signal: this.#stop.signal,
+      get spending() {
+        return context.payingForTools(parts);
+      },
+      ask: (body, signal, operation = 'chat') => {
+        const charged = (cost: NestedCost) => context.payingForTools(parts).nested(cost);
+        return askNested(body, { operation, request: context.request, signal, serve: this.#serve, parts, charged });
+      },
+      onEnd: (run) => context.onEnd(run),
+      found: (hits) => context.addHits(hits),
+    };
+  }
+}

@@ -1,0 +1,60 @@
+/** Calls of MCP tools that the client has allowed since the answer that asked for them. They run before the first turn. */
+import type { JsonDocument } from '../../base/json.ts';
+import type { OpaquePart } from '../../formats/conversation/conversation.ts';
+import type { McpAnswer, McpResult } from '../../formats/conversation/mcp.ts';
+import type { ToolStart, ToolTrace } from '../../formats/conversation/tool-steps.ts';
+import type { ToolsRunning } from '../turns/gateway-tools.ts';
+import { type RunTool, runTool } from './run-tool.ts';
+import type { RequestedTool } from './tool.ts';
+
+interface Offered {
+  /** The wire name in the client's spelling. */
+  shownName: string;
+  tool: RequestedTool;
+}
+
+/** Their turn is before the first of the answer. */
+const PLACE = { turn: 0, mixed: false };
+
+export class ApprovedCalls {
+  readonly #trace: ToolTrace;
+  /** By the ids of the requests for approval. */
+  readonly results = new Map<string, McpResult>();
+  /** What the client sees of them. */
+  shown: readonly OpaquePart[] = [];
+
+  constructor(trace: ToolTrace) {
+    this.#trace = trace;
+  }
+
+  /** @throws GatewayError 403 when a guardrail blocks the arguments */
+  async run({ value }: JsonDocument, offered: readonly Offered[], running: ToolsRunning): Promise<void> {
+    const approved = this.#trace.mcp?.answersIn(value).filter((answer) => answer.approved) ?? [];
+    const parts = approved.map(async (answer, index) => {
+      const found = offered.find(({ tool: { mcp } }) => mcp?.label === answer.label && mcp.name === answer.name);
+      return found === undefined ? [] : [await this.#one(answer, found, { running, calls: index + 1 })];
+    });
+    this.shown = (await Promise.all(parts)).flat();
+  }
+
+  async #one(
+    answer: McpAnswer,
+    { shownName, tool }: Offered,
+    about: Parameters<typeof runTool>[2],
+  ): Promise<OpaquePart> {
+    const { approvalId, callId: id, arguments: text } = answer;
+    const outcome = await runTool(tool as RunTool, text, about);
+    const { result, failed = false, item } = outcome;
+    this.results.set(approvalId, { result, failed });
+    const start: ToolStart = {
+      ...PLACE,
+      id,
+      tool: shownName,
+      name: tool.functionName,
+      arguments: text,
+      mcp: tool.mcp!,
+      approvalId,
+    };
+    return this.#trace.end({ ...start, result, failed, item });
+  }
+}
