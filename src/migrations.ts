@@ -14,6 +14,7 @@ import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
 import { internMigrations } from './interns/index.ts';
 import { rateLimitMigrations } from './rate-limits/index.ts';
+import { responseMigrations } from './responses/index.ts';
 import { scimMigrations } from './scim/index.ts';
 import { sealingMigrations } from './sealing/index.ts';
 import { signInMigrations } from './sign-in/index.ts';
@@ -46,4 +47,5 @@ export const migrations: readonly Migration[] = [
   ...consoleMigrations,
   ...destinationMigrations,
   ...containerMigrations,
+  ...responseMigrations,
 ];

@@ -23,6 +23,7 @@ import {
 import { type ChatOperationParts, chatOperations, internOperations } from './interns/index.ts';
 import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
 import { type PageParts, pageOperations } from './pages/index.ts';
+import { answerWithState, type ResponseOperationParts, responseOperations } from './responses/index.ts';
 import { type ScimParts, scimOperations } from './scim/index.ts';
 import { healthOperations, type Readiness } from './server/health.ts';
 import { type SignInParts, signInOperations } from './sign-in/index.ts';
@@ -44,6 +45,7 @@ export interface OperationParts {
   scim: ScimParts;
   signIn: SignInParts;
   inference: InferenceParts;
+  responses: ResponseOperationParts;
   /** Router models, as shown to clients. */
   routers(): readonly ListedRouter[];
   transcripts: TranscriptOperationParts;
@@ -99,7 +101,10 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
       routers: () => parts.routers(),
       popularity: (caller, days) => parts.inference.spend.tokensByModel(caller.organizationId, days),
     }),
-    ...inferenceOperations(parts.inference, parts.limits, formats),
+    ...inferenceOperations(parts.inference, parts.limits, formats, {
+      responses: (exchange) => answerWithState(exchange, parts.responses),
+    }),
+    ...responseOperations(parts.responses),
     ...batchOperations(parts.batches),
     ...transcriptOperations(parts.transcripts),
     ...observabilityOperations(parts.observability),

@@ -32,6 +32,7 @@ import {
   DEFAULT_ACCOUNT,
   DEFAULT_EGRESS,
   DEFAULT_LIMITS,
+  DEFAULT_RETENTION,
   egress,
   hosts,
   limits,
@@ -193,7 +194,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     internProgramme: read?.intern_programme ?? null,
     federation: read?.federation ?? [],
     rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
-    retention: read?.retention ?? { generationsDays: null },
+    retention: read?.retention ?? DEFAULT_RETENTION,
     providers: providers.length > 0 ? providers : standIns,
     standIns: providers.length > 0 ? standIns.filter(({ id }) => providers.every((one) => one.id !== id)) : [],
   };

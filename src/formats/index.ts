@@ -11,6 +11,7 @@ import { gemini } from './gemini/index.ts';
 import { messages } from './messages/index.ts';
 import { responses } from './responses/index.ts';
 
+export { responseOf } from './responses/response.ts';
 export { chat, messages, responses };
 
 /** Every format: served, spoken or both. */

@@ -17,6 +17,8 @@ export { settleBatched } from './batched/settle.ts';
 export { PageReader } from './documents/page-reader.ts';
 export { PdfReader } from './documents/pdf-reader.ts';
 export { inferenceMigrations } from './migrations/index.ts';
+export { acceptExchange } from './operations/accept-exchange.ts';
+export { HttpSink } from './operations/http-sink.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
 export { isRouterModel, ROUTERS, routerModels } from './plugins/index.ts';

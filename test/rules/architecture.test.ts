@@ -48,7 +48,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'containers',
   ],
   ['inference'],
-  ['batches', 'interns'],
+  ['batches', 'interns', 'responses'],
   ['operator'],
   ['server'],
 ];
@@ -285,6 +285,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     console: [210, 219],
     destinations: [220, 229],
     containers: [230, 239],
+    responses: [240, 249],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

@@ -226,10 +226,8 @@ cell('abort', async (upstream) => {
   await until(() => asked.closedEarlyAt !== undefined, 'the upstream call to be closed');
 });
 
-test('openai responses | what needs a stored response is refused by name', async () => {
+test('openai responses | state that the gateway does not keep is refused by name', async () => {
   for (const [field, more] of [
-    ['previous_response_id', { previous_response_id: 'resp_1' }],
-    ['store', { store: true }],
     ['background', { background: true }],
     ['conversation', { conversation: 'conv_1' }],
     ['input[0]', { input: [{ type: 'item_reference', id: 'rs_1' }] }],

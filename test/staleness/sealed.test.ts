@@ -118,6 +118,11 @@ test('a machine that cannot decrypt what a workspace has encrypted answers 503 w
   const stored = await call(a, 'PUT', '/vault/secrets/token', secret);
   const signing = await call(a, 'GET', '/batches/callback-secret');
   assert.deepEqual([stored[0], signing[0]], [200, 200]);
+  const asked = { model: 'test/a', input: 'hi', store: true };
+  const [, { id }] = await call(a, 'POST', '/responses', asked);
+  assert.equal((await call(b, 'POST', '/responses', asked))[0], 503);
+  assert.equal((await call(b, 'POST', '/responses', { ...asked, store: false, previous_response_id: id }))[0], 503);
+  assert.equal((await call(b, 'GET', `/responses/${id}`))[0], 503);
   assert.equal((await call(b, 'PUT', '/vault/secrets/token', secret))[0], 503);
   assert.equal((await call(b, 'GET', '/batches/callback-secret'))[0], 503);
   assert.deepEqual(await call(b, 'GET', '/vault/secrets'), [200, [stored[1]]]);
@@ -144,6 +149,6 @@ test('a machine that cannot decrypt a destination changes none of its secrets, a
 test('every encrypted column is tried above', () => {
   assert.deepEqual(
     sealedRows.map(({ purpose }) => purpose),
-    ['byok', 'federation', 'batch_callbacks', 'vault', 'destinations'],
+    ['byok', 'federation', 'batch_callbacks', 'vault', 'destinations', 'interns', 'responses'],
   );
 });

@@ -35,6 +35,9 @@ const BODIES: Record<string, Json | 'free'> = {
   rerank: { model: 'test/ranker', query: 'q', documents: ['d'] },
   createImage: { model: 'test/painter', prompt: 'p' },
   createImageGeneration: { model: 'test/painter', prompt: 'p' },
+  getResponse: 'free',
+  listResponseInputItems: 'free',
+  deleteResponse: 'free',
   // Costs nothing.
   countMessageTokens: 'free',
   // The budget refuses the items, one by one (test/batches/limits.test.ts).

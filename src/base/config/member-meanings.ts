@@ -8,7 +8,7 @@ import { DEFAULT_IO_LOGGING } from './io-logging.ts';
 import { OPENAI_MODERATION_URL } from './moderation.ts';
 import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
 import { DEFAULT_KUBERNETES, DEFAULT_SANDBOXES } from './sandboxes.ts';
-import { DEFAULT_ACCOUNT, DEFAULT_LIMITS } from './section-readers.ts';
+import { DEFAULT_ACCOUNT, DEFAULT_LIMITS, DEFAULT_RETENTION } from './section-readers.ts';
 import type { Limits } from './settings.ts';
 import { DEFAULT_VAULT } from './vault.ts';
 
@@ -118,6 +118,10 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     generations_days: [
       'Days that rows of generations are kept; they are dropped by whole months. `null` keeps them forever. Sums and budgets are not affected.',
       'null',
+    ],
+    responses_days: [
+      'Days that [stored responses](../guides/responses.md#stored-responses) are kept after they were last continued.',
+      DEFAULT_RETENTION.responsesDays,
     ],
   }),
   ...section('io_logging', 'Storing prompts and responses ([I/O logging](../guides/io-logging.md)).', {

@@ -135,9 +135,16 @@ function ports(field: Field): PortRange | undefined {
   return known ? range : field.fail('must be a port from 1 to 65535, or a range such as 8000-8100');
 }
 
+export const DEFAULT_RETENTION: RetentionSettings = { generationsDays: null, responsesDays: 30 };
+
 export function retention(field: Field): RetentionSettings | undefined {
-  const read = mapping(field, { generations_days: days });
-  return read && { generationsDays: read.generations_days ?? null };
+  const read = mapping(field, { generations_days: days, responses_days: integer(1, 36_500) });
+  return (
+    read && {
+      generationsDays: read.generations_days ?? null,
+      responsesDays: read.responses_days ?? DEFAULT_RETENTION.responsesDays,
+    }
+  );
 }
 
 function days(field: Field): number | undefined {

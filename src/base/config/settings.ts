@@ -140,6 +140,8 @@ export interface HostSettings {
 export interface RetentionSettings {
   /** Rows of generations, deleted by whole months. Sums and budgets stay. */
   generationsDays: number | null;
+  /** How long stored responses are kept. */
+  responsesDays: number;
 }
 
 /** Destinations beyond the public internet that URLs from users (images, documents) may have. */

@@ -1,6 +1,6 @@
 /**
- * Request rules that the schema cannot express. The gateway stores no responses, so a request that depends on a stored
- * one is refused with the field's name, never silently ignored.
+ * Request rules that the schema cannot express, for stateless requests: one that depends on a stored response is refused with
+ * the field's name, never silently ignored.
  */
 import { invalidField } from '../../base/errors.ts';
 import { asksForDeferral, checkDeferral } from '../adapters/deferred-tools/index.ts';
@@ -40,18 +40,15 @@ export function check(body: unknown): void {
   checkInput(request);
 }
 
+/** Where there is state, it is taken out of the request before this check (`responses/`). */
 function refuseState(request: Fields): void {
-  for (const [field, instead] of [
-    ['previous_response_id', 'send the earlier items in input'],
-    ['conversation', 'send the earlier items in input'],
-  ] as const) {
+  for (const field of ['previous_response_id', 'conversation']) {
     if (request[field] !== undefined && request[field] !== null) {
-      throw invalidField(field, `cannot be used: responses are not stored; ${instead}`);
+      throw invalidField(field, 'cannot be used here: send the earlier items in input');
     }
   }
-  if (request['store'] === true) throw invalidField('store', 'must be false or absent: responses are not stored');
-  if (request['background'] === true) {
-    throw invalidField('background', 'must be false or absent: a response that is not stored cannot be fetched later');
+  for (const field of ['store', 'background']) {
+    if (request[field] === true) throw invalidField(field, 'must be false or absent here');
   }
 }
 
@@ -110,7 +107,10 @@ const REQUIRED = new Map<unknown, readonly string[]>(
 function checkItem(item: Fields, path: string): void {
   const type = item['type'] ?? 'message';
   if (type === 'item_reference' || (item['type'] == null && item['role'] === undefined && 'id' in item)) {
-    throw invalidField(path, 'refers to a stored item: responses are not stored; send the item itself');
+    throw invalidField(
+      path,
+      'refers to a stored item, which is not supported: send the item itself, or previous_response_id',
+    );
   }
   if (type === 'message') {
     if (!ROLES.includes(textOf(item['role']))) throw invalidField(`${path}.role`, `must be one of ${ROLES.join(', ')}`);

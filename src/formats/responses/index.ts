@@ -1,6 +1,6 @@
 /**
  * The responses format, served at `POST /responses` and spoken by OpenAI, xAI and compatible upstreams: decoders,
- * encoders and the relay between them. Pure functions only. Responses are not stored on either side.
+ * encoders and the relay between them. Pure functions only. Requests here are stateless; `responses/` adds the state.
  */
 
 import { FACT_MEMBERS } from '../conversation/fact-members.ts';

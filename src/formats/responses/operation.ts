@@ -37,7 +37,7 @@ const ResponseEvent = Type.Object(
 export const operation: ServedOperation = {
   id: 'createResponse',
   path: '/responses',
-  summary: 'Create a response (OpenAI Responses format), streamed or not; responses are not stored',
+  summary: 'Create a response (OpenAI Responses format), streamed or not; stored if `store` is true',
   reply: ResponsesReply,
   events: { schema: ResponseEvent, description: ENDS_WITH_DONE },
 };

@@ -29,6 +29,9 @@ const REQUIRED = [
 /** Members that we replaced in the request: the response shows the client's values again. */
 const REPLACED = ['metadata', 'safety_identifier', 'user'];
 
+/** Members about stored state, which is the gateway's own. */
+const STATE = ['background', 'conversation', 'previous_response_id', 'store'];
+
 /**
  * A response with our members in it. `closing` is set for a finished response, which is also completed with members
  * that its service omitted; existing ones stay unchanged.
@@ -41,6 +44,7 @@ export function patchResponse(text: string, value: Fields, stamp: Stamp, closing
   ];
   const asked = stamp.echo?.() ?? ECHOED;
   for (const key of REPLACED) if (key in value) list.push({ key, json: stringifyJson(asked[key]) });
+  for (const key of STATE) if (asked[key] !== ECHOED[key]) list.push({ key, json: stringifyJson(asked[key]) });
   if (value['object'] === undefined) list.push({ key: 'object', json: '"response"' });
   if (value['created_at'] === undefined) list.push({ key: 'created_at', json: String(stamp.created) });
   if (closing !== undefined) {

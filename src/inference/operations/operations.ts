@@ -25,14 +25,21 @@ export interface InferenceLimits {
   inferenceBodyBytes: number;
 }
 
-/** @param formats those that conversations can be held in */
+/** Answers requests that need more than the pipeline; undefined for those that do not. */
+type Special = (exchange: Exchange<Caller>) => Promise<void> | undefined;
+
+/**
+ * @param formats those that conversations can be held in
+ * @param special by the id of a format
+ */
 export function inferenceOperations(
   parts: InferenceParts,
   limits: InferenceLimits,
   formats: readonly ServedFormat[] = SERVED_FORMATS,
+  special: Readonly<Partial<Record<ServedFormat['id'], Special>>> = {},
 ): Operation<Caller>[] {
   return [
-    ...formats.map((format) => conversation(parts, limits, format)),
+    ...formats.map((format) => conversation(parts, limits, format, special[format.id])),
     single(parts, limits, embedding, {
       id: 'createEmbeddings',
       path: '/embeddings',
@@ -81,7 +88,12 @@ const NAMED = { 'X-Generation-Id': 'The id of the generation, for `GET /generati
 const SILENT = 524;
 
 /** `/messages` also accepts the key as `x-api-key`; see `access/`. */
-function conversation(parts: InferenceParts, limits: InferenceLimits, format: ServedFormat): Operation<Caller> {
+function conversation(
+  parts: InferenceParts,
+  limits: InferenceLimits,
+  format: ServedFormat,
+  special: Special | undefined,
+): Operation<Caller> {
   const { id, path, summary, reply, events, errorSchema = ErrorSchema, requestIdHeader } = format.operation;
   return {
     id,
@@ -104,7 +116,7 @@ function conversation(parts: InferenceParts, limits: InferenceLimits, format: Se
     // 409: the container that a tool names has another network.
     errors: [...INFERENCE_ERRORS, 409],
     errorSchema,
-    handle: (exchange) => answer(exchange, format, parts, requestIdHeader),
+    handle: (exchange) => special?.(exchange) ?? answer(exchange, format, parts, requestIdHeader),
     encodeError: (error, { caller }) =>
       format.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
   };

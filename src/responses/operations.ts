@@ -1,0 +1,120 @@
+/** `/responses/{id}`. `POST /responses` itself is an operation of `inference/`. */
+import type { Caller } from '../access/index.ts';
+import { authorOf, changeAs } from '../audit/index.ts';
+import { invalidField, orNotFound } from '../base/errors.ts';
+import { parseJson } from '../base/json.ts';
+import { INFERENCE } from '../http/access-rule.ts';
+import { ok } from '../http/contract.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import type { Changes } from '../storage/database.ts';
+import type { ResponseParts } from './create.ts';
+import { listsOf, withIds } from './history.ts';
+import { type ItemsQuery, pageOfItems } from './item-page.ts';
+import { type Contents, type StoredResponse, shown } from './response.ts';
+import * as schema from './schema.ts';
+import { dataKeysOf, presented } from './sealed.ts';
+import * as store from './store.ts';
+
+export interface ResponseOperationParts extends ResponseParts {
+  changes: Changes;
+}
+
+const common = { tag: 'Inference', access: INFERENCE, params: schema.ResponseParams } as const;
+const RESPONSE = 'stored response with this id in the workspace of the key';
+
+/** Looks into `parts` only when a request comes. */
+export function responseOperations(parts: ResponseOperationParts): Operation<Caller>[] {
+  return [getResponse(parts), listInputItems(parts), deleteResponse(parts)];
+}
+
+function getResponse(parts: ResponseOperationParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'getResponse',
+    method: 'GET',
+    path: '/responses/{response_id}',
+    summary: 'Show a stored response',
+    query: schema.GetResponseQuery,
+    replies: ok('The response, as its client got it', schema.StoredResponseReply),
+    async handle(exchange) {
+      if (exchange.query['stream'] === true) {
+        throw invalidField('stream', 'must be false or absent: stored responses are not streamed again');
+      }
+      const { row, contents } = await found(exchange, parts);
+      exchange.reply(200, shown(row, contents.answer, parts.clock.now()));
+    },
+  };
+}
+
+function listInputItems(parts: ResponseOperationParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'listResponseInputItems',
+    method: 'GET',
+    path: '/responses/{response_id}/input_items',
+    summary: 'List what a stored response was made from: the items before it, then those of its own request',
+    query: schema.ItemsQuery,
+    replies: ok('One page', schema.ItemPage),
+    async handle(exchange) {
+      const { row, contents } = await found(exchange, parts);
+      const items = await earlierItems(row, viewerOf(exchange, parts), parts);
+      items.push(...withIds(parseJson(contents.input) as unknown[], `${seedOf(row)}_`));
+      exchange.reply(200, pageOfItems(items, exchange.query as ItemsQuery));
+    },
+  };
+}
+
+/** Of the responses that it continues, as far as they still exist. */
+async function earlierItems(row: StoredResponse, viewer: store.Viewer, parts: ResponseParts) {
+  if (row.previousId === null) return [];
+  const chain = await store.chainOf(parts.database, row.previousId, viewer, MOST_SHOWN);
+  const lists = await listsOf(chain, parts);
+  return lists.flatMap((list, index) =>
+    withIds(parseJson(list) as unknown[], `${seedOf(chain[index >> 1]!)}_${index % 2 === 0 ? '' : 'o'}`),
+  );
+}
+
+const MOST_SHOWN = 1_000;
+
+function seedOf({ id }: StoredResponse): string {
+  return id.replace(/^resp_/, '');
+}
+
+function deleteResponse(parts: ResponseOperationParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'deleteResponse',
+    method: 'DELETE',
+    path: '/responses/{response_id}',
+    summary: 'Delete a stored response; responses that continue it cannot be continued any more',
+    replies: ok('The response is gone', schema.ResponseDeleted),
+    async handle(exchange) {
+      const id = exchange.params['response_id']!;
+      const { workspaceId } = exchange.caller;
+      await changeAs(authorOf(exchange), parts, async (tx, changed) => {
+        const gone = await store.deleteResponse(tx, id, viewerOf(exchange, parts));
+        orNotFound(gone || undefined, RESPONSE);
+        await changed({ action: 'response.deleted', resourceType: 'response', resourceId: id, workspaceId });
+      });
+      exchange.reply(200, { id, object: 'response', deleted: true });
+    },
+  };
+}
+
+function viewerOf({ caller }: Exchange<Caller>, { clock }: ResponseParts): store.Viewer {
+  return { workspaceId: caller.workspaceId, now: new Date(clock.now()) };
+}
+
+async function found(
+  exchange: Exchange<Caller>,
+  parts: ResponseParts,
+): Promise<{ row: StoredResponse; contents: Contents }> {
+  const id = exchange.params['response_id']!;
+  const row = orNotFound(await store.findResponse(parts.database, id, viewerOf(exchange, parts)), RESPONSE);
+  const [key] = await dataKeysOf(parts.sealing, [row]);
+  const contents = await presented(() => ({
+    input: key!.open('input', row.input),
+    answer: key!.open('answer', row.answer),
+  }));
+  return { row, contents };
+}

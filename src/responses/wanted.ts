@@ -1,0 +1,83 @@
+/** What a request asks of stored state, and whether it may. Pure. */
+import type { Caller } from '../access/index.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { applyEdits, type JsonDocument, readDocument } from '../base/json.ts';
+import type { Catalog } from '../catalog/index.ts';
+import { type Fields, fieldsOf, isFields } from '../formats/conversation/fields.ts';
+import type { RequestFacts } from '../formats/conversation/format.ts';
+import { policyOf } from '../guardrails/index.ts';
+
+export interface Wanted {
+  /** The response is kept. */
+  store: boolean;
+  /** A response whose input and output come before the request's own input. */
+  previousId: string | null;
+}
+
+/** Members that only this folder reads; without them a request needs no state. */
+const MEMBERS = ['store', 'background', 'previous_response_id', 'conversation'] as const;
+
+/** Undefined for a stateless request, the usual case. @throws GatewayError 400 */
+export function wantedOf({ structure }: JsonDocument): Wanted | undefined {
+  const { store, background, previous_response_id: previous = null, conversation = null } = structure;
+  if (store !== true && background !== true && previous === null && conversation === null) return undefined;
+  if (background === true) throw invalidField('background', 'must be false or absent: it is not supported yet');
+  if (conversation !== null) {
+    throw invalidField('conversation', 'is not supported yet: continue a response with previous_response_id');
+  }
+  if (previous !== null && (typeof previous !== 'string' || previous === '')) {
+    throw invalidField('previous_response_id', 'must be the id of a stored response');
+  }
+  return { store: store === true, previousId: previous };
+}
+
+/** The request without what this folder reads of it. */
+export function withoutState(document: JsonDocument): JsonDocument {
+  return readDocument(
+    applyEdits(
+      document,
+      MEMBERS.map((key) => ({ key, json: undefined })),
+    ),
+  );
+}
+
+/** What the response repeats of it. */
+export function stateMembers({ store, previousId }: Wanted): Fields {
+  return { store, previous_response_id: previousId };
+}
+
+interface Terms {
+  caller: Caller;
+  facts: RequestFacts;
+  /** Of the account. */
+  zdr: boolean;
+  catalog: Pick<Catalog, 'find'>;
+}
+
+/** A request under zero data retention stores nothing. @throws GatewayError 403 that says who demands it */
+export function refuseUnderZdr(document: JsonDocument, { caller, facts, zdr, catalog }: Terms): void {
+  const provider = document.structure['provider'];
+  const source = zdr
+    ? 'the settings of the gateway'
+    : isFields(provider) && fieldsOf(provider)['zdr'] === true
+      ? 'provider.zdr'
+      : guardrailWantsZdr(caller, facts, catalog)
+        ? 'a guardrail of this key'
+        : undefined;
+  if (source === undefined) return;
+  const problem = `must be false or absent: ${source} demands zero data retention`;
+  throw new GatewayError('permission_denied', `store ${problem}`, { path: 'store' });
+}
+
+/** A guardrail names vendors. A request whose models are not known yet may be for any of them. */
+function guardrailWantsZdr(
+  caller: Caller,
+  { model, fallbackModels }: RequestFacts,
+  catalog: Terms['catalog'],
+): boolean {
+  const policy = policyOf(caller);
+  if (policy.compiled.zdr.size === 0) return false;
+  const names = [...(model === undefined ? [] : [model]), ...fallbackModels];
+  const found = names.map((name) => catalog.find(name));
+  return names.length === 0 || found.some((entry) => entry === undefined || policy.wantsZdr(entry.id));
+}

@@ -1,0 +1,86 @@
+/** `store`, `previous_response_id` and `/responses/{id}` with OpenAI's SDK, unmodified, in front of upstreams of three formats. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Response } from 'openai/resources/responses/responses';
+import type { Json } from '../../src/testing/gateway/sdk.ts';
+import { startScene, UPSTREAMS } from './scene.ts';
+
+const { openai, script } = await startScene();
+
+/** The texts that the upstream was sent, whatever its format. */
+const textsOf = (body: Json): string[] => {
+  const found: string[] = [];
+  const read = (value: Json): void => {
+    if (Array.isArray(value)) for (const each of value) read(each);
+    else if (typeof value === 'object' && value !== null) {
+      for (const [key, member] of Object.entries(value)) {
+        if ((key === 'text' || key === 'content') && typeof member === 'string') found.push(member);
+        else read(member);
+      }
+    }
+  };
+  const said = body.input ?? body.messages;
+  if (typeof said === 'string') return [said];
+  read(said);
+  return found;
+};
+
+for (const upstream of UPSTREAMS) {
+  const model = `test/${upstream}`;
+  for (const stream of [false, true]) {
+    const name = `${upstream} upstream, ${stream ? 'streamed' : 'whole'}`;
+    const create = async (body: Json): Promise<Response> => {
+      if (!stream) return openai.responses.create({ model, ...body });
+      return openai.responses.stream({ model, ...body }).finalResponse();
+    };
+
+    test(`a stored response is shown as its client got it, and continued with its whole history | ${name}`, async () => {
+      const sent = script(upstream, stream, { text: 'Bonjour' }, { text: 'Encore' }, { text: 'Fin' });
+      const first = await create({ input: 'one', instructions: 'Be brief.', store: true, metadata: { team: 'ä' } });
+      assert.equal((first as Json).store, true);
+      const second = await create({
+        input: [{ role: 'user', content: 'two' }],
+        store: true,
+        previous_response_id: first.id,
+      });
+      assert.equal(second.previous_response_id, first.id);
+      const third = await create({ input: 'three', previous_response_id: second.id });
+      assert.equal(third.previous_response_id, second.id);
+      assert.ok(!(third as Json).store);
+      const bodies = sent();
+      const own = (body: Json) => textsOf(body).filter((text) => text !== 'Be brief.');
+      assert.deepEqual(bodies.map(own), [
+        ['one'],
+        ['one', 'Bonjour', 'two'],
+        ['one', 'Bonjour', 'two', 'Encore', 'three'],
+      ]);
+      // Instructions belong to one request.
+      assert.doesNotMatch(JSON.stringify(bodies[1]), /Be brief/);
+      for (const body of bodies) {
+        assert.equal(body.previous_response_id, undefined);
+        if (upstream === 'openai') assert.equal(body.store, false);
+      }
+
+      const shown = await openai.responses.retrieve(first.id);
+      const { output_text: _, ...told } = first as Json;
+      const { output_text: __, ...kept } = shown as Json;
+      if (!stream) assert.deepEqual(kept, told);
+      assert.deepEqual([shown.status, shown.output_text, shown.metadata], ['completed', 'Bonjour', { team: 'ä' }]);
+      await assert.rejects(openai.responses.retrieve(third.id), { status: 404 });
+
+      const items = await openai.responses.inputItems.list(second.id, { order: 'asc' });
+      const texts = items.data.map((item) => textsOf({ input: [item] })[0]);
+      assert.deepEqual(texts, ['one', 'Bonjour', 'two']);
+      const ids = items.data.map(({ id }) => id);
+      const paged: (string | undefined)[] = [];
+      for await (const item of openai.responses.inputItems.list(second.id, { limit: 1 })) paged.push(item.id);
+      assert.deepEqual(paged, ids.toReversed());
+
+      await openai.responses.delete(first.id);
+      await assert.rejects(openai.responses.retrieve(first.id), { status: 404 });
+      await assert.rejects(create({ input: 'four', previous_response_id: second.id }), (error: Json) => {
+        return error.status === 404 && /previous_response_id: an earlier response .* was deleted/.test(error.message);
+      });
+    });
+  }
+}
