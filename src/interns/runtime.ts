@@ -85,6 +85,7 @@ export class InternRuntime {
     this.#work = {
       ...{ ...parts, holders: this.#holders, host: this.#host },
       teardown: (intern) => teardown(parts, intern),
+      atWork: new Map(),
     };
     this.#chats = new Chats({
       ...parts,

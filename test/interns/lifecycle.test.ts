@@ -10,6 +10,9 @@ import type { Json } from '../workspaces/control.ts';
 import { chatWith } from './chat.ts';
 import { internsOf, rowsOf } from './interns.ts';
 
+/** Unfinished work is sent again. */
+const SWEEP_MS = 600_000;
+
 const sandboxes = new ScriptedSandboxes();
 const agent = new ScriptedAgent();
 const gateway = await startGateway(
@@ -137,6 +140,22 @@ scene('an intern whose workspace cannot be archived is kept, until the loss is a
   await ends(id);
   assert.equal(sandboxOf(id), undefined);
   assert.deepEqual(await rowsOf(gateway, 'select 1 from intern_archives where intern_id = $1', [id]), []);
+});
+
+scene('two jobs for one intern, of which one was repeated, do its work once', async () => {
+  const { id } = await made({ name: 'repeated', provision: true });
+  await reaches(id, 'running');
+  const archiving = Promise.withResolvers<void>();
+  sandboxes.archiving = archiving.promise;
+  const before = sandboxes.archives;
+  assert.equal((await call('DELETE', `/${id}`)).status, 202);
+  await until(() => sandboxes.archives > before, 'the workspace is being archived');
+  gateway.clock.jump(SWEEP_MS);
+  const active = `select 1 from gatehouse_jobs.job where name = 'interns.work' and state = 'active'`;
+  await until(async () => (await rowsOf(gateway, active)).length === 2, 'the second job runs');
+  archiving.resolve();
+  await ends(id);
+  assert.equal(sandboxes.archives, before + 1);
 });
 
 scene(

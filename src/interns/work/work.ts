@@ -22,6 +22,8 @@ export interface WorkParts {
   holders: Holders;
   host: AgentHost;
   teardown(intern: Intern): Promise<Teardown>;
+  /** Interns that this process works on, until when. */
+  atWork: Map<string, Promise<void>>;
 }
 
 /** What happens with the last change of a deleted intern. */
@@ -34,10 +36,21 @@ export interface Teardown {
 
 /** Does what the intern waits for. Throws: another process holds it, or this one closes; try again. */
 export async function work(parts: WorkParts, id: string, signal: AbortSignal): Promise<void> {
+  const { atWork } = parts;
+  // There may be several jobs for it: of later requests, and repeated ones. In turn, each finds what is left to do.
+  const own = (atWork.get(id) ?? Promise.resolve()).then(() => advance(parts, id, signal));
+  const settled = own.catch(() => {});
+  atWork.set(id, settled);
+  try {
+    await own;
+  } finally {
+    if (atWork.get(id) === settled) atWork.delete(id);
+  }
+}
+
+async function advance(parts: WorkParts, id: string, signal: AbortSignal): Promise<void> {
   const intern = await store.internWithId(parts.database, id);
   if (intern === undefined || !['queued', 'provisioning', 'destroying'].includes(intern.status)) return;
-  // Another job of this process is at it.
-  if (intern.status === 'provisioning' && parts.host.epochs().get(id) === intern.epoch) return;
   const holder = await parts.holders.take(id);
   if (holder !== undefined) {
     // It starts there already.
