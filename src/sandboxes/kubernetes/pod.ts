@@ -97,6 +97,7 @@ const LONGEST_PIECE = 64 * 1024;
 /** The gateway pings every 10 s. */
 const SILENCE_MS = 60_000;
 const MOST_SWEEPS = 100;
+const LINGER_MS = 500;
 /** Of a folder: may be entered, may be written. */
 const [EXECUTE, WRITE] = [1, 2];
 const MARK = 'GATEHOUSE_COMMAND';
@@ -192,10 +193,20 @@ class Run {
     let ending: object | undefined;
     child.once('exit', (code, signal) => {
       ending = { code: code ?? 128 + constants.signals[signal!] };
-      // What it leaves would keep its outputs open.
       this.endAll();
+      this.#close(child);
     });
     child.once('close', () => this.#over(ending ?? { lost: true }));
+  }
+
+  /** Gives outputs up that what has escaped keeps open. */
+  #close(child: ChildProcess): void {
+    setTimeout(() => {
+      if (this.#isOver) return;
+      // What was written arrives first.
+      if (this.#queue.length > 0) return void this.#close(child);
+      for (const output of [child.stdin, child.stdout, child.stderr]) output?.destroy();
+    }, LINGER_MS);
   }
 
   #signal(name: NodeJS.Signals): void {
@@ -317,7 +328,7 @@ interface Checks {
 
 const ATTEMPT_MS = 2_000;
 /** Some networks apply their policies a moment after the start of a pod. */
-const SETTLE_MS = 15_000;
+const SETTLE_MS = 5_000;
 
 async function check({ programs, tools, folders, closed, hasWay }: Checks): Promise<void> {
   const found = (process.env['PATH'] ?? '').split(':');

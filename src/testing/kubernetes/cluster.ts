@@ -125,6 +125,11 @@ export class FakeCluster {
     await closed;
   }
 
+  /** No pod is created any more, for this reason; undefined: they are again. */
+  refusePods(reason: string | undefined): void {
+    this.#controllers.refusal = reason;
+  }
+
   /** Breaks the connections of running commands. */
   cutCommands(): void {
     for (const socket of this.#execs) socket.terminate();
@@ -251,11 +256,7 @@ export class FakeCluster {
     const tell = (type: Change, object: AnyObject) => {
       if (matches(object.metadata.labels, selector)) response.write(`${JSON.stringify({ type, object })}\n`);
     };
-    // What has changed since the list.
-    for (const object of this.store.list(plural)) {
-      if (Number(object.metadata.resourceVersion) > from) tell('ADDED', object);
-    }
-    response.once('close', this.store.watch(plural, tell));
+    response.once('close', this.store.watch(plural, from, tell));
   }
 
   #upgrade(request: http.IncomingMessage, socket: Duplex, head: Buffer): void {

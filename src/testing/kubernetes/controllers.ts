@@ -20,6 +20,8 @@ export class Controllers {
   readonly #running = new Map<string, RunningPod>();
   readonly #ending = new Map<string, Promise<void>>();
   #isClosed = false;
+  /** Why no pod is created, as a quota would. */
+  refusal: string | undefined;
 
   constructor(store: Store, kubelet: Kubelet, images: readonly string[]) {
     this.#store = store;
@@ -49,7 +51,7 @@ export class Controllers {
     this.#store.put('pods', { ...pod, metadata: { ...pod.metadata, deletionTimestamp: new Date().toISOString() } });
     const running = this.#running.get(name);
     const ending = (async () => {
-      if (running !== undefined) await this.#kubelet.end(running);
+      await (running && this.#kubelet.end(running));
       this.#running.delete(name);
       this.#ending.delete(name);
       this.#store.remove('pods', name);
@@ -114,6 +116,7 @@ export class Controllers {
     const wrong = violations(spec);
     if (wrong.length > 0)
       return void this.#warn(owner.metadata.name, 'FailedCreate', `violates PodSecurity: ${wrong.join(', ')}`);
+    if (this.refusal !== undefined) return void this.#warn(owner.metadata.name, 'FailedCreate', this.refusal);
     const claims = owner['spec'].volumeClaimTemplates.map((template: AnyObject) => ({
       name: template.metadata.name,
       persistentVolumeClaim: { claimName: claimName(owner.kind, template.metadata.name, owner.metadata.name) },

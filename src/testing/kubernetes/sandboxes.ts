@@ -61,12 +61,16 @@ interface OpenOptions {
   blobs?: Blobs;
   clock?: Clock;
   log?: Log;
+  /** Of the egress proxy. */
   entry?: string;
+  extraCa?: string;
+  /** Of another process, to start none. */
+  egressProxy?: EgressProxy;
 }
 
 /** The sandboxes of one process of the gateway. */
-export function openKubernetes(t: Place, cluster: FakeCluster, options: OpenOptions) {
-  const { folder, kubernetes, blobs, clock = systemClock, log = silentLog, entry } = options;
+export function openKubernetes(t: Place, cluster: Pick<FakeCluster, 'kubeconfig'>, options: OpenOptions) {
+  const { folder, kubernetes, blobs, clock = systemClock, log = silentLog, entry, extraCa = null } = options;
   const settings: SandboxesSettings = {
     ...{ ...DEFAULT_SANDBOXES, driver: 'kubernetes', ...options.settings },
     kubernetes: {
@@ -75,15 +79,16 @@ export function openKubernetes(t: Place, cluster: FakeCluster, options: OpenOpti
     },
   };
   const shared = { clock, log };
-  const egressProxy = new EgressProxy({
-    ...{ folder: path.join(folder, 'egress'), settings: () => ({ networks: [], extraCa: null }), ...shared },
+  const own = new EgressProxy({
+    ...{ folder: path.join(folder, 'egress'), settings: () => ({ networks: [], extraCa }), ...shared },
     ...{ door: remoteDoor(settings)!, ...(entry !== undefined && { entry }) },
   });
-  const parts = { settings, dataDir: folder, extraCa: null, egressProxy, blobs: blobs as Blobs, ...shared };
+  const egressProxy = options.egressProxy ?? own;
+  const parts = { settings, dataDir: folder, extraCa, egressProxy, blobs: blobs as Blobs, ...shared };
   const sandboxes = new Sandboxes(parts);
   t.after(async () => {
     await sandboxes.close();
-    await egressProxy.end();
+    await own.end();
   });
   return { sandboxes, egressProxy };
 }

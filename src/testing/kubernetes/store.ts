@@ -8,6 +8,7 @@ type Watcher = (type: Change, object: AnyObject) => void;
 export class Store {
   readonly #objects = new Map<string, AnyObject>();
   readonly #watchers = new Map<Watcher, string>();
+  readonly #history: { version: number; plural: string; type: Change; object: AnyObject }[] = [];
   #version = 1000;
 
   get version(): string {
@@ -48,13 +49,17 @@ export class Store {
     this.#tell(plural, 'DELETED', { ...known, metadata: { ...known.metadata, resourceVersion: this.version } });
   }
 
-  /** @returns a function that ends it */
-  watch(plural: string, watcher: Watcher): () => void {
+  /** @param from reports what has changed since this version @returns a function that ends it */
+  watch(plural: string, from: number, watcher: Watcher): () => void {
+    for (const each of this.#history) {
+      if (each.plural === plural && each.version > from) watcher(each.type, each.object);
+    }
     this.#watchers.set(watcher, plural);
     return () => void this.#watchers.delete(watcher);
   }
 
   #tell(plural: string, type: Change, object: AnyObject): void {
+    this.#history.push({ version: this.#version, plural, type, object });
     for (const [watcher, of] of this.#watchers) if (of === plural) watcher(type, object);
   }
 }
