@@ -13,6 +13,7 @@ import { fileMigrations } from './files/index.ts';
 import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
 import { internMigrations } from './interns/index.ts';
+import { memoryMigrations } from './memories/index.ts';
 import { rateLimitMigrations } from './rate-limits/index.ts';
 import { responseMigrations } from './responses/index.ts';
 import { scimMigrations } from './scim/index.ts';
@@ -48,4 +49,5 @@ export const migrations: readonly Migration[] = [
   ...destinationMigrations,
   ...containerMigrations,
   ...responseMigrations,
+  ...memoryMigrations,
 ];

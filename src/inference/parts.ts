@@ -12,6 +12,7 @@ import type { Exporter } from '../destinations/index.ts';
 import type { Egress } from '../egress/index.ts';
 import type { FileContents, VendorCopies } from '../files/index.ts';
 import type { FailureKind } from '../formats/conversation/failure.ts';
+import type { Memories } from '../memories/index.ts';
 import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
 import type { Tracer } from '../tracing/index.ts';
@@ -77,6 +78,8 @@ export interface InferenceParts {
   webSearch?: WebSearch;
   /** Where tools of requests run commands. Absent: they cannot. */
   requestContainers?: RequestContainers;
+  /** Folders of texts that models keep. */
+  memories?: Memories;
   /** The moderation service; absent if none is configured. */
   moderator?: Moderator;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */

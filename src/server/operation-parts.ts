@@ -31,6 +31,7 @@ import {
   Threads,
 } from '../inference/index.ts';
 import { agentProfiles, endInterns, InternRuntime, vaultsOfIntern } from '../interns/index.ts';
+import { endMemories, Memories } from '../memories/index.ts';
 import type { Observability } from '../observability/index.ts';
 import type { OperationParts } from '../operations.ts';
 import type { PageParts } from '../pages/index.ts';
@@ -86,6 +87,7 @@ export function operationParts(
         endByokCredentials(changes),
         endFiles(blobs),
         endContainers(blobs),
+        endMemories,
         endBatches(),
         endInterns(changes, blobs),
         endVaults(changes),
@@ -219,6 +221,7 @@ function inferenceParts(
     vendorCopies: createVendorCopies({ ...parts, clock, log }),
     pages: parts.pages,
     requestContainers: parts.requestContainers,
+    memories: new Memories({ database: parts.database, clock }),
     moderator: createModerator(parts.operatorEgress, () => live.settings.moderation),
     webSearch: createWebSearch(parts.operatorEgress, () => live.settings.webSearch),
     accountPolicy: () => live.settings.account,

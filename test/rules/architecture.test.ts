@@ -46,6 +46,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'console',
     'destinations',
     'containers',
+    'memories',
   ],
   ['inference'],
   ['batches', 'interns', 'responses'],
@@ -286,6 +287,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     destinations: [220, 229],
     containers: [230, 239],
     responses: [240, 249],
+    memories: [250, 259],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

@@ -19,6 +19,7 @@ const ROWS: Record<string, string> = {
   guardrails: 'deleted',
   intern_archives: 'deleted',
   interns: 'deleted',
+  memory_files: 'deleted',
   responses: 'deleted',
   scim_group_mappings: 'deleted',
   transcripts: 'end with their retention',

@@ -48,9 +48,16 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     also: { format: 'responses', type: 'mcp', unless: 'connector_id' },
     member: 'mcp_servers',
   },
+  { name: 'svc:memory', built: true, canDisable: true, vendorTypes: /^memory_\d+$/ },
   { name: 'svc:experimental__search_models', built: true, canDisable: true },
   { name: 'svc:shell', built: true, canDisable: true },
   { name: 'svc:subagent', built: true, canDisable: true },
+  {
+    name: 'svc:text_editor',
+    built: true,
+    canDisable: true,
+    vendorTypes: /^text_editor_\d+$/,
+  },
   {
     name: 'svc:tool_search',
     built: true,

@@ -2,6 +2,7 @@
 import { applyPatch } from './apply-patch/index.ts';
 import { advisor, subagent } from './asking/index.ts';
 import { datetime } from './datetime.ts';
+import { memory, textEditor } from './editing/index.ts';
 import { imageGeneration } from './image-generation.ts';
 import { mcp } from './mcp/index.ts';
 import { searchModels } from './search-models.ts';
@@ -17,9 +18,11 @@ const TOOLS: readonly ServerTool[] = [
   datetime,
   imageGeneration,
   mcp,
+  memory,
   searchModels,
   shell,
   subagent,
+  textEditor,
   webFetch,
   webSearch,
 ];

@@ -1,17 +1,15 @@
 /** `svc:apply_patch`: changes one file by a diff, in the words of OpenAI's tool. */
-import { GatewayError } from '../../../base/errors.ts';
 import type { ContainerUse } from '../../../containers/index.ts';
 import { type Fields, textOf } from '../../../formats/conversation/fields.ts';
 import { run } from '../../../sandboxes/index.ts';
 import { Members } from '../../tool-settings.ts';
-import { aboutEnvironment, environmentBeside, inContainer, shownFiles } from '../container/index.ts';
+import { aboutEnvironment, environmentBeside, inContainer, shownFiles, textAt } from '../container/index.ts';
 import { type ServerTool, ToolError } from '../tool.ts';
 import { created, DiffError, patched } from './diff.ts';
 
 const LONGEST_PATH = 1_000;
 /** UTF-16 units. */
 const LONGEST_DIFF = 200_000;
-const MOST_BYTES = 512 * 1024;
 const DELETE_MS = 60_000;
 
 const DECLARED = {
@@ -103,18 +101,6 @@ function changed(change: () => string): string {
     return change();
   } catch (error) {
     throw error instanceof DiffError ? new ToolError(error.message) : error;
-  }
-}
-
-/** Undefined if there is nothing at the path. */
-async function textAt(path: string, sandbox: ContainerUse['sandbox']): Promise<string | undefined> {
-  try {
-    const bytes = await sandbox.readFile(path, MOST_BYTES);
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch (error) {
-    if (error instanceof TypeError) throw new ToolError(`${path} is not a text in UTF-8`);
-    if (error instanceof GatewayError && error.status === 404) return undefined;
-    throw error;
   }
 }
 

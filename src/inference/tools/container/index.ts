@@ -10,3 +10,4 @@ export {
 export { inContainer } from './in-container.ts';
 export { noSandbox, RequestContainers } from './request-containers.ts';
 export { shownFiles } from './shown-files.ts';
+export { textAt } from './text-at.ts';

@@ -1,0 +1,4 @@
+import type { Migration } from '../../storage/migrate.ts';
+import { memories } from './0250-memories.ts';
+
+export const memoryMigrations: readonly Migration[] = [memories];
