@@ -83,7 +83,8 @@ export class ConversationTask implements Task {
     this.#tools = gatewayToolsFor(request, parts);
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
-    this.renew = format.renew;
+    // Tools that change something run for every request: their answers are not repeated from the cache.
+    this.renew = this.#tools?.lasting === true ? undefined : format.renew;
     this.echo = format.echo && (() => format.echo!(document));
   }
 

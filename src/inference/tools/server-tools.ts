@@ -76,6 +76,7 @@ class Wanted implements WantedTools {
   readonly #limits: Limits;
   readonly #approved: ApprovedCalls;
   readonly nativeSearches: number | undefined;
+  readonly lasting: boolean;
   #definitionBytes: number | undefined;
 
   constructor(request: ToolRequest, declarations: readonly Declaration[], limits: Limits) {
@@ -83,6 +84,7 @@ class Wanted implements WantedTools {
     this.#request = request;
     this.#declarations = declarations;
     this.#approved = new ApprovedCalls(request.format.toolTrace);
+    this.lasting = this.#functions.some(({ tool }) => tool.lasting === true);
     const search = this.#functions.find(({ tool }) => tool.native?.tool === 'web_search')?.tool.native;
     this.nativeSearches = search && (countOf(search.settings['max_uses']) || USUAL_SEARCHES);
   }

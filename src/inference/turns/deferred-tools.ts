@@ -42,6 +42,7 @@ export const deferredTools: GatewayToolKind = {
     if (!asks && !(Array.isArray(tools) && tools.some(isToolSearch))) return undefined;
     return {
       definitionBytes: OWN_TOOLS_BYTES,
+      lasting: false,
       load: () => (compile === undefined && searchesByRegex(settings) ? loadRegex() : undefined),
       begin: (conversation, format) => begin(conversation, format),
     };

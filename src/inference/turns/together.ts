@@ -9,6 +9,7 @@ export function together(first: WantedTools, second: WantedTools): WantedTools {
     },
     nativeSearches: first.nativeSearches ?? second.nativeSearches,
     discover: eitherOf(first.discover, second.discover),
+    lasting: first.lasting || second.lasting,
     load(asking) {
       const loading = [first.load?.(asking), second.load?.(asking)].filter((each) => each !== undefined);
       return loading.length === 0 ? undefined : Promise.all(loading).then(() => undefined);

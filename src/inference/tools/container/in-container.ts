@@ -21,6 +21,7 @@ export function inContainer(
   let checked = false;
   return {
     ...tool(containers),
+    lasting: true,
     load(asking) {
       if (checked) return undefined;
       return (async () => {
