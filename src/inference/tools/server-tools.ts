@@ -84,7 +84,8 @@ class Wanted implements WantedTools {
     this.#request = request;
     this.#declarations = declarations;
     this.#approved = new ApprovedCalls(request.format.toolTrace);
-    this.lasting = this.#functions.some(({ tool }) => tool.lasting === true);
+    // What a server changes is not known here.
+    this.lasting = this.#servers.length > 0 || this.#functions.some(({ tool }) => tool.lasting === true);
     const search = this.#functions.find(({ tool }) => tool.native?.tool === 'web_search')?.tool.native;
     this.nativeSearches = search && (countOf(search.settings['max_uses']) || USUAL_SEARCHES);
   }
