@@ -20,15 +20,15 @@ export function useSession() {
   });
 }
 
-const ENDED = 401;
+/** The key was disabled, or its member has left the organization. */
+const ENDED = new Set([401, 403]);
 
-/** A session whose key was disabled has ended too. */
 async function current(signal: AbortSignal): Promise<SessionState> {
   try {
     return (await root('GET /console/session', { signal })).data;
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== ENDED) throw error;
-    return { version: '', session: null };
+    if (!(error instanceof ApiError) || !ENDED.has(error.status)) throw error;
+    return { version: '', oidc: null, session: null };
   }
 }
 
@@ -40,11 +40,18 @@ export async function signIn(body: { key: string } | { code: string }): Promise<
   keep((await root('POST /console/session', { body })).data);
 }
 
+/** Leaves for the identity provider, which sends the browser back. */
+export async function signInElsewhere(): Promise<void> {
+  const { data } = await root('POST /console/session/oidc');
+  location.assign(data.url);
+}
+
 export async function signOut(): Promise<void> {
   const { data } = await root('DELETE /console/session');
   keep(data);
   // The session itself is observed, so it stays.
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
+  if (data.sign_out_url !== undefined) location.assign(data.sign_out_url);
 }
 
 /** The key that the console runs models with; null for none. */

@@ -1,16 +1,28 @@
-/** Signing in: with a management key, or with the one-time link of the first start. */
+/** Signing in: with a management key, the one-time link of the first start, or at the identity provider. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useChange } from './query.ts';
 import { currentPlace, go, link, usePlace } from './route.ts';
-import { type SessionState, signIn } from './session.ts';
-import { Waiting } from './ui/basics.tsx';
+import { type SessionState, signIn, signInElsewhere } from './session.ts';
+import { Button, Note, Problem, Waiting } from './ui/basics.tsx';
 import { Form, Text } from './ui/forms.tsx';
 import { Mark } from './ui/mark.tsx';
+
+/** Why the identity provider's answer led to no session. */
+const PROBLEMS: Readonly<Record<string, string>> = {
+  unverified: 'Your identity provider does not say who you are in the way that this gateway expects.',
+  not_member: 'You are not a member of the organization of this gateway.',
+  not_admin: 'You are a member, but only administrators may use the console.',
+  expired: 'Signing in took too long, or began in another browser. Try again.',
+  denied: 'You, or your identity provider, did not agree.',
+  failed: 'The answer of your identity provider is not valid. The log of the gateway says why.',
+};
 
 export function SignIn({ state }: { state: SessionState }) {
   const { params, path } = usePlace();
   const code = path === '/sign-in' ? params.get('code') : null;
+  const problem = PROBLEMS[params.get('problem') ?? ''];
   const [key, setKey] = useState('');
+  const elsewhere = useChange(signInElsewhere);
   const enter = () => {
     if (currentPlace().path === '/sign-in') go(link('/'), true);
   };
@@ -34,6 +46,20 @@ export function SignIn({ state }: { state: SessionState }) {
           <Mark size={36} />
           <h1>Gatehouse</h1>
         </div>
+        {problem !== undefined && (
+          <div role="alert">
+            <Note tone="bad">{problem}</Note>
+          </div>
+        )}
+        {state.oidc !== null && (
+          <>
+            <Problem error={elsewhere.error} />
+            <Button kind="main" busy={elsewhere.isPending} onClick={() => elsewhere.mutate()}>
+              Sign in with {state.oidc.name}
+            </Button>
+            <p class="soft small or">or</p>
+          </>
+        )}
         {change.isPending && used.current && key === '' ? (
           <Waiting lines={3} />
         ) : (

@@ -22,6 +22,8 @@ const RESOURCES: readonly Option[] = [
     'scim_user',
     'scim_group',
     'console_session',
+    'destination',
+    'intern',
     'configuration',
   ].map((each) => [each, each.replaceAll('_', ' ')] as const),
 ];

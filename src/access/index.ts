@@ -25,7 +25,7 @@ export {
 } from './caller.ts';
 export { endInternKey, endSandboxSecret, issueInternKey, startSandboxSecret } from './intern-keys.ts';
 export { followInternProgramme } from './intern-programme.ts';
-export { checkNewKey, type IssuedKey, issueKey } from './issue.ts';
+export { checkNewKey, type IssuedKey, issueKey, issueMemberKey } from './issue.ts';
 export { accessMigrations } from './migrations/index.ts';
 export { keyOperations, type OperationParts as AccessOperationParts } from './operations.ts';
 export {

@@ -13,6 +13,8 @@ import * as store from './store.ts';
 import { createToken, hashToken, maskToken } from './token.ts';
 import { chosenWorkspace } from './workspace-choice.ts';
 
+const LONGEST_NAME = 200;
+
 export interface IssuedKey {
   key: store.StoredKey;
   /** Returned only once. */
@@ -54,6 +56,19 @@ export async function issueKey(
   // Processes that cached this token as unknown must drop it.
   await announce(KEYS_TOPIC, keyHash, ...(externalKeyHash === null ? [] : [externalKeyHash]));
   return { key, token };
+}
+
+/** Creates a management key of a member and returns its hash. Its token is given to nobody: sessions act for the key. */
+export async function issueMemberKey(
+  tx: Queryable,
+  author: Author,
+  { userId, name }: { userId: string; name: string },
+  now: number,
+): Promise<string> {
+  const token = createToken('management');
+  const settings = newKeySettings({ name: name.slice(0, LONGEST_NAME) }, now);
+  await insertKey(tx, author, { kind: 'management', token, settings, workspaceId: null, creatorUserId: userId }, now);
+  return hashToken(token);
 }
 
 interface NewKey {

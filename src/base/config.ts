@@ -11,6 +11,7 @@ import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { blobSettings, blobs } from './config/blobs.ts';
 import { bootstrapConfigOf } from './config/bootstrap-config.ts';
+import { consoleSection, DEFAULT_CONSOLE } from './config/console.ts';
 import { DEFAULT_EGRESS_PROXY, egressProxy } from './config/egress-proxy.ts';
 import { Environment, errorCode, type Inputs } from './config/environment.ts';
 import { federation } from './config/federation.ts';
@@ -49,6 +50,7 @@ import { parseYaml } from './config/yaml.ts';
 import { Secret } from './secret.ts';
 
 export type { BlobSettings, S3Keys, S3Settings } from './config/blobs.ts';
+export type { ConsoleSettings, MemberMatch, OidcSettings } from './config/console.ts';
 export { type Inputs, VARIABLES, type Variable, variableTable } from './config/environment.ts';
 export { type ClaimRule, type FederationPolicy, isIssuerAddress, MAX_LIFETIME_MS } from './config/federation.ts';
 export { type AgentInstallation, DEFAULT_AGENT } from './config/interns.ts';
@@ -192,6 +194,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     moderation: read?.moderation ?? null,
     interns: read?.interns ?? DEFAULT_INTERNS,
     internProgramme: read?.intern_programme ?? null,
+    console: read?.console ?? DEFAULT_CONSOLE,
     federation: read?.federation ?? [],
     rateLimits: read?.rate_limits ?? NO_RATE_LIMITS,
     retention: read?.retention ?? DEFAULT_RETENTION,
@@ -219,6 +222,7 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     moderation,
     interns,
     intern_programme: internProgramme,
+    console: consoleSection,
     federation,
     rate_limits: rateLimits,
     providers: (list: Field) => readProviders(list, kinds),

@@ -1,11 +1,15 @@
-/** The cookie of a console session. */
+/** The cookies of the console: the session's, and that of a sign-in at the identity provider. */
 
 /**
  * The prefixes make browsers refuse the cookie from another host or without TLS. The port is part of the name, because
  * cookies of one host are shared by all of its ports.
  */
-const NAME = /^(__Host-|__Secure-)?gatehouse_session(?:_\d{1,5})?$/;
-const VALUE = /^[A-Za-z0-9_-]{43}$/;
+const NAME = /^(__Host-|__Secure-)?gatehouse_(session|oidc)(?:_\d{1,5})?$/;
+const VALUES = {
+  session: /^[A-Za-z0-9_-]{43}$/,
+  oidc: /^[A-Za-z0-9_-]{43}(?:\.[A-Za-z0-9_-]{43}){2}\.[A-Za-z0-9_-]{1,400}$/,
+};
+type Purpose = keyof typeof VALUES;
 /** Gateways on other ports of the same host leave their cookies too. */
 const MOST_COOKIES = 8;
 
@@ -17,26 +21,56 @@ interface CookiePlace {
 }
 
 /** @param value empty to delete the cookie */
-export function sessionCookie(value: string, { origin, prefix }: CookiePlace, seconds: number): string {
+export function sessionCookie(value: string, place: CookiePlace, seconds: number): string {
+  return cookie('session', value, place, seconds, 'Strict');
+}
+
+/** Also sent when the identity provider sends the browser back. */
+export function oidcCookie(value: string, place: CookiePlace, seconds: number): string {
+  return cookie('oidc', value, place, seconds, 'Lax');
+}
+
+function cookie(
+  purpose: Purpose,
+  value: string,
+  { origin, prefix }: CookiePlace,
+  seconds: number,
+  sameSite: 'Strict' | 'Lax',
+): string {
   const { protocol, port } = new URL(origin);
   const secure = protocol === 'https:';
   const kind = !secure ? '' : prefix === '' ? '__Host-' : '__Secure-';
-  const name = `${kind}gatehouse_session${port === '' ? '' : `_${port}`}`;
-  const attributes = `Path=${prefix}/; HttpOnly; SameSite=Strict; Max-Age=${seconds}`;
+  const name = `${kind}gatehouse_${purpose}${port === '' ? '' : `_${port}`}`;
+  const attributes = `Path=${prefix}/; HttpOnly; SameSite=${sameSite}; Max-Age=${seconds}`;
   return `${name}=${value}; ${attributes}${secure ? '; Secure' : ''}`;
 }
 
+interface Values {
+  tokens: string[];
+  arePrefixed: boolean;
+}
+
+/** What may be session cookies of this gateway. */
+export function sessionTokens(cookies: string | undefined): Values {
+  return valuesOf('session', cookies);
+}
+
+/** What may be cookies of a sign-in at the identity provider. */
+export function oidcValues(cookies: string | undefined): Values {
+  return valuesOf('oidc', cookies);
+}
+
 /**
- * What may be session cookies of this gateway. Another host of its domain can set cookies here, but none with a prefix: where
- * one has a prefix, the others do not count.
+ * Another host of the gateway's domain can set cookies here, but none with a prefix: where one has a prefix, the others do
+ * not count.
  */
-export function sessionTokens(cookies: string | undefined): { tokens: string[]; arePrefixed: boolean } {
+function valuesOf(purpose: Purpose, cookies: string | undefined): Values {
   const prefixed: string[] = [];
   const others: string[] = [];
-  for (const cookie of cookies?.split(';') ?? []) {
-    const [name = '', value = ''] = cookie.trim().split('=', 2);
-    const match = VALUE.test(value) ? NAME.exec(name) : null;
-    if (match !== null) (match[1] === undefined ? others : prefixed).push(value);
+  for (const each of cookies?.split(';') ?? []) {
+    const [name = '', value = ''] = each.trim().split('=', 2);
+    const match = VALUES[purpose].test(value) ? NAME.exec(name) : null;
+    if (match?.[2] === purpose) (match[1] === undefined ? others : prefixed).push(value);
   }
   const arePrefixed = prefixed.length > 0;
   return { tokens: (arePrefixed ? prefixed : others).slice(0, MOST_COOKIES), arePrefixed };

@@ -68,7 +68,7 @@ export class ConsoleFiles {
     if (file === undefined) throw new GatewayError('not_found', this.built ? `no such file: ${name}` : NOT_BUILT);
     // Names of all files but the first contain a hash of their content.
     const caching = name === 'index.html' ? 'no-cache' : 'public, max-age=31536000, immutable';
-    const common = { ...HEADERS, 'Content-Type': file.type, 'Cache-Control': caching, ETag: file.etag };
+    const common = { ...HEADERS, 'Cache-Control': caching, ETag: file.etag };
     if (headers['if-none-match']?.includes(file.etag)) {
       response.writeHead(304, common);
       response.end();
@@ -78,6 +78,7 @@ export class ConsoleFiles {
     const body = coding === undefined ? file.body : file.compressed[coding]!;
     response.writeHead(200, {
       ...common,
+      'Content-Type': file.type,
       ...(coding !== undefined && { 'Content-Encoding': coding }),
       'Content-Length': body.length,
     });

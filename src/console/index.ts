@@ -6,5 +6,6 @@
  */
 export { ConsoleFiles } from './files.ts';
 export { consoleMigrations } from './migrations/index.ts';
+export { OidcSignIn } from './oidc/sign-in.ts';
 export { type ConsoleParts, consoleOperations } from './operations.ts';
 export { ConsoleSessions } from './sessions.ts';

@@ -5,11 +5,13 @@ import { ANYONE } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { ConsoleFiles } from './files.ts';
+import type { OidcSignIn } from './oidc/sign-in.ts';
 import * as schema from './schema.ts';
 import type { ConsoleSessions, SignedIn } from './sessions.ts';
 
 export interface ConsoleParts {
   sessions: ConsoleSessions;
+  oidc: OidcSignIn;
   files: ConsoleFiles;
   /** Of the gateway. */
   version: string;
@@ -20,7 +22,7 @@ const NO_STORE = { 'Cache-Control': 'no-store' };
 
 /** Reads `parts` only while handling a request. */
 export function consoleOperations(parts: ConsoleParts): Operation<Caller>[] {
-  return [...fileOperations(parts), ...sessionOperations(parts)];
+  return [...fileOperations(parts), ...sessionOperations(parts), ...oidcOperations(parts)];
 }
 
 function fileOperations(parts: ConsoleParts): Operation<Caller>[] {
@@ -70,7 +72,7 @@ function fileOperations(parts: ConsoleParts): Operation<Caller>[] {
 function sessionOperations(parts: ConsoleParts): Operation<Caller>[] {
   const path = '/console/session';
   const reply = (exchange: Exchange<Caller>, signedIn: SignedIn | undefined, headers = {}) =>
-    exchange.reply(200, { data: sessionReply(signedIn, parts.version) }, { ...NO_STORE, ...headers });
+    exchange.reply(200, { data: sessionReply(signedIn, parts) }, { ...NO_STORE, ...headers });
   return [
     {
       ...common,
@@ -104,7 +106,12 @@ function sessionOperations(parts: ConsoleParts): Operation<Caller>[] {
       summary: 'Sign out of the console',
       replies: ok('Signed out', schema.SessionEnvelope),
       errors: [401, 503],
-      handle: async (exchange) => reply(exchange, undefined, { 'Set-Cookie': await parts.sessions.signOut(exchange) }),
+      async handle(exchange) {
+        const { cookie, session } = await parts.sessions.signOut(exchange);
+        const url = await parts.oidc.signOutUrl(session, exchange.prefix);
+        const data = { ...sessionReply(undefined, parts), ...(url !== null && { sign_out_url: url }) };
+        exchange.reply(200, { data }, { ...NO_STORE, 'Set-Cookie': cookie });
+      },
     },
     {
       ...common,
@@ -123,11 +130,58 @@ function sessionOperations(parts: ConsoleParts): Operation<Caller>[] {
   ];
 }
 
-function sessionReply(signedIn: SignedIn | undefined, version: string): schema.SessionReply {
-  if (signedIn === undefined) return { version, session: null };
+/** Signing in at the identity provider. */
+function oidcOperations(parts: ConsoleParts): Operation<Caller>[] {
+  const path = '/console/session/oidc';
+  return [
+    {
+      ...common,
+      id: 'beginConsoleOidcSignIn',
+      method: 'POST',
+      path,
+      summary: 'Begin to sign in to the console at the identity provider',
+      replies: ok('Where the browser has to go; a cookie ties the way back to it', schema.OidcBegunEnvelope),
+      errors: [403, 404, 503],
+      async handle(exchange) {
+        const { url, cookie } = await parts.oidc.begin(exchange);
+        exchange.reply(200, { data: { url } }, { ...NO_STORE, 'Set-Cookie': cookie });
+      },
+    },
+    {
+      ...common,
+      id: 'finishConsoleOidcSignIn',
+      method: 'GET',
+      path,
+      summary: 'Where the identity provider sends the browser back to',
+      query: schema.OidcCallbackQuery,
+      replies: {
+        302: {
+          description: 'Signed in, or back to the sign-in page with the problem',
+          headers: { Location: '`../`, or the sign-in page' },
+        },
+      },
+      errors: [404, 503],
+      async handle(exchange) {
+        const { cookies, problem } = await parts.oidc.finish(exchange);
+        const location = problem === null ? '../' : `../#/sign-in?problem=${problem}`;
+        const headers = { Location: location, 'Content-Length': '0', 'Set-Cookie': cookies, ...NO_STORE };
+        exchange.response.writeHead(302, { ...headers, 'Referrer-Policy': 'no-referrer' });
+        exchange.response.end();
+      },
+    },
+  ];
+}
+
+function sessionReply(
+  signedIn: SignedIn | undefined,
+  { version, oidc: { name } }: Pick<ConsoleParts, 'version' | 'oidc'>,
+): schema.SessionReply {
+  const oidc = name === undefined ? null : { name };
+  if (signedIn === undefined) return { version, oidc, session: null };
   const { management, inference, expiresAt } = signedIn;
   return {
     version,
+    oidc,
     session: {
       organization_id: management.organizationId,
       management_key: keyReply(management),

@@ -37,11 +37,34 @@ export const SessionEnvelope = Type.Object(
           expires_at: Type.String(),
         }),
       ),
+      oidc: nullable(
+        Type.Object(
+          { name: Type.String({ description: 'For the button' }) },
+          { description: 'The identity provider that people can sign in with; null if none is configured' },
+        ),
+      ),
+      sign_out_url: Type.Optional(
+        Type.String({ description: 'After signing out: where one signs out of the identity provider as well' }),
+      ),
     }),
   },
   { $id: 'ConsoleSession' },
 );
 
+export const OidcBegunEnvelope = Type.Object(
+  { data: Type.Object({ url: Type.String({ description: 'Where the browser has to go' }) }) },
+  { $id: 'ConsoleOidcSignIn' },
+);
+
+const FromProvider = Type.Optional(Type.String({ maxLength: 8_192 }));
+
+/** As RFC 6749 and RFC 9207 name them. Providers add others. */
+export const OidcCallbackQuery = Type.Object({
+  ...{ code: FromProvider, state: FromProvider, iss: FromProvider },
+  ...{ error: FromProvider, error_description: FromProvider },
+});
+
+export type OidcCallback = Static<typeof OidcCallbackQuery>;
 export type SignInBody = Static<typeof SignInSchema>;
 export type InferenceKeyBody = Static<typeof InferenceKeySchema>;
 export type SessionReply = Static<typeof SessionEnvelope>['data'];

@@ -10,13 +10,13 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Access, type Caller, checkKind, hashToken, isToken } from '../access/index.ts';
-import { authorOf, changeAs } from '../audit/index.ts';
+import { type Author, authorOf, type Changed, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { INFERENCE, MANAGEMENT } from '../http/access-rule.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { publicUrl } from '../http/public-url.ts';
-import type { Changes, Database } from '../storage/database.ts';
+import type { Changes, Database, Queryable } from '../storage/database.ts';
 import { sessionCookie, sessionTokens } from './cookie.ts';
 import type { SignInBody } from './schema.ts';
 import * as store from './store.ts';
@@ -46,6 +46,8 @@ export interface SignedIn {
 /** Set by the console's own requests; a page of another origin cannot. */
 const MARK = 'x-gatehouse-console';
 const LIFE_MS = 7 * 86_400_000;
+/** Roles and membership may change at the identity provider. */
+const MEMBER_LIFE_MS = 12 * 3_600_000;
 const IDLE_MS = 86_400_000;
 /** How late the time of the last use may be. */
 const USE_MS = 300_000;
@@ -95,22 +97,35 @@ export class ConsoleSessions {
     const keys = code === undefined ? await this.#keysOf(key ?? '') : await this.#keysOfCode(code, now);
     const caller = await this.#parts.access.callerOfKey(keys.keyHash);
     checkKind(caller, MANAGEMENT.kinds);
-    const token = randomBytes(32).toString('base64url');
-    const life = { createdAt: new Date(now), usedAt: new Date(now), expiresAt: new Date(now + LIFE_MS) };
-    const session = { ...keys, ...life, hash: hashToken(token), origin };
+    const { session, token } = newSession({ ...keys, origin, userId: null }, now, LIFE_MS);
     const { requestId, clientAddress, startedAt } = exchange;
-    await changeAs(
-      authorOf({ requestId, clientAddress, startedAt, caller }),
-      { database, changes },
-      async (tx, changed) => {
-        await store.insertSession(tx, session, MOST_PER_KEY);
-        const resource = { resourceType: 'console_session', resourceId: session.hash, workspaceId: null };
-        const after = { origin, one_time_link: code !== undefined, expires_at: session.expiresAt.toISOString() };
-        await changed({ action: 'console_session.created', ...resource, after });
-      },
+    const author = authorOf({ requestId, clientAddress, startedAt, caller });
+    await changeAs(author, { database, changes }, (tx, changed) =>
+      insert(tx, changed, session, { one_time_link: code !== undefined }),
     );
     const cookie = sessionCookie(token, { origin, prefix: exchange.prefix }, LIFE_MS / 1000);
     return { signedIn: await this.#signedIn(session), cookie };
+  }
+
+  /**
+   * Begins the session of a member who has signed in elsewhere; returns its `Set-Cookie`.
+   * @param origin of the page that began to sign in
+   * @param find the member, and the management key that the session acts for; what it throws is thrown
+   */
+  async signInMember(
+    { prefix }: Place,
+    origin: string,
+    author: Author,
+    find: (tx: Queryable) => Promise<{ userId: string; keyHash: string }>,
+  ): Promise<string> {
+    const { database, changes, clock } = this.#parts;
+    const token = await changeAs(author, { database, changes }, async (tx, changed) => {
+      const keys = { ...(await find(tx)), inferenceKeyHash: null };
+      const begun = newSession({ ...keys, origin }, clock.now(), MEMBER_LIFE_MS);
+      await insert(tx, changed, begun.session, { user_id: keys.userId });
+      return begun.token;
+    });
+    return sessionCookie(token, { origin, prefix }, MEMBER_LIFE_MS / 1000);
   }
 
   /** Makes the session run models with another inference key, or with none. */
@@ -128,11 +143,11 @@ export class ConsoleSessions {
     return this.#signedIn({ ...session, inferenceKeyHash: hash });
   }
 
-  /** Returns the `Set-Cookie` that removes the cookie. */
-  async signOut(place: Place): Promise<string> {
-    const { hash, origin } = await this.#required(place.headers);
-    await store.deleteSession(this.#parts.database, hash);
-    return sessionCookie('', { origin, prefix: place.prefix }, 0);
+  /** Returns the `Set-Cookie` that removes the cookie, and the session that has ended. */
+  async signOut(place: Place): Promise<{ cookie: string; session: store.StoredSession }> {
+    const session = await this.#required(place.headers);
+    await store.deleteSession(this.#parts.database, session.hash);
+    return { cookie: sessionCookie('', { origin: session.origin, prefix: place.prefix }, 0), session };
   }
 
   /** The code of a link that signs in once, within an hour. */
@@ -192,8 +207,26 @@ export class ConsoleSessions {
   }
 }
 
+function newSession(
+  facts: Pick<store.StoredSession, 'keyHash' | 'inferenceKeyHash' | 'origin' | 'userId'>,
+  now: number,
+  lifeMs: number,
+): { session: store.StoredSession; token: string } {
+  const token = randomBytes(32).toString('base64url');
+  const life = { createdAt: new Date(now), usedAt: new Date(now), expiresAt: new Date(now + lifeMs) };
+  return { session: { ...facts, ...life, hash: hashToken(token) }, token };
+}
+
+/** @param more what the audit log says of it */
+async function insert(tx: Queryable, changed: Changed, session: store.StoredSession, more: object): Promise<void> {
+  await store.insertSession(tx, session, MOST_PER_KEY);
+  const resource = { resourceType: 'console_session', resourceId: session.hash, workspaceId: null };
+  const after = { origin: session.origin, ...more, expires_at: session.expiresAt.toISOString() };
+  await changed({ action: 'console_session.created', ...resource, after });
+}
+
 /** The origin of the page that signs in, as its browser reports it. Other clients need not say. */
-function originOf(exchange: Place): string {
+export function originOf(exchange: Place): string {
   if (isForeign(exchange.headers)) throw new GatewayError('permission_denied', 'The request comes from another site.');
   const { origin } = exchange.headers;
   if (origin === undefined) return new URL(publicUrl(exchange)).origin;

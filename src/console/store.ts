@@ -1,4 +1,6 @@
 /** The SQL of console sessions. */
+
+import type { MemberMatch } from '../base/config.ts';
 import { type Columns, insertRow, selectList } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 
@@ -11,6 +13,8 @@ export interface StoredSession {
   createdAt: Date;
   usedAt: Date;
   expiresAt: Date;
+  /** The member who signed in at the identity provider; null: with a key or a link. */
+  userId: string | null;
 }
 
 /** The keys that a one-time link signs in with. */
@@ -27,6 +31,7 @@ const SESSION: Columns<StoredSession> = {
   createdAt: 'created_at',
   usedAt: 'used_at',
   expiresAt: 'expires_at',
+  userId: 'user_id',
 };
 
 const LINK: Columns<LinkedKeys & { hash: string; expiresAt: Date }> = {
@@ -90,4 +95,46 @@ export async function takeLink(tx: Queryable, hash: string, now: Date): Promise<
     [hash, now],
   );
   return link;
+}
+
+export interface FoundMember {
+  userId: string;
+  /** For people: the e-mail address, or the name. */
+  label: string;
+  role: 'admin' | 'member';
+}
+
+const MATCHES: Readonly<Record<MemberMatch, string>> = {
+  email: 'lower(u.email) = lower($2)',
+  user_name: 'lower(s.user_name) = lower($2)',
+  external_id: 's.external_id = $2',
+};
+
+/** Members with this name, at most two. Locks them until the transaction ends. */
+export function findMembers(
+  tx: Queryable,
+  organizationId: string,
+  match: MemberMatch,
+  name: string,
+): Promise<FoundMember[]> {
+  return tx.query<FoundMember>(
+    `select m.user_id as "userId", coalesce(u.email, u.name) as label, m.role
+       from members m join users u on u.id = m.user_id left join scim_users s on s.user_id = m.user_id
+      where m.organization_id = $1 and ${MATCHES[match]} limit 2 for no key update of m`,
+    [organizationId, name],
+  );
+}
+
+/** The hash of the management key that sessions of the member act for. */
+export async function personKey(tx: Queryable, userId: string): Promise<string | undefined> {
+  const sql = 'select key_hash as hash from console_people where user_id = $1';
+  return (await tx.query<{ hash: string }>(sql, [userId]))[0]?.hash;
+}
+
+export async function setPersonKey(tx: Queryable, userId: string, keyHash: string): Promise<void> {
+  await tx.query(
+    `insert into console_people (user_id, key_hash) values ($1, $2)
+     on conflict (user_id) do update set key_hash = excluded.key_hash`,
+    [userId, keyHash],
+  );
 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { organizationId } from '../access/index.ts';
 import { gatewayAuthor, recordOnce } from '../audit/index.ts';
-import type { Config, FederationPolicy, ScimSource } from '../base/config.ts';
+import type { Config, ConsoleSettings, FederationPolicy, ScimSource } from '../base/config.ts';
 import { usdFromNano } from '../base/money.ts';
 import type { Secret } from '../base/secret.ts';
 import type { Database } from '../storage/database.ts';
@@ -42,6 +42,7 @@ function stateOf(config: Config): object {
     vault: config.vault,
     intern_programme: config.internProgramme,
     scim_source: sourceState(config.scim.source),
+    console: consoleState(config.console),
     federation: config.federation.map(policyState),
     rate_limits: config.rateLimits,
     providers: config.providers.map(({ id, kind, baseUrl, credentials, models }) => ({
@@ -56,6 +57,10 @@ function stateOf(config: Config): object {
 
 function sourceState(source: ScimSource | null): object | null {
   return source && { base_url: source.baseUrl, token_hash: hashOf(source.token) };
+}
+
+function consoleState({ oidc }: ConsoleSettings): object {
+  return { oidc: oidc && { ...oidc, clientSecret: oidc.clientSecret && hashOf(oidc.clientSecret) } };
 }
 
 /** Given keys by their ids: the keys are public, and long. */

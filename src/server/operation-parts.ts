@@ -4,7 +4,7 @@ import { sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
 import { BatchRunner, type CallbackOutcome, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
-import { ConsoleFiles } from '../console/index.ts';
+import { ConsoleFiles, type ConsoleParts, OidcSignIn } from '../console/index.ts';
 import { endContainers } from '../containers/index.ts';
 import { endDestinations } from '../destinations/index.ts';
 import {
@@ -68,7 +68,7 @@ export function operationParts(
     ...{ database, changes, clock, sealing, log: options.log, egress: parts.egress },
     attempted: (outcome: CallbackOutcome) => observability.callbackAttempted(outcome),
   };
-  const consoleFiles = new ConsoleFiles();
+  const consoleFiles = new ConsoleFiles(options.consoleFolder);
   const batches = {
     ...{ database, changes, clock, blobs, inference, callbacks, namespace: namespace.name },
     itemBytes: config.limits.inferenceBodyBytes,
@@ -130,8 +130,19 @@ export function operationParts(
     destinations: { database, changes, clock, sealing, egress: parts.destinationEgress, version: manifest.version },
     analytics: { database, clock, catalog, entered: () => spend.flush() },
     ...{ audit: { database }, pages: pageParts(live, consoleFiles), readiness },
-    console: { sessions: parts.consoleSessions, files: consoleFiles, version: manifest.version },
+    console: consoleParts(options, live, parts, consoleFiles),
   };
+}
+
+function consoleParts(
+  { clock, log }: AppOptions,
+  live: LiveConfig,
+  { consoleSessions: sessions, database, egress }: Parts,
+  files: ConsoleFiles,
+): ConsoleParts {
+  const settings = () => live.settings.console.oidc;
+  const oidc = new OidcSignIn({ database, egress, clock, log, sessions, settings });
+  return { sessions, oidc, files, version: manifest.version };
 }
 
 function internRuntime(

@@ -57,6 +57,8 @@ export interface AppOptions {
   sandboxDrivers?: ConstructorParameters<typeof Sandboxes>[1];
   /** The program that interns are; default: as configured. */
   agent?: AgentProfile;
+  /** Where the built console is; default: next to the bundle that runs. */
+  consoleFolder?: string;
   /** The formats that conversations can be held in; default: all. */
   formats?: readonly ServedFormat[];
   config: Config;

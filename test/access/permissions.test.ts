@@ -128,6 +128,8 @@ const EXPECTED: Record<string, Expectation | Open> = {
   getConsoleFile: { anybody: 404, path: () => '/console/none.js' },
   getConsoleSession: { anybody: 200 },
   createConsoleSession: { anybody: 401, body: { key: 'unknown' } },
+  beginConsoleOidcSignIn: { anybody: 404 },
+  finishConsoleOidcSignIn: { anybody: 302 },
   deleteConsoleSession: { anybody: 401 },
   setConsoleInferenceKey: { anybody: 401, body: { key: null } },
   getReference: { anybody: 200 },

@@ -29,6 +29,7 @@ const EXCEPTIONS: Record<string, string> = {
   createOauthToken:
     'a token changes nothing; the key that signs it has an entry, shown in test/sign-in/federation/exchange.test.ts',
   createConsoleSession: 'shown in test/console/sessions.test.ts',
+  beginConsoleOidcSignIn: 'stores nothing',
   deleteConsoleSession: 'ends the session of a browser',
   setConsoleInferenceKey: 'concerns the session of a browser',
   uploadFile: 'takes a form; its entry is shown in test/files/files.test.ts',

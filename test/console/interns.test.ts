@@ -1,30 +1,19 @@
 /** The chat with an intern in the console: a real browser and gateway, an agent that does what the test says. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { buildConsole } from '../../build/console.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { ScriptedAgent } from '../../src/testing/interns/scripted-agent.ts';
 import { ScriptedSandboxes } from '../../src/testing/interns/scripted-sandboxes.ts';
 import { NO_BROWSER, openBrowser } from '../../src/testing/process/browser.ts';
 import { internsOf } from '../interns/interns.ts';
+import { builtConsole } from './page.ts';
 
 const HOSTILE = `<img src=x onerror="document.title='owned'">`;
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-/** Files of the console as the package has them; the gateway of the test runs from its sources. */
-async function serveConsole(page: Page, folder: string): Promise<void> {
-  await buildConsole(folder);
-  await page.route(/\/console\/(?:[\w-]+\.(?:js|css))?(?:#.*)?$/, (route) => {
-    const name = new URL(route.request().url()).pathname.split('/').at(-1) || 'index.html';
-    return route.fulfill({ path: path.join(folder, name) });
-  });
-}
 
 async function findings(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
@@ -35,18 +24,18 @@ async function findings(page: Page): Promise<string[]> {
 }
 
 test('one talks to an intern: it asks, is answered and steered, and gets secrets', { skip: NO_BROWSER }, async (t) => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-console-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
   const agent = new ScriptedAgent();
   const sandboxDrivers = new ScriptedSandboxes().choices;
-  const gateway = await startGateway(t, { sandboxDrivers, agent: agent.profile });
+  const gateway = await startGateway(t, {
+    ...{ sandboxDrivers, agent: agent.profile },
+    consoleFolder: await builtConsole(t),
+  });
   const { made, reaches } = internsOf(gateway);
   const { id } = await made({ name: 'talks', provision: true });
   await reaches(id, 'running');
   const browser = await openBrowser();
   t.after(() => browser.close());
   const page = await browser.newPage();
-  await serveConsole(page, folder);
   await page.goto(`${gateway.url}/console/`);
   await page.getByLabel('Management key').fill(MANAGEMENT_KEY);
   await page.keyboard.press('Enter');

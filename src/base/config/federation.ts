@@ -51,7 +51,7 @@ export function federation(field: Field): readonly FederationPolicy[] | undefine
 
 function policy(field: Field): FederationPolicy | undefined {
   const shape = {
-    ...{ id: ID, issuer: address, audience: oneOrMore, jwks_uri: address, jwks: keySet },
+    ...{ id: ID, issuer: issuerAddress, audience: oneOrMore, jwks_uri: issuerAddress, jwks: keySet },
     ...{ claims: claimRules, key: HASH, lifetime },
   };
   const read = mapping(field, shape, ['id', 'issuer', 'audience', 'claims', 'key']);
@@ -66,7 +66,7 @@ function policy(field: Field): FederationPolicy | undefined {
 }
 
 /** Not normalized: issuers are compared exactly. */
-function address(field: Field): string | undefined {
+export function issuerAddress(field: Field): string | undefined {
   const value = text(field);
   if (value === undefined) return undefined;
   return isIssuerAddress(value) ? value : field.fail('must be an https URL without credential, query or fragment');
@@ -98,7 +98,7 @@ function lifetime(field: Field): number | undefined {
   return field.fail('must be from 30s to 900s');
 }
 
-function claimRules(field: Field): readonly ClaimRule[] | undefined {
+export function claimRules(field: Field): readonly ClaimRule[] | undefined {
   const members = field.membersOfAnyName();
   if (members === undefined) return undefined;
   if (members.size === 0) return field.fail('must name at least one claim, or every token of the issuer would match');

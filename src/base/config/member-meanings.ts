@@ -3,22 +3,16 @@
  * `docs/reference/configuration.md`: write plain English, one or two sentences.
  */
 
+import { DEFAULT_OIDC_NAME } from './console.ts';
 import { DEFAULT_AGENT } from './interns.ts';
 import { DEFAULT_IO_LOGGING } from './io-logging.ts';
+import { type Meaning, type Row, section } from './meaning.ts';
 import { OPENAI_MODERATION_URL } from './moderation.ts';
 import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
 import { DEFAULT_KUBERNETES, DEFAULT_SANDBOXES } from './sandboxes.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_LIMITS, DEFAULT_RETENTION } from './section-readers.ts';
 import type { Limits } from './settings.ts';
 import { DEFAULT_VAULT } from './vault.ts';
-
-interface Meaning {
-  meaning: string;
-  /** As the yaml file would spell it; '' for none. */
-  fallback: string;
-  /** Path of a member that has the same members, which are described there. */
-  like?: string;
-}
 
 export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
   ...section('account', 'Defaults for every key and workspace, and the balance of the whole account.', {
@@ -232,6 +226,21 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     key: ['Hash of the inference key whose rights the access token gets.'],
     lifetime: ['Lifetime of the access token, from 30s to 900s.', '900s'],
   }),
+  ...section('console', 'The web console ([console](../guides/console.md)).', {}),
+  ...section('console.oidc', 'Signing in through an identity provider with OpenID Connect.', {
+    name: ['Shown on the button of the sign-in page.', DEFAULT_OIDC_NAME],
+    issuer: ['Exact value of `iss`; its discovery document says the rest.'],
+    client_id: ['Id of the client that is registered there.'],
+    client_secret: ['Its secret. Without one it is a public client.'],
+    scopes: ['Requested in addition to `openid`.', '[email, profile]'],
+    match: [
+      'What names the member: the verified `email`; `preferred_username` as the SCIM `user_name`; `sub` as the SCIM `external_id`.',
+      'email',
+    ],
+    admins: ['Claims of members that may sign in, in addition to members with the role `admin`.'],
+    'admins.<name>': ['Value of the claim, or a list of accepted values. `*` in a text matches any characters.'],
+    redirect_uri: ['Where the provider sends the browser back. By default the address that the browser uses.'],
+  }),
   ...section('rate_limits', 'Default rate limits ([keys](../guides/keys.md)).', {}),
   ...rates('key', 'Limits of each key that has none of its own.'),
   ...rates('workspace', 'Limits of each workspace that has none of its own.'),
@@ -355,16 +364,6 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     ]),
   ),
 };
-
-type Row = readonly [meaning: string, fallback?: string | number | boolean];
-
-function section(path: string, meaning: string, members: Record<string, Row>): Record<string, Meaning> {
-  const rows = Object.entries(members).map(([name, [text, fallback = '']]) => [
-    `${path}.${name}`,
-    { meaning: text, fallback: String(fallback) },
-  ]);
-  return { [path]: { meaning, fallback: '' }, ...Object.fromEntries(rows) };
-}
 
 function limit(meaning: string, name: keyof Limits): Row {
   const value = DEFAULT_LIMITS[name];

@@ -2,6 +2,7 @@
 import type { Nano, Price } from '../money.ts';
 import type { Secret } from '../secret.ts';
 import type { BlobSettings } from './blobs.ts';
+import type { ConsoleSettings } from './console.ts';
 import type { EgressProxySettings } from './egress-proxy.ts';
 import type { FederationPolicy } from './federation.ts';
 import type { InternSettings } from './interns.ts';
@@ -75,6 +76,7 @@ export interface Config {
   interns: InternSettings;
   /** null: every key, as long as its organization has a single member. */
   internProgramme: InternProgrammeSettings | null;
+  console: ConsoleSettings;
   /** Policies for exchanging JWTs for access tokens; ids are unique. */
   federation: readonly FederationPolicy[];
   rateLimits: RateLimitSettings;

@@ -55,6 +55,7 @@ export interface GatewayOptions {
   /** Default: those of the product. */
   sandboxDrivers?: AppOptions['sandboxDrivers'];
   agent?: AppOptions['agent'];
+  consoleFolder?: AppOptions['consoleFolder'];
   /** Where model servers are looked for; none unless given, so that a test sees nothing of the machine that runs it. */
   localServers?: readonly LocalServer[];
 }
@@ -100,6 +101,7 @@ export async function startGateway(test: Pick<TestContext, 'after'>, options: Ga
     ...(options.formats && { formats: options.formats }),
     ...(options.sandboxDrivers && { sandboxDrivers: options.sandboxDrivers }),
     ...(options.agent && { agent: options.agent }),
+    ...(options.consoleFolder && { consoleFolder: options.consoleFolder }),
     log: options.log ?? silentLog,
     random: options.random ?? (() => 0.5),
   }).catch(async (error: unknown) => {
