@@ -3,13 +3,13 @@ import { useState } from 'preact/hooks';
 import type { ApiBuiltinFilterInput, ApiGuardrail, ApiPatternFilterInput } from '../api.gen.ts';
 import { api, type Body } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
+import { KeyAssignments, MemberAssignments } from '../guardrails/assignments.tsx';
 import { useApi, useChange } from '../query.ts';
 import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Empty, Facts, Page, Problem, type Tone, Waiting } from '../ui/basics.tsx';
 import { usd } from '../ui/format.ts';
 import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
-import { Table } from '../ui/table.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 import { RESETS } from './keys.tsx';
 
@@ -292,9 +292,10 @@ function GuardrailDetail({ id }: { id: string }) {
               ]}
             />
           </Card>
+          <TestBox id={id} hasFilters={filtersOf(guardrail).length > 0} />
           <div class="columns">
-            <TestBox id={id} hasFilters={filtersOf(guardrail).length > 0} />
-            <Assignments id={id} workspace={guardrail.workspace_id} />
+            <KeyAssignments id={id} workspace={guardrail.workspace_id} />
+            <MemberAssignments id={id} />
           </div>
           {action === 'edit' && <EditGuardrail guardrail={guardrail} onClose={() => setAction(undefined)} />}
           {action === 'delete' && (
@@ -361,70 +362,6 @@ function TestBox({ id, hasFilters }: { id: string; hasFilters: boolean }) {
           )}
         </div>
       )}
-    </Card>
-  );
-}
-
-const MOST_KEYS = 100;
-
-function Assignments({ id, workspace }: { id: string; workspace: string | null }) {
-  const [adding, setAdding] = useState('');
-  const assigned = useApi('GET /guardrails/{id}/assignments/keys', { path: { id }, query: { limit: MOST_KEYS } });
-  const keys = useApi('GET /keys', { query: workspace === null ? {} : { workspace_id: workspace } });
-  const stale = ['GET /guardrails/{id}/assignments/keys'] as const;
-  const add = useChange(
-    () => api('POST /guardrails/{id}/assignments/keys', { path: { id }, body: { key_hashes: [adding] } }),
-    stale,
-    () => setAdding(''),
-  );
-  const remove = useChange(
-    (hash: string) =>
-      api('POST /guardrails/{id}/assignments/keys/remove', { path: { id }, body: { key_hashes: [hash] } }),
-    stale,
-  );
-  const rows = assigned.data?.data ?? [];
-  const others = (keys.data?.data ?? [])
-    .filter(({ hash }) => !rows.some((row) => row.key_hash === hash))
-    .map(({ hash, name }) => [hash, name] as const);
-  return (
-    <Card title="Keys that it applies to" flush>
-      <Problem error={assigned.error ?? add.error ?? remove.error} />
-      {rows.length === 0 ? (
-        <p class="soft pad">
-          No keys. Without an assignment a guardrail does nothing, unless it is that of the whole workspace.
-        </p>
-      ) : (
-        <Table
-          label="Keys that it applies to"
-          rows={rows}
-          keyOf={({ id: row }) => row}
-          columns={[
-            { head: 'Key', cell: (row) => <a href={link(`/keys/${row.key_hash}`)}>{row.key_name}</a> },
-            { head: 'Secret', minor: true, cell: (row) => <span class="mono small soft">{row.key_label}</span> },
-            {
-              head: 'Change',
-              end: true,
-              cell: (row) => (
-                <Button kind="quiet" onClick={() => remove.mutate(row.key_hash)}>
-                  Remove<span class="unseen"> {row.key_name}</span>
-                </Button>
-              ),
-            },
-          ]}
-        />
-      )}
-      <form
-        class="inline pad"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (adding !== '') add.mutate(undefined);
-        }}
-      >
-        <Choice label="Add" value={adding} options={[['', 'Choose a key'], ...others]} onChange={setAdding} />
-        <Button type="submit" disabled={adding === ''} busy={add.isPending}>
-          Assign
-        </Button>
-      </form>
     </Card>
   );
 }

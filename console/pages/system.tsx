@@ -111,9 +111,15 @@ function Load({ metrics }: { metrics: Metrics }) {
   return (
     <Facts
       rows={[
+        ['Processes', count(metrics.sum('gatehouse_processes'))],
         ['Running since', started === undefined ? NONE : duration(Date.now() - started * SECOND_MS)],
         ['Open requests', count(metrics.sum('open_requests'))],
         ['Rows waiting for the database', count(metrics.sum('waiting_rows'))],
+        ['Database', stateOf(metrics.least('gatehouse_database_up'), 'reached by every process', 'not reached')],
+        [
+          'Stored credentials',
+          stateOf(metrics.least('gatehouse_credentials_open'), 'decrypted', 'cannot be decrypted'),
+        ],
         ['Journal', bytes(metrics.sum('journal_bytes'))],
         ['Memory', bytes(metrics.sum('process_resident_memory_bytes'))],
         [
@@ -125,6 +131,11 @@ function Load({ metrics }: { metrics: Metrics }) {
       ]}
     />
   );
+}
+
+function stateOf(value: number | undefined, good: string, bad: string) {
+  if (value === undefined) return NONE;
+  return <Badge tone={value === 1 ? 'good' : 'bad'}>{value === 1 ? good : bad}</Badge>;
 }
 
 /** The Prometheus text of `GET /metrics`. */

@@ -195,8 +195,11 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await page.getByLabel('As a user would write it').fill('Write to ada@example.test');
     await page.getByRole('button', { name: 'Test', exact: true }).click();
     await page.getByText('block email at 9').waitFor();
-    await page.getByLabel('Add').selectOption(hash);
-    await page.getByRole('button', { name: 'Assign' }).click();
+    await page.getByLabel('Add a key').selectOption(hash);
+    await page.getByRole('button', { name: 'Assign the key' }).click();
+    await page.getByLabel('Add a member').selectOption({ index: 1 });
+    await page.getByRole('button', { name: 'Assign the member' }).click();
+    await page.getByRole('region', { name: 'Members that it applies to' }).getByText('user_').waitFor();
     await page.getByRole('link', { name: HOSTILE }).waitFor();
 
     const refused = await fetch(`${gateway.api}/chat/completions`, {
