@@ -71,7 +71,8 @@ export function mayBeJwt(token: string): boolean {
 }
 
 /**
- * The token that a request presents: `Authorization: Bearer`, else `x-api-key`, which the native SDKs send. If both are
+ * The token that a request presents: `Authorization: Bearer`, else `x-api-key` or `x-goog-api-key`, which the native SDKs
+ * send. If both are
  * present, `Authorization` decides and `x-api-key` is ignored: SDKs that know both headers fill the latter with an
  * upstream vendor's key from the environment, while the former was set on purpose for this gateway.
  * Throws GatewayError 401 when there is no token or it is malformed.
@@ -102,6 +103,6 @@ function bearerToken(authorization: string | undefined): string | undefined {
 }
 
 function apiKeyHeader(headers: IncomingHttpHeaders): string | undefined {
-  const value = headers['x-api-key'];
+  const value = headers['x-api-key'] ?? headers['x-goog-api-key'];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -18,7 +18,8 @@ import type { Router } from './router.ts';
 export interface Core<C> {
   readonly router: Router<C>;
   /** The operation is known by then. */
-  readonly authenticate: (headers: IncomingHttpHeaders, operation: Operation<C>) => C | Promise<C>;
+  /** @param search the text after the question mark */
+  readonly authenticate: (headers: IncomingHttpHeaders, operation: Operation<C>, search: string) => C | Promise<C>;
   readonly permit: (request: Exchange<C>, rule: AccessRule) => void;
   readonly userId: (caller: C) => string | null | undefined;
   readonly observe: ((exchange: FinishedExchange<C>) => void) | undefined;

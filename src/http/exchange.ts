@@ -134,7 +134,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
         throw new GatewayError('invalid_request', 'unknown Expect header', { status: 417 });
       checkSingleHeaders(this.#request);
       const open = operation.access.kinds === 'anyone' || operation.opens?.(this.headers) === true;
-      const caller = open ? this.caller : this.#core.authenticate(this.headers, operation);
+      const caller = open ? this.caller : this.#core.authenticate(this.headers, operation, this.#search);
       if (caller instanceof Promise) {
         this.#awaitCaller(caller, operation);
       } else {

@@ -44,6 +44,8 @@ export interface Operation<C = unknown> {
    * clients that append a path to a base URL that ends in a slash. Applies to all operations with these two segments.
    */
   passesOverEmptySegments?: boolean;
+  /** The key may also be in the query, as `key`. */
+  keyInQuery?: boolean;
   summary: string;
   tag: string;
   access: AccessRule;
@@ -51,8 +53,8 @@ export interface Operation<C = unknown> {
   opens?(headers: IncomingHttpHeaders): boolean;
   params?: TObject;
   /**
-   * Texts may contain U+0000, because they are not stored in columns, or the operation refuses it itself. Default: 400,
-   * or 404 in a path.
+   * Texts of the body may contain U+0000, because they are not stored in columns, or the operation refuses it itself.
+   * Default: 400. In a path it is 404.
    */
   anyText?: boolean;
   /** Query values arrive as text; numbers and booleans are converted as the schema says before the check. */

@@ -19,6 +19,7 @@ import { DEFAULT_LIMITS, type HttpLimits } from './limits.ts';
 import { GatewayRequest, GatewayResponse } from './message.ts';
 import type { Exchange, FinishedExchange, Operation } from './operation.ts';
 import { answerParserError, parserError } from './parser-error.ts';
+import { credentialHeaders } from './query-key.ts';
 import { API_PREFIXES, Router } from './router.ts';
 
 export interface HttpServerOptions<C> {
@@ -87,7 +88,8 @@ class OperationServer<C> implements HttpServer {
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#core = {
       router: new Router(options.operations),
-      authenticate: options.authenticate,
+      authenticate: (headers, operation, search) =>
+        options.authenticate(credentialHeaders(headers, operation, search), operation),
       permit: options.permit ?? (() => {}),
       userId: options.userId ?? (() => undefined),
       observe: options.observe,

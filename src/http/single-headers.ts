@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 
-const SINGLE = ['host', 'authorization', 'x-api-key'];
+const SINGLE = ['host', 'authorization', 'x-api-key', 'x-goog-api-key'];
 /** RFC 3986, host and port; empty if the request target has no host. */
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[0-9a-f:.%\w-]*\])(?::\d*)?$/i;
 
@@ -15,7 +15,8 @@ export function checkSingleHeaders({ rawHeaders, headers, httpVersion }: Incomin
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!;
     // Their lengths differ from each other and from most other names, which keeps the check cheap.
-    const index = name.length === 4 ? 0 : name.length === 13 ? 1 : name.length === 9 ? 2 : -1;
+    const { length } = name;
+    const index = length === 4 ? 0 : length === 13 ? 1 : length === 9 ? 2 : length === 14 ? 3 : -1;
     if (index === -1 || name.toLowerCase() !== SINGLE[index]) continue;
     if ((seen & (1 << index)) !== 0) throw refusal(`the header ${SINGLE[index]} is given more than once`);
     seen |= 1 << index;

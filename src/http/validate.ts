@@ -32,7 +32,7 @@ export function checksOf<C>(operation: Operation<C>): Checks {
     const { anyText = false } = operation;
     if (operation.params) {
       const check = valueCheck(operation.params);
-      checks.params = anyText ? check : existingCheck(check);
+      checks.params = existingCheck(check);
     }
     if (operation.query) checks.query = queryReader(operation.query);
     if (operation.body) {

@@ -42,6 +42,10 @@ interface Open extends Conditions {
 }
 
 const conversation = { model: 'simulated/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
+const content = (path: string) => ({
+  ...{ inference: 200, management: 403, path: () => path },
+  body: { contents: [{ parts: [{ text: 'hi' }] }] },
+});
 
 const NO_GUARDRAIL = '/guardrails/00000000-0000-7000-8000-000000000000';
 
@@ -298,6 +302,10 @@ const EXPECTED: Record<string, Expectation | Open> = {
   getResponse: { inference: 404, management: 403, path: () => '/responses/none' },
   listResponseInputItems: { inference: 404, management: 403, path: () => '/responses/none/input_items' },
   deleteResponse: { inference: 404, management: 403, path: () => '/responses/none' },
+  generateContent: content('/models/simulated%2Fecho:generateContent'),
+  generateContentOfAuthor: content('/models/simulated/echo:streamGenerateContent'),
+  generateContentBeta: content('/v1beta/models/simulated%2Fecho:generateContent'),
+  generateContentOfAuthorBeta: content('/v1beta/models/simulated/echo:streamGenerateContent?alt=sse'),
   createCompletion: { inference: 200, management: 403, body: { model: 'simulated/echo', prompt: 'hi' } },
   countMessageTokens: { inference: 200, management: 403, body: conversation },
   createEmbeddings: { inference: 400, management: 403, body: { model: 'simulated/echo', input: 'hi' } },

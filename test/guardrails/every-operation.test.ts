@@ -46,8 +46,28 @@ before(async () => {
   }
 });
 
-/** By operation: where it is, which model serves it, and its body with the text in each place that a person writes. */
-const ASKED: Record<string, { route: string; model: string; bodies: (text: string) => Json[] }> = {
+const contents = (text: string): Json[] => [
+  { contents: [{ role: 'user', parts: [{ text }] }], generationConfig: { maxOutputTokens: 9 } },
+  {
+    contents: [{ role: 'user', parts: [{ text: 'hi' }] }],
+    systemInstruction: { parts: [{ text }] },
+    generationConfig: { maxOutputTokens: 9 },
+  },
+  {
+    contents: [
+      { role: 'user', parts: [{ text: 'hi' }] },
+      { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] },
+      { role: 'user', parts: [{ functionResponse: { name: 'f', response: { result: text } } }] },
+    ],
+    tools: [{ functionDeclarations: [{ name: 'f', description: 'f', parameters: { type: 'OBJECT' } }] }],
+    generationConfig: { maxOutputTokens: 9 },
+  },
+];
+
+const content = (route: string, at: string) => ({ route, at, model: 'test/text', bodies: contents });
+
+/** By operation: where it is (`at`: where it is asked, if that is not its route), which model serves it, and its body with the text in each place that a person writes. */
+const ASKED: Record<string, { route: string; at?: string; model: string; bodies: (text: string) => Json[] }> = {
   createChatCompletion: {
     route: '/chat/completions',
     model: 'test/text',
@@ -66,6 +86,13 @@ const ASKED: Record<string, { route: string; model: string; bodies: (text: strin
     model: 'test/text',
     bodies: (text) => [{ prompt: text, max_tokens: 9 }],
   },
+  generateContent: content('/models/{model}', '/models/test%2Ftext:generateContent'),
+  generateContentOfAuthor: content('/models/{author}/{model}', '/models/test/text:generateContent'),
+  generateContentBeta: content('/v1beta/models/{model}', '/../../v1beta/models/test%2Ftext:generateContent'),
+  generateContentOfAuthorBeta: content(
+    '/v1beta/models/{author}/{model}',
+    '/../../v1beta/models/test/text:streamGenerateContent',
+  ),
   createMessage: {
     route: '/messages',
     model: 'test/text',
@@ -129,8 +156,8 @@ const every = async (
   text: string,
   check: (name: string, answer: { status: number; body: Json; headers: Headers }) => void,
 ) => {
-  for (const [name, { route, model, bodies }] of Object.entries(ASKED)) {
-    for (const body of bodies(text)) check(name, await postWith(scene.gateway, key.token, route, { model, ...body }));
+  for (const [name, { route, at = route, model, bodies }] of Object.entries(ASKED)) {
+    for (const body of bodies(text)) check(name, await postWith(scene.gateway, key.token, at, { model, ...body }));
   }
 };
 

@@ -31,6 +31,10 @@ const BODIES: Record<string, Json | 'free'> = {
   createMessage: { model: 'test/text', max_tokens: 100, messages },
   createResponse: { model: 'test/text', input: 'hi' },
   createCompletion: { model: 'test/text', prompt: 'hi' },
+  generateContent: { contents: [{ parts: [{ text: 'hi' }] }] },
+  generateContentOfAuthor: { contents: [{ parts: [{ text: 'hi' }] }] },
+  generateContentBeta: { contents: [{ parts: [{ text: 'hi' }] }] },
+  generateContentOfAuthorBeta: { contents: [{ parts: [{ text: 'hi' }] }] },
   createEmbeddings: { model: 'test/vectors', input: 'hi' },
   rerank: { model: 'test/ranker', query: 'q', documents: ['d'] },
   createImage: { model: 'test/painter', prompt: 'p' },
@@ -87,6 +91,14 @@ const inference = contracts.filter(
   ({ access: { kinds } }) => kinds.includes('inference') && !kinds.includes('management'),
 );
 
+/** Model and streaming are in the path of some, of which two are not below `/api/v1`. */
+function askedAs({ path, root }: (typeof contracts)[number], stream: boolean) {
+  if (!path.includes('{model}')) return { path, more: stream ? { stream } : {} };
+  const name = path.includes('author') ? 'test/text' : 'test%2Ftext';
+  const method = stream ? 'streamGenerateContent' : 'generateContent';
+  return { path: `${root ? '/../../v1beta' : ''}/models/${name}:${method}`, more: {} };
+}
+
 test('of every inference operation it is said here how it is asked', () => {
   assert.deepEqual(inference.map(({ id }) => id).toSorted(), Object.keys(BODIES).toSorted());
 });
@@ -101,7 +113,8 @@ test('a budget with nothing left refuses every inference operation with 402, and
       const body = BODIES[operation.id];
       if (body === 'free') continue;
       for (const stream of [undefined, true]) {
-        const answer = await call(operation.method, operation.path, { ...body, ...(stream && { stream }) }, token);
+        const { path, more } = askedAs(operation, stream === true);
+        const answer = await call(operation.method, path, { ...body, ...more }, token);
         const told = `${operation.id}: ${JSON.stringify(answer.body)}`;
         assert.equal(answer.status, 402, told);
         assert.match(told, new RegExp(`${interval} budget of the workspace`));

@@ -47,7 +47,7 @@ export class HttpSink implements Sink {
 
   open(headers: Record<string, string>): void {
     // The head is sent with the first text, in one packet.
-    this.#response.writeHead(200, { ...this.#withId(headers), ...STREAM_HEADERS });
+    this.#response.writeHead(200, { ...STREAM_HEADERS, ...this.#withId(headers) });
   }
 
   #withId(headers: Record<string, string>): Record<string, string> {

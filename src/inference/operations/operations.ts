@@ -19,6 +19,7 @@ import { serve } from '../serve.ts';
 import { acceptExchange } from './accept-exchange.ts';
 import { companionOperations } from './completions.ts';
 import { ImageEvents, INFERENCE_ERRORS } from './event-schema.ts';
+import { contentOperations } from './generate-content.ts';
 import { HttpSink } from './http-sink.ts';
 
 export interface InferenceLimits {
@@ -70,6 +71,7 @@ export function inferenceOperations(
       errors: [SILENT],
     }),
     ...companionOperations(parts, limits),
+    ...contentOperations(parts, limits.inferenceBodyBytes),
     generation(parts),
   ];
 }

@@ -1,0 +1,64 @@
+/** A `generateContent` request as a chat request. Throws GatewayError 400 with the path of what cannot be expressed. */
+import { invalidField } from '../../base/errors.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
+import { generationMembers } from './generation.ts';
+import { messagesOf } from './messages.ts';
+import { member } from './names.ts';
+import { toolMembers } from './tools.ts';
+
+/** How chat answers become replies of this format. */
+export interface ContentShape {
+  /** Thoughts are shown; otherwise only their signatures are. */
+  thoughts: boolean;
+}
+
+/** Members of the gateway, which are those of chat. */
+const OWN = ['provider', 'models', 'user', 'session_id', 'metadata', 'trace', 'plugins', 'service_tier'];
+/** Of Google's services alone. */
+const PASSED = ['safetySettings', 'labels'];
+const KNOWN = new Set(['contents', 'systemInstruction', 'tools', 'toolConfig', 'generationConfig', ...OWN, ...PASSED]);
+/** `{"model": "models/..."}` in the body repeats the path. */
+const REPEATED = new Set(['model']);
+
+/** @param model of the path */
+export function chatRequestOf(body: Fields, model: string, stream: boolean): { body: Fields; shape: ContentShape } {
+  refuseOthers(body);
+  const config = fieldsOf(member(body, 'generationConfig'));
+  const { members, thoughts } = generationMembers(config);
+  const own = Object.fromEntries(OWN.filter((name) => body[name] !== undefined).map((name) => [name, body[name]]));
+  const passed = PASSED.flatMap((name) => {
+    const value = member(body, name);
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return {
+    body: {
+      model,
+      stream,
+      messages: [...systemOf(member(body, 'systemInstruction')), ...messagesOf(listOf(body['contents']))],
+      ...toolMembers(listOf(body['tools']), fieldsOf(member(body, 'toolConfig'))),
+      ...members,
+      ...own,
+      ...Object.fromEntries(passed),
+    },
+    shape: { thoughts },
+  };
+}
+
+function refuseOthers(body: Fields): void {
+  for (const name of Object.keys(body)) {
+    const known = [...KNOWN].some((each) => each === name || member({ [name]: 1 }, each) !== undefined);
+    if (known || REPEATED.has(name) || body[name] === null) continue;
+    throw invalidField(name, 'is not supported');
+  }
+}
+
+function systemOf(instruction: unknown): Fields[] {
+  if (instruction === undefined || instruction === null) return [];
+  const texts = listOf(fieldsOf(instruction)['parts']).map((part, index) => {
+    const text = isFields(part) ? textOrUndefined(part['text']) : undefined;
+    if (text === undefined) throw invalidField(`systemInstruction.parts[${index}]`, 'must be a text');
+    return { type: 'text', text };
+  });
+  if (texts.length === 0) return [];
+  return [{ role: 'system', content: texts.length === 1 ? texts[0]!.text : texts }];
+}

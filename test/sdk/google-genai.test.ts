@@ -1,0 +1,194 @@
+/** The official `@google/genai` package, unmodified, on models of several formats. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { ApiError, FunctionCallingConfigMode, type GenerateContentResponse, GoogleGenAI, Type } from '@google/genai';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { answerOf, errorOf, streamOf, wholeOf } from '../../src/testing/upstream/answers.ts';
+import { chatChunk, chatStream } from '../../src/testing/upstream/chat-upstream.ts';
+
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const pricing = { prompt: '0.000003', completion: '0.000015' };
+const model = { pricing, input_modalities: ['text', 'image'] };
+const gateway = await startGateway(
+  { after: (close) => after(close as () => Promise<void>) },
+  {
+    providers: {
+      chat: { kind: 'chat', model },
+      claude: { kind: 'messages', model },
+      gemini: { kind: 'gemini', model: { ...model, upstream_id: 'gemini-3-pro' } },
+    },
+  },
+);
+const genai = new GoogleGenAI({
+  apiKey: INFERENCE_KEY,
+  httpOptions: { baseUrl: gateway.url, retryOptions: { attempts: 1 } },
+});
+
+const USAGE = { input: 10, output: 4 };
+const FORMATS = { chat: 'chat', claude: 'messages', gemini: 'gemini' } as const;
+
+interface Told {
+  text?: string;
+  calls?: { id: string; name: string; arguments: string }[];
+}
+
+function answer(format: 'chat' | 'messages' | 'gemini', stream: boolean, told: Told) {
+  if (format !== 'gemini') return answerOf(format, stream, { ...told, usage: USAGE });
+  const { text, calls = [] } = told;
+  const parts = [
+    ...(text === undefined ? [] : [{ text }]),
+    ...calls.map(({ id, name, arguments: args }) => ({ functionCall: { id, name, args: JSON.parse(args) } })),
+  ];
+  const usageMetadata = { promptTokenCount: 10, candidatesTokenCount: 4, totalTokenCount: 14 };
+  const reply = { candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }], usageMetadata };
+  return stream ? streamOf([`data: ${JSON.stringify(reply)}\r\n\r\n`]) : wholeOf(reply);
+}
+
+async function streamed(pending: Promise<AsyncGenerator<GenerateContentResponse>>) {
+  const chunks: GenerateContentResponse[] = [];
+  for await (const chunk of await pending) chunks.push(chunk);
+  return { chunks, text: chunks.map(({ text }) => text ?? '').join('') };
+}
+
+for (const [name, format] of Object.entries(FORMATS)) {
+  test(`a text, whole and streamed, from a model of the ${format} format`, async () => {
+    const told = { text: 'Hello there' };
+    gateway.upstream.script(name, [answer(format, false, told), answer(format, true, told)]);
+    const request = {
+      model: `test/${name}`,
+      contents: 'hi',
+      config: { maxOutputTokens: 50, systemInstruction: 'be kind' },
+    };
+    const reply = await genai.models.generateContent(request);
+    assert.equal(reply.text, 'Hello there');
+    assert.equal(reply.candidates![0]!.finishReason, 'STOP');
+    assert.match(reply.responseId!, /^gen-/);
+    assert.equal(reply.modelVersion, `test/${name}`);
+    assert.equal(reply.usageMetadata!.promptTokenCount, 10);
+    assert.equal(reply.usageMetadata!.candidatesTokenCount, 4);
+    assert.equal(reply.usageMetadata!.totalTokenCount, 14);
+    const { chunks, text } = await streamed(genai.models.generateContentStream(request));
+    assert.equal(text, 'Hello there');
+    assert.equal(chunks.at(-1)!.usageMetadata!.totalTokenCount, 14);
+    assert.equal(chunks.filter(({ candidates }) => candidates?.[0]?.finishReason === 'STOP').length, 1);
+    const rows = await gateway.get(`/generation?id=${reply.responseId}`, MANAGEMENT_KEY);
+    assert.equal(rows.status, 200);
+  });
+
+  test(`functions, and an image, with a model of the ${format} format`, async () => {
+    const call = { name: 'weather', arguments: '{"city":"Rome"}' };
+    gateway.upstream.script(name, [
+      answer(format, true, { calls: [{ id: 'call_abc', ...call }] }),
+      answer(format, false, { text: 'Warm' }),
+    ]);
+    const tools = [
+      {
+        functionDeclarations: [
+          { name: 'weather', parameters: { type: Type.OBJECT, properties: { city: { type: Type.STRING } } } },
+        ],
+      },
+    ];
+    const contents: object[] = [
+      { role: 'user', parts: [{ text: 'weather?' }, { inlineData: { mimeType: 'image/png', data: PNG } }] },
+    ];
+    const config = {
+      ...{ maxOutputTokens: 50, tools },
+      toolConfig: { functionCallingConfig: { mode: FunctionCallingConfigMode.ANY, allowedFunctionNames: ['weather'] } },
+    };
+    const { chunks } = await streamed(genai.models.generateContentStream({ model: `test/${name}`, contents, config }));
+    const calls = chunks.flatMap(({ functionCalls }) => functionCalls ?? []);
+    assert.deepEqual(
+      calls.map(({ name: called, args }) => [called, args]),
+      [['weather', { city: 'Rome' }]],
+    );
+    const parts = chunks.flatMap(({ candidates }) => candidates?.[0]?.content?.parts ?? []);
+    contents.push(
+      { role: 'model', parts },
+      {
+        role: 'user',
+        parts: [{ functionResponse: { id: calls[0]!.id, name: 'weather', response: { output: '30 C' } } }],
+      },
+    );
+    const reply = await genai.models.generateContent({
+      model: `test/${name}`,
+      contents,
+      config: { maxOutputTokens: 50, tools },
+    });
+    assert.equal(reply.text, 'Warm');
+    const sent = gateway.upstream
+      .requests(name)
+      .slice(-2)
+      .map(({ body }) => body.toString());
+    assert.ok(sent[0]!.includes(PNG), 'the image is sent');
+    assert.ok(sent[1]!.includes('30 C') && sent[1]!.includes('Rome'));
+  });
+}
+
+test('thought signatures of Google return to Google in their part', async () => {
+  const parts = [
+    { text: 'Let me see.', thought: true },
+    { functionCall: { id: 'c1', name: 'f', args: { a: 1 } }, thoughtSignature: 'c2lnbmVk' },
+  ];
+  const answer = { candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP', index: 0 }] };
+  const usageMetadata = { promptTokenCount: 10, candidatesTokenCount: 2, thoughtsTokenCount: 5, totalTokenCount: 17 };
+  const done = { candidates: [{ content: { role: 'model', parts: [{ text: 'ok' }] }, finishReason: 'STOP' }] };
+  gateway.upstream.script('gemini', [wholeOf({ ...answer, usageMetadata }), wholeOf({ ...done, usageMetadata })]);
+  const tools = [{ functionDeclarations: [{ name: 'f' }] }];
+  const config = { tools, thinkingConfig: { includeThoughts: true } };
+  const first = await genai.models.generateContent({ model: 'test/gemini', contents: 'hi', config });
+  const content = first.candidates![0]!.content!;
+  assert.deepEqual(content.parts, parts);
+  assert.equal(first.usageMetadata!.thoughtsTokenCount, 5);
+  const response = { functionResponse: { id: 'c1', name: 'f', response: { output: 'x' } } };
+  const contents = [{ role: 'user', parts: [{ text: 'hi' }] }, content, { role: 'user', parts: [response] }];
+  await genai.models.generateContent({ model: 'test/gemini', contents, config });
+  const { contents: sent } = gateway.upstream.requests('gemini').at(-1)!.json as { contents: { parts: object[] }[] };
+  assert.deepEqual(sent[1]!.parts, parts);
+});
+
+test('errors have the shape of Google, also in the middle of a stream', async () => {
+  gateway.upstream.script('chat', [
+    errorOf('chat', 400, 'no'),
+    {
+      headers: { 'content-type': 'text/event-stream' },
+      chunks: [chatChunk({ role: 'assistant', content: 'Hel' }), 'data: {"error":{"message":"no","code":500}}\n\n'],
+    },
+  ]);
+  const request = { model: 'test/chat', contents: 'hi' };
+  await assert.rejects(genai.models.generateContent(request), (error) => {
+    assert.ok(error instanceof ApiError);
+    assert.equal(JSON.parse(error.message).error.status, error.status === 400 ? 'INVALID_ARGUMENT' : 'UNAVAILABLE');
+    return true;
+  });
+  await assert.rejects(streamed(genai.models.generateContentStream(request)), ApiError);
+  await assert.rejects(genai.models.generateContent({ model: 'test/none', contents: 'hi' }), (error) => {
+    assert.ok(error instanceof ApiError && error.status === 400);
+    return true;
+  });
+  const stranger = new GoogleGenAI({
+    apiKey: 'sk-no',
+    httpOptions: { baseUrl: gateway.url, retryOptions: { attempts: 1 } },
+  });
+  await assert.rejects(stranger.models.generateContent(request), (error) => {
+    assert.ok(error instanceof ApiError && error.status === 401);
+    assert.equal(JSON.parse(error.message).error.status, 'UNAUTHENTICATED');
+    return true;
+  });
+});
+
+test('without alt=sse a stream is one list, and the key may be in the query', async () => {
+  gateway.upstream.script('chat', [chatStream('Hello')]);
+  const url = `${gateway.url}/v1beta/models/test/chat:streamGenerateContent?key=${INFERENCE_KEY}`;
+  const body = JSON.stringify({ contents: [{ parts: [{ text: 'hi' }] }] });
+  const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  assert.match(response.headers.get('content-type')!, /^application\/json/);
+  const list = (await response.json()) as { candidates?: { content: { parts: { text?: string }[] } }[] }[];
+  const texts = list.flatMap(({ candidates = [] }) => candidates.flatMap(({ content }) => content.parts));
+  assert.equal(texts.map(({ text }) => text).join(''), 'Hello');
+  const other = await fetch(url.replace('streamGenerateContent', 'embedContent'), {
+    ...{ method: 'POST', headers: { 'content-type': 'application/json' }, body },
+  });
+  assert.equal(other.status, 404);
+  const own = await fetch(`${gateway.api}/key?key=${INFERENCE_KEY}`);
+  assert.equal(own.status, 401, 'other operations take no key from the query');
+});
