@@ -82,7 +82,8 @@ test('payloads have the headers and attributes that the operator chose, and no c
   assert.equal(resource['deployment.environment.name'], 'test');
   assert.match(String(resource['service.instance.id']), /^[0-9a-f-]{36}$/);
   assert.equal(scope.name, 'gatehouse');
-  const all = JSON.stringify(collector.received.flatMap((each) => each.traces.map(String)));
+  const all = JSON.stringify(collector.received, (_, value) => (typeof value === 'bigint' ? String(value) : value));
+  assert.ok(all.includes('gen_ai.usage.input_tokens'));
   for (const secret of ['secret prompt', 'secret answer', INFERENCE_KEY]) assert.ok(!all.includes(secret));
 });
 

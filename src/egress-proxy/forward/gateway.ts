@@ -12,7 +12,7 @@ const PATHS =
 const HOSTS = [`127.0.0.1:${SANDBOX_PROXY_PORT}`, `localhost:${SANDBOX_PROXY_PORT}`];
 /** Of this connection alone, or about who sends the request. */
 const DROPPED =
-  /^(?:host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|authorization|x-api-key|cookie|forwarded|x-forwarded-.*|x-real-ip)$/i;
+  /^(?:host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|authorization|x-api-key|x-goog-api-key|cookie|forwarded|x-forwarded-.*|x-real-ip)$/i;
 /** Of a response. */
 const NOT_PASSED = /^(?:connection|keep-alive|transfer-encoding)$/i;
 
