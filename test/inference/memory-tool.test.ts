@@ -1,4 +1,4 @@
-/** `svc:memory` and `svc:text_editor` through a whole gateway. */
+/** `svc:memory`, `svc:text_editor` and `svc:code_interpreter` through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { CLIENT_FORMATS, type ClientFormat, PATH_OF } from '../../src/testing/clients/whole-answer.ts';
@@ -192,4 +192,22 @@ test('the text editor changes files in the sandbox of the request', { skip }, as
   assert.match(results[6]!, /error/);
   assert.match(results[7]!, /exists already/);
   assert.match(text, /"type":"svc:text_editor".*"command":"create","filePath":"src\/a.txt"/);
+});
+
+test('a program in Python runs in the sandbox, and what it prints comes back', { skip }, async () => {
+  const { results, text } = await told(
+    [
+      { code: 'print("a\'b", 6 * 7)\nopen("n.txt", "w").write("x")' },
+      { code: 'import os, sys\nprint(os.path.exists("n.txt"))\nsys.exit(3)' },
+    ],
+    { format: 'responses', type: 'svc:code_interpreter' },
+  );
+  const [first, second] = results.map((result) => JSON.parse(result));
+  // The machine of the test may have no Python.
+  if (first.exit_code === 127) assert.match(first.stderr, /python3/);
+  else {
+    assert.deepEqual([first.stdout, first.exit_code], ["a'b 42\n", 0], first.stderr);
+    assert.deepEqual([second.stdout, second.exit_code], ['True\n', 3]);
+  }
+  assert.match(text, /"type":"svc:code_interpreter".*"language":"python"/);
 });

@@ -36,6 +36,12 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   { name: 'svc:advisor', built: true, canDisable: true },
   { name: 'svc:apply_patch', built: true, canDisable: true },
   { name: 'svc:bash', built: true, canDisable: true },
+  {
+    name: 'svc:code_interpreter',
+    built: true,
+    canDisable: true,
+    vendorTypes: /^code_(?:interpreter|execution(?:_\d+)?)$/,
+  },
   { name: 'svc:datetime', built: true, canDisable: true },
   { name: 'svc:files', built: false, canDisable: false },
   { name: 'svc:fusion', built: false, canDisable: true, plugin: 'fusion' },

@@ -6,15 +6,17 @@ import type { Plugin } from './plugin.ts';
 import { responseHealing } from './response-healing/index.ts';
 import { routerPlugins } from './routers/index.ts';
 import { web } from './web/index.ts';
+import { webFetch } from './web-fetch/index.ts';
 
 export const PLUGINS: readonly Plugin[] = [
   ...routerPlugins,
   fileParser,
   moderation,
   web,
+  webFetch,
   contextCompression,
   responseHealing,
 ];
 
 /** Ids of plugins that are not built. */
-export const UNBUILT: ReadonlySet<string> = new Set(['alignment', 'fusion', 'web-fetch']);
+export const UNBUILT: ReadonlySet<string> = new Set(['alignment', 'fusion']);

@@ -6,7 +6,7 @@ import { memory, textEditor } from './editing/index.ts';
 import { imageGeneration } from './image-generation.ts';
 import { mcp } from './mcp/index.ts';
 import { searchModels } from './search-models.ts';
-import { bash, shell } from './shell/index.ts';
+import { bash, codeInterpreter, shell } from './shell/index.ts';
 import type { ServerTool } from './tool.ts';
 import { webFetch } from './web-fetch.ts';
 import { webSearch } from './web-search.ts';
@@ -15,6 +15,7 @@ const TOOLS: readonly ServerTool[] = [
   advisor,
   applyPatch,
   bash,
+  codeInterpreter,
   datetime,
   imageGeneration,
   mcp,

@@ -1,3 +1,4 @@
-/** `svc:bash` and `svc:shell`: commands in a container of the request. Not here: how code is isolated (`sandboxes/`). */
+/** `svc:bash`, `svc:shell` and `svc:code_interpreter`: commands in a container of the request. Not here: how code is isolated (`sandboxes/`). */
 export { bash } from './bash.ts';
+export { codeInterpreter } from './code-interpreter.ts';
 export { shell } from './shell.ts';
