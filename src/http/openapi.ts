@@ -134,7 +134,9 @@ class Document<C> {
       ...(body && {
         requestBody: {
           required: !body.optional,
-          content: { [body.form ? FORM_TYPE : contentType]: { schema: this.components.use(body.schema) } },
+          content: {
+            [body.form ? FORM_TYPE : contentType]: { schema: this.components.use(body.described ?? body.schema) },
+          },
         },
       }),
       ...(upload && {

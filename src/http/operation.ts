@@ -63,7 +63,14 @@ export interface Operation<C = unknown> {
    * `maxBytes` overrides the server's limit for control-plane bodies; `optional` accepts an empty body as undefined;
    * `form` is for the fields of an HTML form, which are not validated.
    */
-  body?: { schema: TSchema; maxBytes?: number; optional?: boolean; form?: boolean };
+  body?: {
+    schema: TSchema;
+    /** What the API description says instead, where the schema leaves checks to the handler. */
+    described?: TSchema;
+    maxBytes?: number;
+    optional?: boolean;
+    form?: boolean;
+  };
   /** Instead of `body`: a body of this media type that the handler reads as a stream (`exchange.upload`). */
   upload?: UploadRule;
   /** Content type of JSON replies and errors; default `application/json`. */

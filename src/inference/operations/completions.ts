@@ -22,6 +22,7 @@ import type { Operation } from '../../http/operation.ts';
 import type { Generation } from '../../spend/index.ts';
 import type { Sink } from '../answer/sink.ts';
 import type { InferenceParts } from '../parts.ts';
+import { withPluginSettings } from '../plugins/index.ts';
 import { serve } from '../serve.ts';
 import { acceptExchange } from './accept-exchange.ts';
 import { countTokens } from './count-tokens.ts';
@@ -72,7 +73,11 @@ export function companionOperations(parts: InferenceParts, limits: CompanionLimi
       tag: 'Inference',
       access: INFERENCE,
       anyText: true,
-      body: { schema: messages.schema, maxBytes: limits.inferenceBodyBytes },
+      body: {
+        schema: messages.schema,
+        described: withPluginSettings(messages.schema),
+        maxBytes: limits.inferenceBodyBytes,
+      },
       replies: {
         200: {
           description: 'The count',

@@ -14,6 +14,7 @@ import { ErrorSchema } from '../../http/openapi.ts';
 import type { Exchange, Operation, OperationReply } from '../../http/operation.ts';
 import { encodeGeneration, GenerationEnvelope } from '../../spend/index.ts';
 import type { InferenceParts } from '../parts.ts';
+import { withPluginSettings } from '../plugins/index.ts';
 import type { AnyFormat } from '../request.ts';
 import { serve } from '../serve.ts';
 import { acceptExchange } from './accept-exchange.ts';
@@ -105,7 +106,11 @@ function conversation(
     tag: 'Inference',
     access: INFERENCE,
     anyText: true,
-    body: { schema: format.schema, maxBytes: limits.inferenceBodyBytes },
+    body: {
+      schema: format.schema,
+      described: withPluginSettings(format.schema),
+      maxBytes: limits.inferenceBodyBytes,
+    },
     ...(requestIdHeader && { requestIdHeader }),
     replies: {
       200: {

@@ -4,6 +4,7 @@
  * contract. Not here: tools that the model calls (`tools/`), guardrails, which apply without being asked for.
  */
 
+export { withPluginSettings } from './described.ts';
 export { ONLINE, withSearch } from './online.ts';
 export { requestedPlugins } from './requested.ts';
 export { isRouterModel, ROUTERS, routerModels } from './routers/index.ts';

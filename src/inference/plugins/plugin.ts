@@ -13,6 +13,8 @@ export interface Plugin {
   readonly id: string;
   /** Schemas of its members besides `id` and `enabled`. Members that are not listed are ignored. */
   readonly parameters: TProperties;
+  /** For the API description: members that `check` reads itself. */
+  readonly described?: TProperties;
   /** Rules that the schema cannot express. @param path of the entry. Throws GatewayError 400 */
   check?(settings: Fields, path: string): void;
   /**

@@ -322,3 +322,16 @@ test("OpenAI's SDK reads lists, calls and requests for approval", async () => {
   assert.equal(next.output_text, 'It is 42.');
   assert.ok(next.output.some((item) => item.type === 'mcp_call' && item.output === 'the value of y is 42'));
 });
+
+test('an approval can continue a stored response', async () => {
+  const tools = [{ ...MCP, require_approval: 'always' }];
+  const first = await ask('responses', [calling('notes_lookup', { key: 'z' })], { tools, more: { store: true } });
+  assert.equal(first.status, 200, first.text);
+  const { id, output } = JSON.parse(first.text);
+  const asked = output.find(({ type }: Json) => type === 'mcp_approval_request');
+  const history = [{ type: 'mcp_approval_response', approval_request_id: asked.id, approve: true }];
+  const more = { previous_response_id: id };
+  const next = await ask('responses', [{ text: 'It is 42.' }], { tools, history, more });
+  assert.equal(next.status, 200, next.text);
+  assert.equal(next.sent[0].messages.at(-1).content, 'the value of z is 42');
+});

@@ -1,6 +1,8 @@
 /** The plugin `web-fetch`: the request gets the tool `svc:web_fetch`, unless it has it already. */
+import Type from 'typebox';
 import { applyEdits, readDocument, stringifyJson } from '../../../base/json.ts';
 import { type Fields, listOf, restOf } from '../../../formats/conversation/fields.ts';
+import { optional } from '../../../formats/conversation/loose-schema.ts';
 import { serverToolName } from '../../../formats/server-tools/index.ts';
 import { changeDocument } from '../../admission/changed-document.ts';
 import { webFetch as tool } from '../../tools/web-fetch.ts';
@@ -10,6 +12,12 @@ export const webFetch: Plugin = {
   id: 'web-fetch',
   // The tool itself checks its settings.
   parameters: {},
+  described: {
+    allowed_domains: optional(Type.Array(Type.String())),
+    blocked_domains: optional(Type.Array(Type.String())),
+    max_content_tokens: optional(Type.Integer({ minimum: 1 })),
+    max_uses: optional(Type.Integer({ minimum: 1 })),
+  },
   check: (settings, path) => tool.check(ofTool(settings), path, tool.name),
   beforeRouting({ context, settings }) {
     const { document, format } = context.request;

@@ -6,7 +6,7 @@ import Type from 'typebox';
 import { invalidField } from '../../../base/errors.ts';
 import { readDocument } from '../../../base/json.ts';
 import { type Fields, isFields } from '../../../formats/conversation/fields.ts';
-import { optional } from '../../../formats/conversation/loose-schema.ts';
+import { optional, word } from '../../../formats/conversation/loose-schema.ts';
 import { chat } from '../../../formats/index.ts';
 import { BlockedByFilter, policyOf } from '../../../guardrails/index.ts';
 import { changeDocument } from '../../admission/changed-document.ts';
@@ -24,6 +24,16 @@ export const web: Plugin = {
   parameters: {
     search_prompt: optional(Type.String({ maxLength: 10_000 })),
     max_uses: optional(Type.Integer({ minimum: 1 })),
+  },
+  described: {
+    engine: optional(Type.String()),
+    max_results: optional(Type.Integer({ minimum: 1, maximum: 25 })),
+    max_characters: optional(Type.Integer({ minimum: 1 })),
+    include_domains: optional(Type.Array(Type.String())),
+    exclude_domains: optional(Type.Array(Type.String())),
+    mode: optional(Type.String()),
+    search_context_size: optional(word(['low', 'medium', 'high'])),
+    user_location: optional(Type.Object({ country: optional(Type.String()) })),
   },
   check: (settings, path) => void read(settings, path),
   async beforeRouting(step) {
