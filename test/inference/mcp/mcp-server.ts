@@ -1,7 +1,9 @@
 /**
  * An MCP server as a process: `node mcp-server.ts`. Prints its port. `/mcp` speaks streamable HTTP, `/sse` the older
- * transport; both need the header `authorization: Bearer secret-token`. `/calls` lists the calls so far.
+ * transport, `/session` the first with sessions; all need the header `authorization: Bearer secret-token`. `/calls` lists the
+ * calls so far, `/sessions` the ids of open sessions.
  */
+import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
@@ -38,12 +40,14 @@ function serverOf(): McpServer {
 }
 
 const older = new Map<string, SSEServerTransport>();
+const sessions = new Map<string, StreamableHTTPServerTransport>();
 const silenced = new Set<http.ServerResponse>();
 process.on('silent' as never, () => setImmediate(() => silenced.forEach((response) => void response.destroy())));
 
 async function answer(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
   const { pathname, searchParams } = new URL(request.url!, 'http://localhost');
   if (pathname === '/calls') return void response.end(JSON.stringify(calls));
+  if (pathname === '/sessions') return void response.end(JSON.stringify([...sessions.keys()]));
   if (pathname === '/moved') return void response.writeHead(308, { location: '/mcp' }).end();
   if (pathname === '/elsewhere') return void response.writeHead(308, { location: 'http://10.0.0.1/mcp' }).end();
   if (request.headers.authorization !== 'Bearer secret-token') return void response.writeHead(401).end('who are you?');
@@ -53,6 +57,17 @@ async function answer(request: http.IncomingMessage, response: http.ServerRespon
     const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined });
     response.on('close', () => void transport.close());
     await serverOf().connect(transport as never);
+    await transport.handleRequest(request, response);
+  } else if (pathname === '/session') {
+    const known = sessions.get(String(request.headers['mcp-session-id']));
+    const transport =
+      known ??
+      new StreamableHTTPServerTransport({
+        sessionIdGenerator: randomUUID,
+        onsessioninitialized: (id) => void sessions.set(id, transport),
+        onsessionclosed: (id) => void sessions.delete(id),
+      });
+    if (known === undefined) await serverOf().connect(transport as never);
     await transport.handleRequest(request, response);
   } else if (pathname === '/sse' && request.method === 'GET') {
     const transport = new SSEServerTransport('/messages', response);

@@ -7,6 +7,7 @@ import { after, test } from 'node:test';
 import OpenAI from 'openai';
 import { createLog } from '../../../src/base/log.ts';
 import { CLIENT_FORMATS, type ClientFormat, PATH_OF, wholeAnswer } from '../../../src/testing/clients/whole-answer.ts';
+import { until } from '../../../src/testing/clock/clock.ts';
 import { INFERENCE_KEY, startGateway } from '../../../src/testing/gateway/gateway.ts';
 import { answerOf, type Told } from '../../../src/testing/upstream/answers.ts';
 import { startUpstream } from '../../../src/testing/upstream/upstream.ts';
@@ -117,6 +118,14 @@ test('a server that cannot be used refuses the request, and says why without wha
     assert.match(text, message);
     assert.doesNotMatch(text, /who are you/);
   }
+});
+
+test('a session at the server ends with the request', async () => {
+  const tools = [{ type: 'svc:mcp', parameters: { ...NOTES, server_url: `${home}/session` } }];
+  const { sent } = await ask('chat', [calling('notes_lookup', { key: 'x' }), { text: 'ok' }], { tools });
+  assert.equal(sent[1].messages.at(-1).content, 'the value of x is 42');
+  const open = async () => (await (await fetch(`${home}/sessions`)).json()) as string[];
+  await until(async () => (await open()).length === 0, 'the end of the session');
 });
 
 test('settings that are not valid are refused with their path', async () => {

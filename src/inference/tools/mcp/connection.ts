@@ -131,9 +131,16 @@ export class McpConnection {
     };
   }
 
+  /** Ends the session at the server too, if it has one. */
   close(): void {
-    void this.#client.close().catch(() => {});
-    this.#network.close();
+    const { transport } = this.#client;
+    const ended =
+      transport instanceof this.#sdk.StreamableHTTPClientTransport ? transport.terminateSession() : undefined;
+    void Promise.resolve(ended)
+      .catch(() => {})
+      .then(() => this.#client.close())
+      .catch(() => {})
+      .finally(() => this.#network.close());
   }
 
   #options(signal: AbortSignal): RequestOptions {

@@ -8,6 +8,10 @@ import { type Egress, EgressError } from '../../../egress/index.ts';
 
 /** Of one response, or of the stream of a server of the older transport. */
 const MAX_BYTES = 8 * 1024 * 1024;
+/** Of that stream, which lasts as long as the request. */
+const STREAM_MS = 60 * 60 * 1000;
+/** Of ending a session, for which nobody waits. */
+const END_MS = 5_000;
 
 interface Call {
   /** A request has failed, or its stream has broken. */
@@ -56,7 +60,7 @@ export class McpNetwork {
         headers: Object.fromEntries(new Headers(init.headers)),
         ...(typeof body === 'string' && { body }),
         maxBytes: MAX_BYTES,
-        timeoutMs: this.#timeoutMs,
+        timeoutMs: method === 'GET' ? STREAM_MS : method === 'DELETE' ? END_MS : this.#timeoutMs,
         signal: signal ? AbortSignal.any([this.#over.signal, signal]) : this.#over.signal,
       });
       const { status, headers } = reply;
