@@ -39,8 +39,8 @@ type Problem = Refusal | 'expired' | 'denied' | 'failed';
 class Refused extends Error {
   readonly problem: Problem;
 
-  constructor(problem: Problem) {
-    super(problem);
+  constructor(problem: Problem, cause?: unknown) {
+    super(problem, { cause });
     this.problem = problem;
   }
 }
@@ -87,9 +87,9 @@ export class OidcSignIn {
       cookies.push(await this.#session(exchange, begun));
       return { cookies, problem: null };
     } catch (error) {
-      const problem = problemOf(error);
-      if (problem === undefined) throw error;
-      this.#parts.log.warn('a sign-in to the console was refused', { reason: problem, cause: error });
+      if (!(error instanceof Refused)) throw error;
+      const { problem, cause } = error;
+      this.#parts.log.warn('a sign-in to the console was refused', { reason: problem, cause });
       return { cookies, problem };
     }
   }
@@ -107,7 +107,7 @@ export class OidcSignIn {
     const callback = new URL(redirectUri(settings, origin, exchange.prefix));
     for (const [name, value] of Object.entries(exchange.query as OidcCallback)) callback.searchParams.set(name, value);
     const claims = await this.#provider.finish(settings, callback, attempt).catch((cause: unknown) => {
-      throw Object.assign(new Refused(isDenial(cause) ? 'denied' : 'failed'), { cause });
+      throw new Refused(isDenial(cause) ? 'denied' : 'failed', cause);
     });
     const { database, sessions } = this.#parts;
     const organization = await organizationId(database);
@@ -165,9 +165,4 @@ function authorOf({ requestId, clientAddress, startedAt }: Place, organization: 
 /** The person, or the provider, did not agree. */
 function isDenial(error: unknown): boolean {
   return (error as { error?: unknown }).error === 'access_denied';
-}
-
-/** Undefined: the gateway itself failed. */
-function problemOf(error: unknown): Problem | undefined {
-  return error instanceof Refused ? error.problem : undefined;
 }
