@@ -20,3 +20,4 @@ export { shapeOf, storedId as storedFileId, wireId as wireFileId } from './shape
 export { findFile } from './store.ts';
 export { addMadeFile, addToolFile, FILE_LIMITS, type StoreParts as FileStoreParts } from './upload.ts';
 export type { VendorParts } from './vendor/operations.ts';
+export { type WorkspaceFile, WorkspaceFiles } from './workspace-files.ts';

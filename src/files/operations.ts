@@ -10,9 +10,9 @@ import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
 import { readForm } from './form.ts';
 import * as schema from './schema.ts';
-import { deletedReply, fileReply, listReply, resourceOf, shapeOf, storedId } from './shape.ts';
+import { deletedReply, fileReply, listReply, shapeOf, storedId } from './shape.ts';
 import * as store from './store.ts';
-import { FILE_LIMITS, mostBytesOf, type StoreParts, storeUpload, workspaceFull } from './upload.ts';
+import { FILE_LIMITS, mostBytesOf, removeFile, type StoreParts, storeUpload, workspaceFull } from './upload.ts';
 import type { Vendor } from './vendor/access.ts';
 import { VendorFiles, type VendorParts } from './vendor/operations.ts';
 
@@ -170,12 +170,7 @@ function deleteFile(parts: FileParts): Operation<Caller> {
       if (vendor !== undefined) return vendor.delete();
       const known = await existing(exchange, parts);
       const file = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
-        const held = orNotFound(await store.lockFile(tx, known.id), FILE);
-        await store.deleteFile(tx, held.id);
-        await parts.blobs.drop(tx, held.blobId);
-        const before = fileReply(held, 'svc', parts.namespace);
-        await changed({ action: 'file.deleted', ...resourceOf(held), before });
-        return held;
+        return orNotFound(await removeFile(tx, changed, parts, known.id), FILE);
       });
       exchange.reply(200, deletedReply(file, shapeOf(exchange.headers, exchange.query), parts.namespace));
     },

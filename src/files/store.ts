@@ -71,6 +71,25 @@ export function listFiles(
   );
 }
 
+/** The newest ones, oldest first. */
+export async function newestFiles(db: Queryable, workspaceId: string, now: Date, limit: number): Promise<StoredFile[]> {
+  const sql = `${SELECT_FILES} where workspace_id = $1 and (expires_at is null or expires_at > $2) order by id desc limit $3`;
+  return (await db.query<StoredFile>(sql, [workspaceId, now, limit])).reverse();
+}
+
+/** The newest one with this name. */
+export async function findNamed(
+  db: Queryable,
+  workspaceId: string,
+  filename: string,
+  now: Date,
+): Promise<StoredFile | undefined> {
+  const sql = `${SELECT_FILES} where workspace_id = $1 and filename = $2 and (expires_at is null or expires_at > $3)
+    order by id desc limit 1`;
+  const [file] = await db.query<StoredFile>(sql, [workspaceId, filename, now]);
+  return file;
+}
+
 /** Undefined also if the file has expired. */
 export async function findFile(
   db: Queryable,

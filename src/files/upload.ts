@@ -1,6 +1,6 @@
 /** Stores files: those that clients upload, and those that the gateway makes. */
 import type { Caller } from '../access/index.ts';
-import { type Author, authorOf, changeAs, gatewayAuthor, recordChange } from '../audit/index.ts';
+import { type Author, authorOf, type Changed, changeAs, gatewayAuthor, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -66,13 +66,15 @@ interface NewContent {
   downloadable: boolean;
   /** Called once the content is complete: fields of a form may come after the file. */
   terms(createdAt: Date): { purpose: string; expiresAt: Date | null };
+  /** The id of a file that it takes the place of. */
+  replaces?: string | undefined;
 }
 
-/** Adds a file whose content arrives. @throws GatewayError 400, 403, 413 */
-async function storeContent(
+/** Adds a file whose content arrives. @throws GatewayError 400, 403, 413, and 409 if the replaced file is gone */
+export async function storeContent(
   author: Author,
   { database, changes, blobs, clock, limits, namespace }: StoreParts,
-  { workspaceId, filename, content, downloadable, terms }: NewContent,
+  { workspaceId, filename, content, downloadable, terms, replaces }: NewContent,
 ): Promise<store.StoredFile> {
   const name = checkFilename(filename);
   const { mimeType: mimeTypeOf, content: checked } = await typed(content, name);
@@ -89,6 +91,9 @@ async function storeContent(
     };
     await changeAs(author, { database, changes }, async (tx, changed) => {
       if ((await store.lockBytesOf(tx, workspaceId)) + file.bytes > limits.workspaceBytes) throw workspaceFull(limits);
+      if (replaces !== undefined && (await removeFile(tx, changed, { blobs, namespace }, replaces)) === undefined) {
+        throw new GatewayError('invalid_request', 'the file was changed meanwhile; read it again', { status: 409 });
+      }
       await blobs.keep(tx, blob.id);
       await store.insertFile(tx, file);
       const after = fileReply(file, 'svc', namespace);
@@ -101,8 +106,8 @@ async function storeContent(
   }
 }
 
-/** What files of tools are for, in the words of OpenAI's clients. */
-const TOOL_PURPOSE = 'assistants_output';
+/** Files of tools, in the words of OpenAI's clients. */
+export const TOOL_TERMS = () => ({ purpose: 'assistants_output', expiresAt: null });
 
 /**
  * Adds a file that a tool has made to the workspace of the caller. Returns it as the client expects it.
@@ -116,9 +121,25 @@ export async function addToolFile(
   const { workspaceId } = exchange.caller;
   const file = await storeContent(authorOf(exchange), parts, {
     ...{ workspaceId, filename, content, downloadable: true },
-    terms: () => ({ purpose: TOOL_PURPOSE, expiresAt: null }),
+    terms: TOOL_TERMS,
   });
   return fileReply(file, shapeOf(exchange.headers, {}), parts.namespace);
+}
+
+/** Removes a file, and says so in the audit log. Undefined if there is none. */
+export async function removeFile(
+  tx: Queryable,
+  changed: Changed,
+  { blobs, namespace }: Pick<StoreParts, 'blobs' | 'namespace'>,
+  id: string,
+): Promise<store.StoredFile | undefined> {
+  const held = await store.lockFile(tx, id);
+  if (held === undefined) return undefined;
+  await store.deleteFile(tx, held.id);
+  await blobs.drop(tx, held.blobId);
+  const before = fileReply(held, 'svc', namespace);
+  await changed({ action: 'file.deleted', ...resourceOf(held), before });
+  return held;
 }
 
 interface MadeFile extends Pick<store.StoredFile, 'organizationId' | 'workspaceId' | 'filename' | 'mimeType'> {

@@ -10,7 +10,7 @@ import type { ResponseCache } from '../cache/index.ts';
 import type { Catalog, Endpoint, Statistics } from '../catalog/index.ts';
 import type { Exporter } from '../destinations/index.ts';
 import type { Egress } from '../egress/index.ts';
-import type { FileContents, VendorCopies } from '../files/index.ts';
+import type { FileContents, VendorCopies, WorkspaceFiles } from '../files/index.ts';
 import type { FailureKind } from '../formats/conversation/failure.ts';
 import type { Memories } from '../memories/index.ts';
 import type { Transport } from '../providers/index.ts';
@@ -88,6 +88,8 @@ export interface InferenceParts {
   pdf?: PdfReader;
   /** Files of workspaces, for requests that reference them. Absent: ids are left to the upstream. */
   files?: FileContents;
+  /** Files of workspaces, for the tool of a request that changes them. Absent: none can. */
+  workspaceFiles?: WorkspaceFiles;
   /** Copies of these files at vendors. Absent: files are sent with each request. */
   vendorCopies?: VendorCopies;
   clock: Clock;

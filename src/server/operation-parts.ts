@@ -1,6 +1,6 @@
 /** What the operations need, from the parts of the process and the live configuration. */
 import manifest from '../../package.json' with { type: 'json' };
-import { sleep } from '../base/clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
 import { BatchRunner, type CallbackOutcome, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
@@ -13,7 +13,9 @@ import {
   createVendorCopies,
   endFiles,
   FILE_LIMITS,
+  type FileStoreParts,
   type VendorParts,
+  WorkspaceFiles,
 } from '../files/index.ts';
 import { endGuardrails } from '../guardrails/index.ts';
 import {
@@ -74,7 +76,7 @@ export function operationParts(
     itemBytes: config.limits.inferenceBodyBytes,
     callerOfKey: (hash: string) => access.callerOfKey(hash),
   };
-  const storing = { database, changes, blobs, clock, namespace: namespace.name, limits: FILE_LIMITS };
+  const storing = storingOf(parts, clock, namespace);
   const interns = internRuntime(options, live, parts, namespace);
   return {
     workspaces: {
@@ -173,6 +175,10 @@ export function copyRemovalParts({ clock, log }: AppOptions, live: LiveConfig, p
   };
 }
 
+function storingOf({ database, changes, blobs }: Parts, clock: Clock, { name }: Namespace): FileStoreParts {
+  return { database, changes, blobs, clock, namespace: name, limits: FILE_LIMITS };
+}
+
 function vendorParts({ clock, log }: AppOptions, live: LiveConfig, parts: Parts): VendorParts {
   const { byokCredentials: credentials, transport, changes } = parts;
   return {
@@ -229,6 +235,7 @@ function inferenceParts(
     threads: new Threads(spend),
     thinking: new RememberedThinking(clock),
     files: createFileContents({ ...parts, clock }),
+    workspaceFiles: new WorkspaceFiles(storingOf(parts, clock, namespace)),
     vendorCopies: createVendorCopies({ ...parts, clock, log }),
     pages: parts.pages,
     requestContainers: parts.requestContainers,

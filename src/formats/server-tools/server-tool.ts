@@ -43,7 +43,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     vendorTypes: /^code_(?:interpreter|execution(?:_\d+)?)$/,
   },
   { name: 'svc:datetime', built: true, canDisable: true },
-  { name: 'svc:files', built: false, canDisable: false },
+  { name: 'svc:files', built: true, canDisable: false },
   { name: 'svc:fusion', built: false, canDisable: true, plugin: 'fusion' },
   { name: 'svc:image_generation', built: true, canDisable: true, vendorTypes: /^image_generation$/ },
   {

@@ -3,6 +3,7 @@ import { applyPatch } from './apply-patch/index.ts';
 import { advisor, subagent } from './asking/index.ts';
 import { datetime } from './datetime.ts';
 import { memory, textEditor } from './editing/index.ts';
+import { files } from './files.ts';
 import { imageGeneration } from './image-generation.ts';
 import { mcp } from './mcp/index.ts';
 import { searchModels } from './search-models.ts';
@@ -17,6 +18,7 @@ const TOOLS: readonly ServerTool[] = [
   bash,
   codeInterpreter,
   datetime,
+  files,
   imageGeneration,
   mcp,
   memory,

@@ -59,7 +59,10 @@ export interface DeclaredTool {
 }
 
 /** What tools need of the installation before they run. */
-export type Installation = Pick<InferenceParts, 'limits' | 'webSearch' | 'catalog' | 'requestContainers'>;
+export type Installation = Pick<
+  InferenceParts,
+  'limits' | 'webSearch' | 'catalog' | 'requestContainers' | 'workspaceFiles'
+>;
 
 /** A tool of one request. Holds what its calls share, such as the number of uses left. */
 export interface RequestedTool {
