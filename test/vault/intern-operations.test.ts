@@ -1,6 +1,7 @@
 /** The operations on the secrets of an intern, with the key of its workspace and with its own. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { RawClient } from '../../src/testing/clients/raw-client.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { internsOf } from '../interns/interns.ts';
@@ -18,7 +19,7 @@ async function team() {
   const { id } = await control.made({ name: `t${teams}`, slug: `t${teams}` });
   const { token } = await control.keyIn(id, 'key');
   const interns = internsOf(gateway, token);
-  return { id, vault: vaultOf(gateway, token), interns, made: (body: Json) => interns.made({ ...body }) };
+  return { id, token, vault: vaultOf(gateway, token), interns, made: (body: Json) => interns.made({ ...body }) };
 }
 
 const names = ({ body }: { body: Json }) => body.data.map(({ name }: Json) => name);
@@ -40,6 +41,30 @@ test('secrets of an intern are stored, listed, replaced and deleted apart from t
   await vault.refused(vault.call('DELETE', `${of(one)}/token`), 404, /no secret with this name at the intern/);
   await vault.refused(vault.call('PUT', `${of(one)}/token`, { ...WRITE, hosts: ['a.test', '*'] }), 400, /^hosts\[1\] /);
   await vault.refused(vault.call('PUT', `${of(one)}/token`, JSON.stringify(WRITE).padEnd(425_001)), 413, /425000/);
+});
+
+test('a body that stops arriving is 408, for each operation of an intern that has one', async () => {
+  const { token, vault, made } = await team();
+  const { id } = await made({ name: 'slow' });
+  for (const route of [
+    `PUT /api/v1/vault/interns/${id}/secrets/slow`,
+    `POST /api/v1/vault/interns/${id}/secrets/copy`,
+  ]) {
+    const client = await RawClient.open(Number(new URL(gateway.url).port));
+    const head = [`${route} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${token}`];
+    const rest = ['Content-Type: application/json', 'Content-Length: 100'];
+    await client.send(`${[...head, ...rest].join('\r\n')}\r\n\r\n{"names": ["half of`);
+    let answered = false;
+    const response = client.response().finally(() => {
+      answered = true;
+    });
+    await until(() => {
+      gateway.clock.jump(30_000);
+      return answered;
+    }, 'the slow client is answered');
+    assert.equal((await response).status, 408, route);
+  }
+  assert.deepEqual(names(await vault.call('GET', `interns/${id}/secrets`)), []);
 });
 
 test('effective secrets are the own ones, and the borrowed ones of other names', async () => {
