@@ -114,6 +114,16 @@ export class FakeCluster {
     writeFileSync(this.kubeconfig, JSON.stringify(config), { mode: 0o600 });
   }
 
+  /** The first that pods can have. */
+  get image(): string {
+    return this.#options.images[0]!;
+  }
+
+  /** Address of the gateway, as pods see it. */
+  get host(): string {
+    return this.#options.gateway.host;
+  }
+
   get port(): number {
     return (this.#server.address() as net.AddressInfo).port;
   }
