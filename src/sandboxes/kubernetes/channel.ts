@@ -1,7 +1,7 @@
 /** The connection to `pod.ts serve` in a pod: frames of all commands of a sandbox, in both directions, over one exec request. */
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { ApiSocket, Cluster } from './cluster.ts';
-import { CONTAINER, POD_FILE } from './objects.ts';
+import { CONTAINER, POD_FILE, POD_MEMORY } from './objects.ts';
 
 /** As in `pod.ts`: a letter, the number of a command, the length of the content, the content. */
 const HEAD_BYTES = 9;
@@ -18,6 +18,12 @@ interface Receiver {
   frame(type: string, content: Buffer): void;
   /** The connection has ended; no frame follows. @param complaint what the pod or Kubernetes said */
   closed(complaint: string): void;
+}
+
+/** By which a pod is known again: one that took its place was not checked. */
+export interface PodMark {
+  text: string;
+  isNew: boolean;
 }
 
 /** The frames of one command. */
@@ -43,10 +49,13 @@ export class Channel {
     this.#heardAt = clock.monotonic();
   }
 
-  /** @throws GatewayError 503 if the pod or the API server cannot be reached */
-  static async open(cluster: Cluster, pod: string, clock: Clock): Promise<Channel> {
+  /**
+   * @param mark which the first connection leaves in the pod, and the others look for
+   * @throws GatewayError 503 if the pod or the API server cannot be reached
+   */
+  static async open(cluster: Cluster, pod: string, clock: Clock, mark: PodMark): Promise<Channel> {
     const channel = new Channel(clock);
-    const argv = ['node', POD_FILE, 'serve'];
+    const argv = ['node', ...POD_MEMORY, POD_FILE, 'serve', mark.text, mark.isNew ? 'new' : 'known'];
     const socket = await cluster.exec(pod, CONTAINER, argv, (stream, content) => channel.#received(stream, content));
     channel.#socket = socket;
     socket.on('error', () => {});

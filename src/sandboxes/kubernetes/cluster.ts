@@ -143,13 +143,24 @@ export class Cluster {
     const query = new URLSearchParams({ container, stdin: 'true', stdout: 'true', stderr: 'true', tty: 'false' });
     for (const word of argv) query.append('command', word);
     const path = `/api/v1/namespaces/${this.namespace}/pods/${pod}/exec?${query}`;
+    const connecting = new this.#client.Exec(this.#config).handler.connect(path, null, (stream, content) => {
+      received(stream, content);
+      return true;
+    });
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = this.#clock.timer(REQUEST_MS, () => {
+      reject(new Error(`no answer within ${REQUEST_MS / 1000} s`));
+      void connecting.then(
+        (socket) => socket.terminate(),
+        () => {},
+      );
+    });
     try {
-      return await new this.#client.Exec(this.#config).handler.connect(path, null, (stream, content) => {
-        received(stream, content);
-        return true;
-      });
+      return await Promise.race([connecting, late]);
     } catch (error) {
       throw execRefused(error as { message?: string; code?: string }, pod);
+    } finally {
+      timer.cancel();
     }
   }
 

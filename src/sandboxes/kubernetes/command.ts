@@ -43,8 +43,10 @@ export class RunningCommand implements DriverExecution {
   /** Bytes of input that the pod takes now. */
   #credit = WINDOW_BYTES;
   #waiting: (() => void) | undefined;
-  /** Bytes of output that the pod may not send before they are read. */
-  #owed = new Map<Readable, number>();
+  /** Bytes of output that the pod may send now. */
+  #allowed = WINDOW_BYTES;
+  /** Those that it may send again once what is buffered was read. */
+  readonly #owed = new Map<Readable, number>();
   #reason: EndReason | undefined;
   #late: Timer | undefined;
   #hasEnded = false;
@@ -82,7 +84,7 @@ export class RunningCommand implements DriverExecution {
     this.#reason = reason;
     this.#line.send('S', 'SIGKILL');
     // What is buffered need not be read before the end is reported.
-    this.#line.send('W', String(EVERYTHING));
+    this.#allow(EVERYTHING);
     this.#late = this.#clock.timer(END_MS, () => void this.#finish({}, ''));
   }
 
@@ -92,7 +94,7 @@ export class RunningCommand implements DriverExecution {
       read: () => {
         const owed = this.#owed.get(output) ?? 0;
         this.#owed.delete(output);
-        if (owed > 0) this.#line.send('W', String(owed));
+        if (owed > 0) this.#allow(owed);
       },
     });
     output.on('error', () => {});
@@ -107,8 +109,16 @@ export class RunningCommand implements DriverExecution {
   }
 
   #push(output: Readable, content: Buffer): void {
-    if (output.destroyed || output.push(content)) this.#line.send('W', String(content.length));
+    this.#allowed -= content.length;
+    // What runs in the pod is not trusted, and could fill the gateway's memory.
+    if (this.#allowed < 0) return void this.#finish(undefined, 'more output than was asked for');
+    if (output.destroyed || output.push(content)) this.#allow(content.length);
     else this.#owed.set(output, (this.#owed.get(output) ?? 0) + content.length);
+  }
+
+  #allow(bytes: number): void {
+    this.#allowed += bytes;
+    this.#line.send('W', String(bytes));
   }
 
   #grant(bytes: number): void {

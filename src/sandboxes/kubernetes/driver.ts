@@ -44,6 +44,8 @@ export class KubernetesDriver implements SandboxDriver {
   readonly #parts: DriverParts;
   readonly #settings: KubernetesSandboxSettings;
   readonly #clock: Clock;
+  /** Those that this process runs, or is starting. */
+  readonly #running = new Set<string>();
   #connecting: Promise<Connected> | undefined;
   #found: Promise<Found> | undefined;
 
@@ -73,10 +75,15 @@ export class KubernetesDriver implements SandboxDriver {
     const { preferred, runtimeClass } = await this.#cluster(cluster);
     const wanted = { options, settings: this.#settings, runtimeClass, holder: holder.name };
     await holder.begin();
+    const forget = async () => {
+      this.#running.delete(id);
+      await holder.end();
+    };
     try {
       await this.#take(wanted, preferred);
+      this.#running.add(id);
     } catch (error) {
-      await holder.end();
+      await forget();
       throw error;
     }
     const { egressProxy } = this.#parts;
@@ -84,7 +91,7 @@ export class KubernetesDriver implements SandboxDriver {
     const release = async () => {
       if (options.network !== null) await egressProxy.close(egressId);
       await this.#turnOff(id, holder.name);
-      await holder.end();
+      await forget();
     };
     let sandbox: KubernetesSandbox | undefined;
     try {
@@ -98,34 +105,37 @@ export class KubernetesDriver implements SandboxDriver {
       await sandbox.prove();
       return sandbox;
     } catch (error) {
-      await (sandbox?.stop() ?? release()).catch((problem: unknown) => {
+      await (sandbox?.stop() ?? release()).catch(async (problem: unknown) => {
+        // The next start of this sandbox, or the next sweep, ends it.
         this.#parts.log.error('a sandbox that cannot start was not stopped', { sandbox: id, error: problem });
+        await forget().catch(() => {});
       });
       throw error;
     }
   }
 
   async list(): Promise<SandboxRecord[]> {
+    const others = new Map<string, Promise<boolean>>();
     const { holder } = await this.#connect();
-    const living = new Map<string, boolean>();
-    const records: SandboxRecord[] = [];
-    for (const { workload } of await this.#all()) {
-      const { name, annotations = {} } = workload.metadata;
-      const id = idOf(name);
-      if (id === undefined) continue;
-      const by = annotations[HOLDER];
-      if (by !== undefined && !living.has(by)) living.set(by, await holder.lives(by));
-      records.push({ id, owner: annotations[OWNER] ?? '', running: by !== undefined && living.get(by)! });
-    }
-    return records;
+    const runs = (by: string | undefined, id: string) => {
+      if (by === undefined || by === holder.name) return this.#runs(by, id);
+      const known = others.get(by) ?? holder.lives(by);
+      others.set(by, known);
+      return known;
+    };
+    const records = (await this.#all()).map(async ({ workload: { metadata } }) => {
+      const id = idOf(metadata.name);
+      const { [OWNER]: owner = '', [HOLDER]: by } = metadata.annotations ?? {};
+      return id === undefined ? [] : [{ id, owner, running: await runs(by, id) }];
+    });
+    return (await Promise.all(records)).flat();
   }
 
   async remove(id: string): Promise<void> {
-    const { cluster, holder } = await this.#connect();
+    const { cluster } = await this.#connect();
     const located = await this.#find(id);
     if (located !== undefined) {
-      const by = located.workload.metadata.annotations?.[HOLDER];
-      if (by !== undefined && (await holder.lives(by))) throw busy(id);
+      if (await this.#runs(located.workload.metadata.annotations?.[HOLDER], id)) throw busy(id);
       await cluster.remove(located.kind.resource, nameOf(id));
     }
     await this.#removeClaims(nameOf(id));
@@ -141,7 +151,7 @@ export class KubernetesDriver implements SandboxDriver {
     for (const { workload } of workloads) {
       const { name, annotations = {} } = workload.metadata;
       const [id, by] = [idOf(name), annotations[HOLDER]];
-      if (id === undefined || by === undefined || (await holder.lives(by))) continue;
+      if (id === undefined || by === undefined || (await this.#runs(by, id))) continue;
       try {
         await this.#turnOff(id, by);
         ended += 1;
@@ -205,8 +215,7 @@ export class KubernetesDriver implements SandboxDriver {
         continue;
       }
       const { kind, workload } = located;
-      const by = workload.metadata.annotations?.[HOLDER];
-      if (by === holder.name || (by !== undefined && (await holder.lives(by)))) throw busy(id);
+      if (await this.#runs(workload.metadata.annotations?.[HOLDER], id)) throw busy(id);
       // What a dead process has left must not see the new one.
       const taken = await cluster.replace(kind.resource, kind.turned(heldBy(workload, holder.name), false));
       if (taken === undefined) continue;
@@ -215,6 +224,13 @@ export class KubernetesDriver implements SandboxDriver {
       return;
     }
     throw busy(id);
+  }
+
+  /** Whether this holder runs the sandbox, as far as is known. */
+  async #runs(by: string | undefined, id: string): Promise<boolean> {
+    const { holder } = await this.#connect();
+    if (by === undefined) return false;
+    return by === holder.name ? this.#running.has(id) : holder.lives(by);
   }
 
   /** Ends the pod of a sandbox and gives it back, unless another process has taken it over. */

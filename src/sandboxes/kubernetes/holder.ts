@@ -39,7 +39,12 @@ export class Holder {
   async begin(): Promise<void> {
     this.#uses += 1;
     if (this.#uses > 1 && this.isSure) return;
-    await this.#inTurn(() => this.#write());
+    try {
+      await this.#inTurn(() => this.#write());
+    } catch (error) {
+      this.#uses -= 1;
+      throw error;
+    }
     this.#renewLater();
   }
 

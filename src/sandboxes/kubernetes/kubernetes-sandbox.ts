@@ -1,4 +1,5 @@
 /** A sandbox whose pod runs. */
+import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { DOOR_NAME, type OpenDoor, sandboxEnvironment } from '../../egress-proxy/index.ts';
@@ -13,6 +14,7 @@ import { PODS, type Pod } from './resources.ts';
 const PROVE_MS = 60_000;
 const MOST_OPEN_FILES = 8192;
 const BLOCK_BYTES = 512;
+const MARK_BYTES = 16;
 const LONGEST_ANSWER = 10_000;
 const BUNDLE = `${OWN_FOLDER}/bundle.pem`;
 /** What operations on files need in the image. */
@@ -37,6 +39,7 @@ interface SandboxParts {
 export class KubernetesSandbox implements DriverSandbox {
   readonly #parts: SandboxParts;
   readonly #running = new Set<DriverExecution>();
+  readonly #mark = randomBytes(MARK_BYTES).toString('hex');
   #channel: Promise<Channel> | undefined;
   #isStopped = false;
   #restarts = 0;
@@ -131,7 +134,8 @@ export class KubernetesSandbox implements DriverSandbox {
     const { cluster, pod, clock } = this.#parts;
     const known = await this.#channel?.catch(() => undefined);
     if (known?.isClosed === false) return known;
-    this.#channel = Channel.open(cluster, pod, clock);
+    const mark = { text: this.#mark, isNew: this.#channel === undefined };
+    this.#channel = Channel.open(cluster, pod, clock, mark);
     return this.#channel;
   }
 

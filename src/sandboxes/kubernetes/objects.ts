@@ -180,10 +180,12 @@ function templateOf({ options, settings: { image }, runtimeClass }: WorkloadOpti
 
 /** In base64, because Kubernetes replaces some texts in commands. */
 function start(): string[] {
-  const script = `umask 022; printf %s "$0" | base64 -d > ${POD_FILE} && exec node ${POD_FILE} init`;
+  const script = `umask 022; printf %s "$0" | base64 -d > ${POD_FILE} && exec node ${POD_MEMORY.join(' ')} ${POD_FILE} init`;
   return ['sh', '-c', script, podSource.toString('base64')];
 }
 
+/** Of the gateway's own processes in the pod, which count towards its limit. */
+export const POD_MEMORY = ['--max-old-space-size=32', '--max-semi-space-size=1'];
 /** The gateway's file in the pod. */
 export const POD_FILE = `${OWN_FOLDER}/pod.mjs`;
 

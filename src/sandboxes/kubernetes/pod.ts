@@ -103,7 +103,14 @@ const [EXECUTE, WRITE] = [1, 2];
 const MARK = 'GATEHOUSE_COMMAND';
 const OOM_FILE = '/sys/fs/cgroup/memory.events';
 
-function serve(): void {
+/** @param mark by which the gateway knows the pod @param isNew whether this is its first connection */
+function serve(mark: string, isNew: boolean): void {
+  const file = path.join(FOLDER, 'mark');
+  if (isNew) writeFileSync(file, mark);
+  else if (!existsSync(file) || readFileSync(file, 'utf8') !== mark) {
+    console.error('the pod of the sandbox was replaced');
+    process.exit(1);
+  }
   const commands = new Map<number, Run>();
   const abandon = () => {
     // The gateway is gone.
@@ -384,8 +391,8 @@ function isWritable(folder: string): boolean {
   }
 }
 
-const [mode, options = ''] = process.argv.slice(2);
+const [mode, options = '', state] = process.argv.slice(2);
 if (mode === 'init') init();
-else if (mode === 'serve') serve();
+else if (mode === 'serve') serve(options, state === 'new');
 else if (mode === 'check') await check(JSON.parse(options) as Checks);
 else process.exit(64);

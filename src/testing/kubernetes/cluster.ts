@@ -140,6 +140,11 @@ export class FakeCluster {
     this.#controllers.refusal = reason;
   }
 
+  /** Ends a pod, in whose place comes another one. */
+  evict(pod: string): void {
+    this.#controllers.endPod(pod);
+  }
+
   /** Breaks the connections of running commands. */
   cutCommands(): void {
     for (const socket of this.#execs) socket.terminate();

@@ -12,6 +12,7 @@ import { root, startTlsHost } from '../../../src/testing/egress-proxy/hosts.ts';
 import { entryFor, openFolder } from '../../../src/testing/egress-proxy/supervised.ts';
 import type { FakeCluster } from '../../../src/testing/kubernetes/cluster.ts';
 import { clusterObjects, openKubernetes, skip, startCluster } from '../../../src/testing/kubernetes/sandboxes.ts';
+import type { AnyObject } from '../../../src/testing/kubernetes/schema.ts';
 import { shell } from '../../../src/testing/sandboxes/sandboxes.ts';
 
 const HOLDER = path.join(import.meta.dirname, '..', '..', '..', 'src', 'testing', 'kubernetes', 'holder.ts');
@@ -126,6 +127,25 @@ describe('kubernetes', { skip }, () => {
     assert.deepEqual(await cut.ended, { code: null, reason: 'lost' });
     assert.equal((await shell(box, 'echo fine')).out, 'fine\n');
     await until(() => processesWith(mark).length === 0, 'no process of the command is left');
+  });
+
+  test('a pod that took the place of the checked one runs nothing', async () => {
+    const one = await sandboxes.create({ id: 'evicted', owner: 'test' });
+    const running = await one.exec({ argv: ['sleep', '1000'], timeoutMs: null });
+    const replaced = cluster.store.get('pods', 'evicted-sandbox-0')!.metadata.uid;
+    cluster.evict('evicted-sandbox-0');
+    assert.equal((await running.ended).reason, 'lost');
+    const isReady = ({ metadata, status }: AnyObject) => metadata.uid !== replaced && status.conditions?.length > 0;
+    await until(
+      () => cluster.store.list('pods').some((pod) => pod.metadata.name === 'evicted-sandbox-0' && isReady(pod)),
+      'another pod is ready',
+    );
+    const { reason, errors } = await shell(one, 'echo ran');
+    assert.deepEqual([reason, /^the pod of the sandbox was replaced\n/.test(errors)], ['lost', true]);
+    await one.stop();
+    const again = await sandboxes.create({ id: 'evicted', owner: 'test' });
+    assert.equal((await shell(again, 'echo ran')).out, 'ran\n');
+    await again.destroy();
   });
 
   test('what a command leaves ends with it, and what escapes does not hold it up', async () => {
