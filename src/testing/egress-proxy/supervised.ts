@@ -9,6 +9,7 @@ import { silentLog } from '../../base/log.ts';
 import {
   createAuthority,
   EgressProxy,
+  type EgressProxyOptions,
   type RefusalReport,
   type SandboxSettings,
   SOCKET_NAME,
@@ -59,7 +60,7 @@ export interface Ran {
 }
 
 /** A proxy as the gateway starts it, without sandboxes, for which the names lead to ports on loopback. */
-export function startSupervised(t: Place, hosts: Readonly<Record<string, number>>) {
+export function startSupervised(t: Place, hosts: Readonly<Record<string, number>>, door?: EgressProxyOptions['door']) {
   const folder = openFolder(t);
   const logged: string[] = [];
   const proxy = new EgressProxy({
@@ -68,6 +69,7 @@ export function startSupervised(t: Place, hosts: Readonly<Record<string, number>
     clock: systemClock,
     log: { ...silentLog, error: (event, fields) => logged.push(`${event} ${JSON.stringify(fields)}`) },
     entry: entryFor(folder, hosts),
+    ...(door !== undefined && { door }),
   });
   t.after(() => proxy.end());
   return { proxy, folder, logged };
