@@ -59,7 +59,6 @@ const WAYS: Record<string, () => void> = {
     line.refuse('listener');
     line.cut('listener');
   },
-  'whose listening connection leads nowhere': () => line.swallow('listener'),
   'that a pooler gives no notifications': () => {
     line.dropsNotifications = true;
   },

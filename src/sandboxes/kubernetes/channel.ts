@@ -21,7 +21,7 @@ interface Receiver {
 }
 
 /** By which a pod is known again: one that took its place was not checked. */
-export interface PodMark {
+interface PodMark {
   text: string;
   isNew: boolean;
 }

@@ -299,7 +299,7 @@ export class FakeCluster {
     runtime.write(`${JSON.stringify(words)}\n`);
     client.on('message', (data: Buffer) => {
       const stream = data[0]!;
-      const content = stream === 255 ? data.subarray(1) : data.subarray(1);
+      const content = data.subarray(1);
       const frame = Buffer.alloc(5);
       frame[0] = stream;
       frame.writeUInt32BE(content.length, 1);
