@@ -7,8 +7,14 @@ import { generationId } from '../base/ids.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
 import { refuseDisabledTools } from './admission/workspace-rules.ts';
-import { ONLINE, requestedPlugins, withSearch } from './plugins/index.ts';
-import { type AcceptedRequest, type AnyFormat, isConversationFormat, type RequestAbout } from './request.ts';
+import { ONLINE, requestedPlugins, wantsFusion, withFusion, withSearch } from './plugins/index.ts';
+import {
+  type AcceptedRequest,
+  type AnyFormat,
+  type ConversationRequest,
+  isConversationFormat,
+  type RequestAbout,
+} from './request.ts';
 import { checkServerTools } from './tools/index.ts';
 
 /**
@@ -30,7 +36,17 @@ export function accept<Format extends AnyFormat>(
   if (isConversationFormat(format)) checkServerTools(format, document);
   const plugins = pluginsOf(format, document);
   const request = { id: generationId(startedAt), format, document, facts, caller, startedAt, about, plugins };
-  return facts.model?.endsWith(ONLINE) && isConversationFormat(format) ? withSearch(request) : request;
+  if (!isConversationFormat(format)) return request;
+  return withSuffixes(request as AcceptedRequest<Format & ServedFormat>);
+}
+
+/** What the model's name and the plugins add to the request. */
+function withSuffixes<Request extends ConversationRequest>(request: Request): Request {
+  const searching = request.facts.model?.endsWith(ONLINE) ? withSearch(request) : request;
+  if (!wantsFusion(searching)) return searching;
+  const asking = withFusion(searching);
+  checkServerTools(asking.format, asking.document);
+  return asking;
 }
 
 function pluginsOf(format: AnyFormat, document: JsonDocument): AcceptedRequest['plugins'] {

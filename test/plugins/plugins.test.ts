@@ -72,6 +72,7 @@ for (const served of CLIENT_FORMATS) {
       [[{ id: 'nothing', enabled: false }], 'plugins[0].id'],
       [[HEALING, { id: 'response-healing', enabled: false }], 'plugins[1].id'],
       [[HEALING, { id: 'context-compression', engine: 'zip' }], 'plugins[1].engine'],
+      [[{ id: 'switchyard-router', judge_model: 'test/chat' }], 'plugins[0].judge_model'],
       [[{ id: 'response-healing', enabled: 'yes' }], 'plugins[0].enabled'],
       [[{}], 'plugins[0].id'],
     ];

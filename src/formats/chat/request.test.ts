@@ -77,9 +77,9 @@ test('an unsupported feature is rejected by name, and accepted when empty or dis
   const cases: [object, string][] = [
     [tool({ defer_loading: true }), 'tools[0].defer_loading'],
     [{ tools: [{ type: 'svc:web_search' }] }, ''],
-    [{ tools: [{ type: 'openrouter:fusion' }] }, 'tools[0].type'],
+    [{ tools: [{ type: 'openrouter:nothing' }] }, 'tools[0].type'],
     [{ tools: [{ type: 'web_search_preview_2025_03_11' }] }, ''],
-    [{ tool_choice: { type: 'svc:fusion' } }, 'tool_choice.type'],
+    [{ tool_choice: { type: 'svc:nothing' } }, 'tool_choice.type'],
     [{ stop_server_tools_when: [{ type: 'step_count_is', step_count: 1 }] }, ''],
     [{ stop_server_tools_when: [{ type: 'never' }] }, 'stop_server_tools_when[0].type'],
     [{ stop_server_tools_when: { type: 'step_count_is' } }, 'stop_server_tools_when'],

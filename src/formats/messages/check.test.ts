@@ -90,7 +90,7 @@ test('an unknown or incomplete content block is rejected with its path', () => {
 });
 
 test('unsupported features are rejected by name, and accepted when absent or empty', () => {
-  assert.equal(refused(body({ tools: [{ type: 'openrouter:fusion' }] })), 'tools[0].type');
+  assert.equal(refused(body({ tools: [{ type: 'openrouter:nothing' }] })), 'tools[0].type');
   assert.equal(refused(body({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] })), undefined);
   assert.equal(refused(body({ stop_server_tools_when: [{ type: 'never' }] })), 'stop_server_tools_when[0].type');
   for (const value of [7, '', true, {}]) {

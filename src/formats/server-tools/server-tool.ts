@@ -44,7 +44,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   },
   { name: 'svc:datetime', built: true, canDisable: true },
   { name: 'svc:files', built: true, canDisable: false },
-  { name: 'svc:fusion', built: false, canDisable: true, plugin: 'fusion' },
+  { name: 'svc:fusion', built: true, canDisable: true, plugin: 'fusion' },
   { name: 'svc:image_generation', built: true, canDisable: true, vendorTypes: /^image_generation$/ },
   {
     name: 'svc:mcp',

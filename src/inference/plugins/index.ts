@@ -5,6 +5,7 @@
  */
 
 export { withPluginSettings } from './described.ts';
+export { wantsFusion, withFusion } from './fusion.ts';
 export { ONLINE, withSearch } from './online.ts';
 export { requestedPlugins } from './requested.ts';
 export { isRouterModel, ROUTERS, routerModels } from './routers/index.ts';

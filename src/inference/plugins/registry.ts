@@ -1,6 +1,7 @@
 /** Every plugin, in the order in which they act. */
 import { contextCompression } from './context-compression/index.ts';
 import { fileParser } from './file-parser/index.ts';
+import { fusion } from './fusion.ts';
 import { moderation } from './moderation/index.ts';
 import type { Plugin } from './plugin.ts';
 import { responseHealing } from './response-healing/index.ts';
@@ -10,6 +11,7 @@ import { webFetch } from './web-fetch/index.ts';
 
 export const PLUGINS: readonly Plugin[] = [
   ...routerPlugins,
+  fusion,
   fileParser,
   moderation,
   web,
@@ -19,4 +21,4 @@ export const PLUGINS: readonly Plugin[] = [
 ];
 
 /** Ids of plugins that are not built. */
-export const UNBUILT: ReadonlySet<string> = new Set(['alignment', 'fusion']);
+export const UNBUILT: ReadonlySet<string> = new Set(['alignment']);

@@ -18,7 +18,7 @@ export function unknownModel(name: string, requested: readonly string[], nearest
 
 /** Router models of the public service that are not built, and built ones with a suffix. */
 const ROUTER = new RegExp(
-  `^(?:${WIRE_NAME}|${WIRE_ALIAS})/(?:(?:auto|auto-beta|free|jev|pareto-code|switchyard)[:@]|(?:bodybuilder|fusion)(?:[:@]|$))`,
+  `^(?:${WIRE_NAME}|${WIRE_ALIAS})/(?:(?:auto|auto-beta|free|fusion|jev|pareto-code|switchyard)[:@]|bodybuilder(?:[:@]|$))`,
 );
 const ONLINE = /:online$/;
 

@@ -2,10 +2,10 @@
  * Router models as routing sees them: names that stand for a choice among all models that may serve a request. The rules
  * by which they choose are plugins (`plugins/routers`).
  */
-import type { Model } from '../../catalog/index.ts';
+import type { Endpoint, Model } from '../../catalog/index.ts';
 import type { PipelineStage } from '../plugins/plugin.ts';
 import type { AcceptedRequest } from '../request.ts';
-import type { PreparedEndpoint } from './prepared.ts';
+import { type PreparedEndpoint, prepare } from './prepared.ts';
 
 /** A model that may serve the request under every rule of its caller. */
 export interface Offer {
@@ -28,7 +28,7 @@ export interface RouterFacts {
 export interface RoutedModels {
   /** In the order in which they are tried. */
   readonly models: readonly Model[];
-  readonly strategy: 'auto' | 'pareto' | 'free';
+  readonly strategy: 'auto' | 'pareto' | 'free' | 'fusion';
   /** Its slug, for the row. */
   readonly slug: string;
   /** The decision, for the routing metadata. */
@@ -49,6 +49,11 @@ export function offersOf(
     for (const each of admitted(model)) if (cheapest === undefined || each.price < cheapest.price) cheapest = each;
     return cheapest === undefined ? [] : [offerAt(model, cheapest)];
   });
+}
+
+/** The same for models that are asked without the rest of a request. */
+export function offersWhere(models: readonly Model[], isAllowed: (endpoint: Endpoint) => boolean): readonly Offer[] {
+  return offersOf(models, (model) => prepare(model).filter(({ endpoint }) => isAllowed(endpoint)));
 }
 
 function offerAt(model: Model, { endpoint: { pricing }, price }: PreparedEndpoint): Offer {

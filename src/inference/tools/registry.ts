@@ -1,6 +1,6 @@
 /** Every server tool that is built. */
 import { applyPatch } from './apply-patch/index.ts';
-import { advisor, subagent } from './asking/index.ts';
+import { advisor, fusion, subagent } from './asking/index.ts';
 import { datetime } from './datetime.ts';
 import { memory, textEditor } from './editing/index.ts';
 import { files } from './files.ts';
@@ -19,6 +19,7 @@ const TOOLS: readonly ServerTool[] = [
   codeInterpreter,
   datetime,
   files,
+  fusion,
   imageGeneration,
   mcp,
   memory,

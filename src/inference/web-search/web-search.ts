@@ -39,6 +39,8 @@ export class SearchError extends Error {
 }
 
 export interface WebSearch {
+  /** An engine is configured. */
+  readonly available: boolean;
   /**
    * @param wanted `auto`, or the name of an engine
    * @param path of the setting that names the engine
@@ -55,6 +57,9 @@ export interface WebSearch {
  */
 export function createWebSearch(egress: Egress, settings: () => WebSearchSettings): WebSearch {
   return {
+    get available() {
+      return settings().engines.length > 0;
+    },
     choose: (wanted, path) => choose(settings().engines, wanted, path),
     search: (chosen, query, signal) => search(egress, chosen, query, signal),
   };

@@ -11,13 +11,14 @@ import type { RoutedModels, RouterFacts, RouterModels } from '../../routing/rout
 import type { Plugin } from '../plugin.ts';
 import { autoPlugins, autoRouters } from './auto.ts';
 import { freeRouter } from './free.ts';
+import { fusionRouter } from './fusion.ts';
 import { paretoPlugin, paretoRouter } from './pareto.ts';
 import type { ModelScore, Router } from './router.ts';
 import { switchyardPlugin, switchyardRouter } from './switchyard.ts';
 
 export const routerPlugins: readonly Plugin[] = [...autoPlugins, paretoPlugin, switchyardPlugin];
 
-export const ROUTERS: readonly Router[] = [...autoRouters, freeRouter, paretoRouter, switchyardRouter];
+export const ROUTERS: readonly Router[] = [...autoRouters, freeRouter, fusionRouter, paretoRouter, switchyardRouter];
 
 const BY_SLUG = new Map(ROUTERS.map((router) => [router.slug, router]));
 

@@ -36,6 +36,6 @@ export interface Router {
   /** Id of the plugin with its settings; absent: it has none. */
   readonly plugin?: string;
   /** As in the routing metadata. */
-  readonly strategy: 'auto' | 'pareto' | 'free';
+  readonly strategy: 'auto' | 'pareto' | 'free' | 'fusion';
   choose(question: RouterQuestion): RouterChoice;
 }

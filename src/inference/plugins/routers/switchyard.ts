@@ -1,4 +1,5 @@
 /** `svc/switchyard`: a model by the kind of work, by one of several rules. */
+import { invalidField } from '../../../base/errors.ts';
 import { optional, word } from '../../../formats/conversation/loose-schema.ts';
 import type { Offer } from '../../routing/router-models.ts';
 import type { Plugin } from '../plugin.ts';
@@ -11,6 +12,10 @@ type Algorithm = (typeof ALGORITHMS)[number];
 export const switchyardPlugin: Plugin = {
   id: 'switchyard-router',
   parameters: { algorithm: optional(word(ALGORITHMS)) },
+  check({ judge_model: judge }, path) {
+    if ((judge ?? undefined) !== undefined)
+      throw invalidField(`${path}.judge_model`, 'is not supported by this gateway');
+  },
 };
 
 export const switchyardRouter: Router = {
