@@ -5,7 +5,7 @@ import { CLIENT_FORMATS, type ClientFormat, PATH_OF, wholeAnswer } from '../../s
 import { rowOf } from '../../src/testing/gateway/ask-gateway.ts';
 import { PRICING, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { corpusMissing, recordings } from '../../src/testing/recordings/corpus.ts';
-import { answerOf, errorOf, wholeOf } from '../../src/testing/upstream/answers.ts';
+import { answerOf, errorOf, streamOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { type Answer, startUpstream } from '../../src/testing/upstream/upstream.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
@@ -303,6 +303,34 @@ test('a search of OpenAI is shown to clients of messages, and counted without th
   const items = next.sent[0].input.map(({ type, id }: Json) => id ?? type);
   assert.deepEqual(items.slice(1, 4), ['ws_1', 'ws_2', 'message']);
 });
+
+for (const stream of [false, true]) {
+  test(`a turn that the provider has paused is continued${stream ? ', streamed' : ''}`, async () => {
+    const use = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'news' } };
+    const head = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-sonnet-4-6' };
+    const usage = { input_tokens: 10, output_tokens: 5 };
+    const paused = { stop_reason: 'pause_turn', stop_sequence: null };
+    const events = [
+      { type: 'message_start', message: { ...head, content: [], stop_reason: null, usage } },
+      { type: 'content_block_start', index: 0, content_block: { ...use, input: {} } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: '{"query":"news"}' } },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'message_delta', delta: paused, usage: { output_tokens: 5 } },
+      { type: 'message_stop' },
+    ].map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+    const first = stream ? streamOf(events) : wholeOf({ ...head, content: [use], ...paused, usage });
+    const { status, text, sent, read } = await ask(
+      'claude',
+      [first, answerOf('messages', stream, { text: 'All is well.' })],
+      { stream },
+    );
+    assert.equal(status, 200, text);
+    assert.deepEqual(sent[1].messages.at(-1), { role: 'assistant', content: [use] });
+    const { history, usage: sum } = read();
+    assert.equal(history[0].content, 'All is well.');
+    assert.equal(sum.prompt_tokens, 20);
+  });
+}
 
 test('failover to another provider changes whose tool is used', async () => {
   gateway.upstream.script('claude', [errorOf('messages', 529, 'overloaded')]);

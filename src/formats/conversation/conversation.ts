@@ -275,11 +275,12 @@ export interface Conversation {
 }
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'error';
-
 export interface Finish {
   unified: FinishReason;
   /** The upstream's own finish reason; null when it gave none. */
   native: string | null;
+  /** The upstream's own tools are not done: it continues when it gets its turn back. */
+  paused?: true;
   /** The stop sequence that matched, when the upstream names it. */
   stopSequence?: string | null;
   /** Why the model refused (`stop_details` of the messages format). */
@@ -344,7 +345,6 @@ export interface Choice {
   logprobs?: Logprobs;
 }
 
-/** One complete answer. */
 export interface Turn {
   /** The upstream's id, model and time (Unix seconds). */
   id?: string;

@@ -37,6 +37,7 @@ export function decodeFinish(source: Fields, calls: boolean, content: boolean): 
   if (unified === 'tool_calls' && !calls) unified = 'stop';
   if (unified === 'stop' && calls && (native === 'end_turn' || !UNIFIED.has(native))) unified = 'tool_calls';
   const finish: Finish = { unified, native };
+  if (native === 'pause_turn') finish.paused = true;
   const sequence = textOrUndefined(source['stop_sequence']);
   if (sequence !== undefined) finish.stopSequence = sequence;
   const details = source['stop_details'];

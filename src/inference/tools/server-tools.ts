@@ -156,6 +156,7 @@ class ServerTools implements GatewayTools {
   readonly conversation: Conversation;
   readonly ending: LoopEnd | undefined;
   readonly prelude: readonly OpaquePart[];
+  readonly resumes: boolean;
   readonly #trace: ToolTrace;
   readonly #byFunction = new Map<string, Begun>();
   /** Calls so far. */
@@ -168,6 +169,7 @@ class ServerTools implements GatewayTools {
     { limits, structure, approved, prelude }: Beginning,
   ) {
     this.#trace = toolTrace;
+    this.resumes = declarations.some(({ begun }) => 'native' in begun && begun.native !== undefined);
     this.prelude = prelude;
     this.#calls = approved.size;
     const settled = toolTrace.mcp?.settled(conversation.messages, approved) ?? conversation.messages;

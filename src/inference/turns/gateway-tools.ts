@@ -56,6 +56,8 @@ export interface GatewayTools {
   readonly prelude?: readonly OpaquePart[];
   /** When the loop ends; absent: at the limit of turns that every loop has. */
   readonly ending?: LoopEnding | undefined;
+  /** The upstream may run some of the tools itself, and is asked to continue a turn that it has paused. */
+  readonly resumes?: boolean;
   /** Whether calls of a tool with this name are for the gateway. */
   claims(name: string): boolean;
   /** What the client sees of a call before it runs. Absent: nothing. */

@@ -31,7 +31,7 @@ export interface Joint {
 export const FIRST: Joint = { started: false, nextIndex: 0, usage: undefined };
 
 export class JoinedTurn {
-  readonly #tools: Pick<GatewayTools, 'claims' | 'cites'>;
+  readonly #tools: Pick<GatewayTools, 'claims' | 'cites' | 'resumes'>;
   #started: boolean;
   #nextIndex: number;
   readonly #earlier: Usage | undefined;
@@ -53,7 +53,10 @@ export class JoinedTurn {
   failure: UpstreamFailure | undefined;
   #ended = false;
 
-  constructor({ started, nextIndex, usage, prelude = [] }: Joint, tools: Pick<GatewayTools, 'claims' | 'cites'>) {
+  constructor(
+    { started, nextIndex, usage, prelude = [] }: Joint,
+    tools: Pick<GatewayTools, 'claims' | 'cites' | 'resumes'>,
+  ) {
     this.#started = started;
     this.#nextIndex = nextIndex;
     this.#earlier = usage;
@@ -71,9 +74,18 @@ export class JoinedTurn {
     return out;
   }
 
-  /** What the gateway has to run before the answer can continue; undefined until the turn is over, or if nothing. */
+  /**
+   * What the gateway has to run before the answer can continue; undefined until the turn is over, or if nothing. Empty for
+   * a turn that is only paused.
+   */
   get calls(): readonly ToolCallPart[] | undefined {
-    return this.#ended && this.#held.size > 0 ? [...this.#held.values()] : undefined;
+    return this.#ended && (this.#held.size > 0 || this.paused) ? [...this.#held.values()] : undefined;
+  }
+
+  /** The upstream only waits for its turn to be sent back. */
+  get paused(): boolean {
+    const waits = this.#finish?.paused === true && this.#tools.resumes === true;
+    return waits && this.#held.size === 0 && this.clientCalls === 0;
   }
 
   /** The model's whole turn. */
@@ -211,7 +223,7 @@ export class JoinedTurn {
     const unified = this.#finish?.unified;
     // Truncated arguments are not run.
     if (unified === 'length' || unified === 'content_filter') this.#held.clear();
-    if (this.#held.size === 0) out.push(...this.end());
+    if (this.#held.size === 0 && !this.paused) out.push(...this.end());
   }
 }
 

@@ -32,6 +32,7 @@ function joined(one: GatewayTools, other: GatewayTools): GatewayTools {
     conversation: other.conversation,
     prelude: [...(one.prelude ?? []), ...(other.prelude ?? [])],
     ending: one.ending ?? other.ending,
+    resumes: one.resumes === true || other.resumes === true,
     claims: (name) => one.claims(name) || other.claims(name),
     start: (call, place) => of(call.name).start?.(call, place),
     cites: (text) => [...(one.cites?.(text) ?? []), ...(other.cites?.(text) ?? [])],

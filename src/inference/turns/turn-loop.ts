@@ -112,7 +112,8 @@ export class TurnLoop {
     }
     const runs = await this.#run(calls, answer, running);
     const steps = runs.flatMap((run) => ('step' in run ? run.step : []));
-    const continues = steps.length > 0 && turn.clientCalls === 0 && steps.length === runs.length;
+    const allRun = steps.length > 0 && turn.clientCalls === 0 && steps.length === runs.length;
+    const continues = allRun || turn.paused;
     if (!continues) {
       answer.close();
       return false;
@@ -159,7 +160,11 @@ export class TurnLoop {
     const { messages } = this.#conversation;
     this.#conversation = {
       ...this.#conversation,
-      messages: [...messages, { role: 'assistant', parts }, { role: 'tool', parts: results }],
+      messages: [
+        ...messages,
+        { role: 'assistant', parts },
+        ...(results.length === 0 ? [] : [{ role: 'tool' as const, parts: results }]),
+      ],
       ...this.#toolChoice(),
     };
     this.#joint = turn.joint;
