@@ -26,11 +26,12 @@ const gateway = await startGateway(hook, {
     // The catalog says that the model takes no tools.
     sonar: { kind: 'perplexity', ...model({ upstream_id: 'sonar', supported_parameters: ['temperature'] }) },
     plain: { kind: 'chat' },
+    bedrock: { kind: 'bedrock', region: 'us-east-1', ...model({ upstream_id: 'anthropic.claude-sonnet-4-6' }) },
   },
   yaml: { web_search: { engines: [{ kind: 'searxng', url }] } },
 });
 
-type Provider = 'claude' | 'gpt' | 'grok' | 'gemini' | 'sonar' | 'plain';
+type Provider = 'claude' | 'gpt' | 'grok' | 'gemini' | 'sonar' | 'plain' | 'bedrock';
 
 interface Asked {
   format?: ClientFormat;
@@ -287,6 +288,35 @@ function shown(format: ClientFormat, provider: Provider, history: Json[], tool: 
   assert.equal(result.tool_use_id, use.id);
   if (provider === 'gemini') assert.ok(result.content[0].url.startsWith('https://'), what);
 }
+
+test('a cloud provider without the tools of its vendor gets neither their blocks nor citations of them', async () => {
+  const found = { type: 'web_search_result', ...PAGE, encrypted_content: 'E', page_age: null };
+  const cited = { type: 'web_search_result_location', ...PAGE, cited_text: 'x', encrypted_index: 'E' };
+  const content = [
+    { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'news' } },
+    { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [found] },
+    { type: 'text', text: 'All is well.', citations: [cited] },
+  ];
+  const history = [{ role: 'assistant', content }];
+  const answer = answerOf('messages', false, { text: 'ok' });
+  for (const tools of [[], [{ type: 'svc:datetime' }]]) {
+    for (const [provider, kept] of [
+      ['bedrock', [{ type: 'text', text: 'All is well.' }]],
+      ['claude', content],
+    ] as const) {
+      const { status, text, sent } = await ask(provider, [answer], { format: 'messages', history, tools });
+      assert.equal(status, 200, text);
+      assert.deepEqual(sent[0].messages[1].content, kept);
+    }
+  }
+  // A citation that was shown for a search of another format's upstream.
+  const shown = [{ type: 'text', text: 'x', citations: [{ ...cited, encrypted_index: '' }] }];
+  for (const tools of [[], [{ type: 'svc:datetime' }]]) {
+    const past = [{ role: 'assistant', content: shown }];
+    const { sent } = await ask('claude', [answer], { format: 'messages', history: past, tools });
+    assert.deepEqual(sent[0].messages[1].content, [{ type: 'text', text: 'x' }]);
+  }
+});
 
 test('a search of OpenAI is shown to clients of messages, and counted without the pages that it opened', async () => {
   const { read, id, text } = await ask('gpt', [searched], { format: 'messages' });

@@ -1,6 +1,8 @@
 /** Citations of text blocks. Only web search results have a URL, and therefore a counterpart in other formats. */
 import type { Citation } from '../conversation/conversation.ts';
-import { type Fields, isFields, listOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
+import type { EncodeTarget } from '../conversation/format.ts';
+import { isOfMissingTool } from './served-calls.ts';
 
 const WEB_RESULT = 'web_search_result_location';
 
@@ -12,6 +14,15 @@ export function decodeCitation(value: unknown): Citation {
   if (typeof title === 'string' || title === null) citation.title = title;
   if (typeof value['cited_text'] === 'string') citation.citedText = value['cited_text'];
   return citation;
+}
+
+/**
+ * Whether the endpoint can read a citation that a client sends back: one of a search needs the mark of the service that
+ * made it (ours have none), and its tool.
+ */
+export function isReadable(value: unknown, target: EncodeTarget): boolean {
+  const { type, encrypted_index: mark } = fieldsOf(value);
+  return type !== WEB_RESULT || (mark !== '' && !isOfMissingTool({ type: 'web_search_tool_result' }, target));
 }
 
 /** Returns undefined for an empty list, so that plain text stays plain. */

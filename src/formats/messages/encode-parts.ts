@@ -1,13 +1,15 @@
 /** Encodes parts of a conversation as content blocks of a request. */
 import { inputOf } from '../conversation/call-input.ts';
 import type { Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
-import type { Fields } from '../conversation/fields.ts';
+import { type Fields, fieldsOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { unpacked } from '../conversation/redacted-thinking.ts';
 import { ToolIds, toolName } from '../conversation/tool-ids.ts';
 import type { CacheMarks } from './cache-marks.ts';
+import { isReadable } from './citations.ts';
 import { encodeFile, encodeImageSource } from './media.ts';
+import { isOfMissingTool } from './served-calls.ts';
 
 /** The longest tool name, in characters. */
 export const LONGEST_NAME = 128;
@@ -66,7 +68,11 @@ export class BlockEncoder {
         return { ...block, ...this.#base(part) };
       }
       case 'opaque':
-        if (part.origin === 'messages') return this.#marks.native(part.value) as Fields;
+        if (part.origin === 'messages') {
+          if (!isOfMissingTool(fieldsOf(part.value), this.#target)) return this.#marks.native(part.value) as Fields;
+          this.#report('server tool blocks', 'the provider does not have the tool');
+          return undefined;
+        }
         if (!assistant) throw new Uncarried(`${part.origin} content`, 'only its own format can carry it');
         this.#report(`${part.origin} blocks`, `only the ${part.origin} format can read them`);
         return undefined;
@@ -85,7 +91,8 @@ export class BlockEncoder {
     if (this.#isBlank(part.text)) return undefined;
     const citations: unknown[] = [];
     for (const citation of part.citations ?? []) {
-      if (citation.native?.origin === 'messages') citations.push(citation.native.value);
+      const { native } = citation;
+      if (native?.origin === 'messages' && isReadable(native.value, this.#target)) citations.push(native.value);
       else this.#report('citations', 'citations of another provider cannot be sent back');
     }
     return { type: 'text', text: part.text, ...(citations.length > 0 && { citations }), ...this.#base(part) };

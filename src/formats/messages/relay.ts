@@ -17,6 +17,7 @@ import {
 } from '../conversation/format.ts';
 import { relayedTools } from '../conversation/plain-schema.ts';
 import { isPlainId, ToolIds } from '../conversation/tool-ids.ts';
+import { isReadable } from './citations.ts';
 import { OWN_MEMBERS } from './decode.ts';
 import { isOnlyShown } from './decode-blocks.ts';
 import { DEFAULT_CACHE_MARKS } from './encode.ts';
@@ -27,6 +28,7 @@ import { completeBlock, completeContent, DELTA, isStrange, MESSAGE, missing, mis
 import { RelayedBlocks } from './relay-blocks.ts';
 import { breakpointEdits } from './relay-breakpoints.ts';
 import { isSealed } from './sealed.ts';
+import { isOfMissingTool } from './served-calls.ts';
 import { upstreamIds } from './thread.ts';
 import { FAST } from './tier.ts';
 import { encodeUsage, mergeUsage } from './usage.ts';
@@ -47,7 +49,7 @@ function edits(document: JsonDocument, target: EncodeTarget): Edit[] {
   });
   if (hosted?.streamInPath) list.push({ key: 'stream', json: undefined });
   else if ((body['stream'] === true) !== target.stream) list.push({ key: 'stream', json: String(target.stream) });
-  const messages = editedMessages(document, target.dialect.messages?.unsignedThinking === true);
+  const messages = editedMessages(document, target);
   if (messages !== undefined) list.push({ key: 'messages', json: messages });
   if (target.promptCaching === 'always') {
     const limit = target.dialect.messages?.maxCacheMarks ?? DEFAULT_CACHE_MARKS;
@@ -82,36 +84,51 @@ function hostedEdits(document: JsonDocument, target: EncodeTarget): Edit[] {
 
 /**
  * The messages without what this upstream would reject: calls that another format's upstream has run, reasoning of
- * other vendors (which travels sealed through the client), and unsigned thinking unless the upstream accepts it. Call ids
- * from other services are rewritten to the allowed characters. Undefined (the usual case) when nothing changes.
+ * other vendors (which travels sealed through the client), unsigned thinking unless the upstream accepts it, and blocks of
+ * tools that it lacks, with citations of them. Call ids from other services are rewritten to the allowed characters. Undefined (the usual case) when nothing changes.
  */
-function editedMessages(document: JsonDocument, unsigned: boolean): string | undefined {
+function editedMessages(document: JsonDocument, target: EncodeTarget): string | undefined {
+  const unsigned = target.dialect.messages?.unsignedThinking === true;
   const isForeign = (block: Fields): boolean => {
     const { type, signature, data } = block;
-    if (isOnlyShown(block)) return true;
+    if (isOnlyShown(block) || isOfMissingTool(block, target)) return true;
     if (type === 'redacted_thinking') return isSealed(data);
     return type === 'thinking' && (isSealed(signature) || (signature === '' && !unsigned));
   };
+  const isRead = (citation: unknown): boolean => isReadable(citation, target);
   let foreign = false;
   let strangeIds = false;
+  let strangeCitations = false;
   // Only ASCII values are inspected, so the undecoded structure suffices.
   for (const message of listOf(document.structure['messages'])) {
     for (const entry of listOf(fieldsOf(message)['content'])) {
       const block = fieldsOf(entry);
       foreign ||= isForeign(block);
       strangeIds ||= hasStrangeId(block);
+      strangeCitations ||= Array.isArray(block['citations']) && !block['citations'].every(isRead);
     }
   }
-  if (!foreign && !strangeIds) return undefined;
+  if (!foreign && !strangeIds && !strangeCitations) return undefined;
   const ids = new ToolIds();
   const kept = listOf(document.exact['messages']).flatMap((message) => {
     const { content } = fieldsOf(message);
     if (!Array.isArray(content)) return [message];
     const own = foreign ? content.filter((block) => !isForeign(fieldsOf(block))) : content;
-    const blocks = strangeIds ? own.map((block) => withPlainId(block, ids)) : own;
+    const plain = strangeIds ? own.map((block) => withPlainId(block, ids)) : own;
+    const blocks = strangeCitations
+      ? plain.map((block) => (isFields(block) ? withCitations(block, isRead) : block))
+      : plain;
     return blocks.length === 0 && content.length > 0 ? [] : [{ ...fieldsOf(message), content: blocks }];
   });
   return stringifyJson(kept);
+}
+
+/** The block with those of its citations that are read. */
+function withCitations(block: Fields, isRead: (citation: unknown) => boolean): Fields {
+  const { citations, ...others } = block;
+  if (!Array.isArray(citations)) return block;
+  const read = citations.filter(isRead);
+  return read.length === 0 ? others : { ...others, citations: read };
 }
 
 function hasStrangeId({ type, id, tool_use_id: answered }: Fields): boolean {

@@ -1,6 +1,7 @@
 /** Calls of tools that a messages service has run itself, for clients of other formats and from upstreams of those. */
 import type { OpaquePart, Part } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import type { EncodeTarget } from '../conversation/format.ts';
 import { type EndedCall, type ServedCall, type ServedResult, shownId } from '../conversation/served-call.ts';
 
 type Tool = ServedCall['tool'];
@@ -48,6 +49,16 @@ function resultOf(tool: Tool, content: unknown): ServedResult {
     return { url: textOf(url), title: textOf(title), ...(published !== undefined && { published }) };
   });
   return { failed, pages };
+}
+
+/** Tools that cloud providers may lack although the vendor of their models has them. */
+const OF_VENDOR = /^(web_search|web_fetch|(?:bash_|text_editor_)?code_execution)(?:_tool_result)?$/;
+
+/** Whether the block is of a tool that this endpoint does not have, and therefore rejects. */
+export function isOfMissingTool({ type, name }: Fields, { dialect, nativeTools = [] }: EncodeTarget): boolean {
+  if (dialect.messages?.hosted === undefined) return false;
+  const [, tool] = OF_VENDOR.exec(textOf(type === 'server_tool_use' ? name : type)) ?? [];
+  return tool !== undefined && !nativeTools.some((row) => row.format === 'messages' && row.tool === tool);
 }
 
 /** The blocks that show a call of another format's upstream; none for what this format cannot show. */
