@@ -71,7 +71,7 @@ export function serverToolName(declaration: unknown, format: FormatId): string |
 
 /** The wire names of a request's tools if all of them are server tools. */
 export function onlyServerTools(tools: readonly unknown[], format: FormatId): readonly string[] | undefined {
-  const names = tools.map((tool) => serverToolName(fieldsOf(tool)['type'], format));
+  const names = tools.map((tool) => serverToolName(tool, format));
   return names.includes(undefined) ? undefined : (names as string[]);
 }
 
