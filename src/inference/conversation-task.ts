@@ -19,6 +19,7 @@ import type {
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { nativeToolFor } from '../formats/conversation/native-tool.ts';
 import { spokenFormat } from '../formats/index.ts';
+import { policyOf } from '../guardrails/index.ts';
 import { formatsFor } from '../providers/index.ts';
 import { type Metered, meter, promptEstimate } from './accounting/meter.ts';
 import {
@@ -273,6 +274,7 @@ export class ConversationTask implements Task {
       comparedId: this.#context.comparedId,
       betas: betasOf(this.#request.about.headers['anthropic-beta']),
       nativeTools: kind.nativeTools,
+      ownToolsOnly: this.#ownToolsOnly,
       dialect: kind.dialect,
     };
     const { sink, listeners, debug, logged } = this.#context;
@@ -305,6 +307,12 @@ export class ConversationTask implements Task {
     throw refused ?? new Uncarried('model', `${endpoint.provider.name} does not serve conversations`);
   }
 
+  /** Filters do not see what the tools of upstreams find. */
+  get #ownToolsOnly(): boolean {
+    const { filters, answerFilters } = policyOf(this.#request.caller).compiled;
+    return filters !== undefined || answerFilters !== undefined;
+  }
+
   /** Formats in which the endpoint has one of the request's server tools itself come first. */
   #nativeFirst(ids: readonly FormatId[], { provider, upstreamId: model }: Endpoint): readonly FormatId[] {
     const { nativeTools: rows } = provider.kind;
@@ -312,6 +320,7 @@ export class ConversationTask implements Task {
     const wishes = (this.#loop.turn.conversation.tools ?? []).flatMap((tool) =>
       tool.type === 'function' && tool.native !== undefined ? [tool.native] : [],
     );
+    if (this.#ownToolsOnly && wishes.every(({ required }) => required === undefined)) return ids;
     const about = { model, besideFunctions: false, forced: false };
     const has = (format: FormatId) => wishes.some((wish) => nativeToolFor(wish, rows, { ...about, format }));
     return ids.toSorted((one, other) => Number(has(other)) - Number(has(one)));

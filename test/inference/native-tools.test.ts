@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { CLIENT_FORMATS, type ClientFormat, PATH_OF, wholeAnswer } from '../../src/testing/clients/whole-answer.ts';
 import { rowOf } from '../../src/testing/gateway/ask-gateway.ts';
-import { PRICING, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { PRICING } from '../../src/testing/gateway/gateway.ts';
 import { corpusMissing, recordings } from '../../src/testing/recordings/corpus.ts';
 import { answerOf, errorOf, streamOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { type Answer, startUpstream } from '../../src/testing/upstream/upstream.ts';
+import { startGuarded } from '../guardrails/guarded.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
 type Json = any;
@@ -17,7 +18,7 @@ const engines = await startUpstream();
 after(() => engines.close());
 const url = engines.script('searxng', [{ chunks: [JSON.stringify({ results: [] })], repeat: true }]);
 const hook = { after: (close: unknown) => after(close as () => Promise<void>) };
-const gateway = await startGateway(hook, {
+const { gateway, guarded } = await startGuarded(hook, {
   providers: {
     claude: { kind: 'anthropic', ...model({ upstream_id: 'claude-sonnet-4-6' }) },
     gpt: { kind: 'openai', ...model({ upstream_id: 'gpt-5.2' }) },
@@ -361,6 +362,21 @@ for (const stream of [false, true]) {
     assert.equal(sum.prompt_tokens, 20);
   });
 }
+
+test('where filters have to see what tools find, the gateway searches itself unless the request demands otherwise', async () => {
+  const { token } = await guarded({ content_filters: [{ pattern: 'PRJ-[0-9]', action: 'redact' }] });
+  for (const [engine, type] of [
+    ['auto', undefined],
+    ['native', 'web_search_20250305'],
+  ] as const) {
+    gateway.upstream.script('claude', [answerOf('messages', false, { text: 'ok' })]);
+    const body = bodyOf('claude', { parameters: { engine } });
+    const reply = await gateway.post('/chat/completions', body, { authorization: `Bearer ${token}` });
+    assert.equal(reply.status, 200, await reply.text());
+    const sent = gateway.upstream.requests('claude').at(-1)!.json as Json;
+    assert.deepEqual([sent.tools[0].name, sent.tools[0].type], ['web_search', type]);
+  }
+});
 
 test('failover to another provider changes whose tool is used', async () => {
   gateway.upstream.script('claude', [errorOf('messages', 529, 'overloaded')]);

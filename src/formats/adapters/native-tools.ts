@@ -13,6 +13,7 @@ export const nativeTools: TurnAdapter = (conversation, { spoken, target }) => {
   const find = (besideFunctions: boolean) =>
     new Map<Tool, NativeTool>(
       tools.filter(isWishing).flatMap((tool) => {
+        if (target.ownToolsOnly === true && tool.native.required === undefined) return [];
         const about = { model: target.model, format: spoken.id, besideFunctions, forced: isChosen(toolChoice, tool) };
         const row = nativeToolFor(tool.native, target.nativeTools ?? [], about);
         return row === undefined ? [] : [[tool, row]];

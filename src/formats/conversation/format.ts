@@ -130,6 +130,8 @@ export interface EncodeTarget {
   betas?: readonly string[];
   /** Server tools that the upstream has itself. Absent: none. */
   nativeTools?: readonly NativeTool[] | undefined;
+  /** The gateway runs tools itself wherever the request allows it. */
+  ownToolsOnly?: boolean | undefined;
   /** The upstream's own id of the answer that a thread continues. */
   previousId?: string | undefined;
   /** The upstream's own id of the answer whose prompt is compared. */
