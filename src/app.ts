@@ -47,7 +47,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const { config, clock, log, localServers } = options;
   const live = new LiveConfig(config, log);
   const parts = await openParts(options, live);
-  const { server, observability, readiness, batches, interns } = serverOf(options, live, parts);
+  const { server, observability, readiness, batches, interns, responses } = serverOf(options, live, parts);
   let ownPort = config.port;
   const discovery = new Discovery({
     transport: parts.transport,
@@ -106,6 +106,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       drained.cancel();
       await batchesClosed;
       await interns.close();
+      await responses.close(config.limits.drainMs + LAST_WORDS_MS);
       await closeParts(parts);
       log.flush();
     },
@@ -167,7 +168,10 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
   });
   const wired = operationParts(options, live, parts, observability, readiness);
   parts.jobs.register(expireFilesJob(wired.files));
-  for (const kind of [...wired.batches.runner.kinds, ...wired.interns.runtime.kinds]) jobs.register(kind);
+  const { runner: responses } = wired.responses;
+  for (const { kinds } of [wired.batches.runner, wired.interns.runtime, responses]) {
+    for (const kind of kinds) jobs.register(kind);
+  }
   parts.jobs.register(removeCopiesJob(copyRemovalParts(options, live, parts)));
   const server: HttpServer = createHttpServer<Caller>({
     operations: operations(wired, options.formats),
@@ -186,7 +190,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     endOfTurn: parts.endOfTurn,
     ...(config.tls && { tls: { cert: config.tls.certificate, key: config.tls.key.reveal() } }),
   });
-  return { server, observability, readiness, batches: wired.batches.runner, interns: wired.interns.runtime };
+  return { server, observability, readiness, batches: wired.batches.runner, interns: wired.interns.runtime, responses };
 }
 
 function httpLimits(limits: Limits): Partial<HttpLimits> {

@@ -9,6 +9,7 @@ export { budgetsOf } from './admission/cost-bounds.ts';
 export { Identities } from './admission/identity.ts';
 export type { RateDefaults } from './admission/rate-limits.ts';
 export { regionOf } from './admission/region.ts';
+export { asGatewayError } from './answer/error-response.ts';
 export type { Sink } from './answer/sink.ts';
 export { WholeSink } from './answer/whole-sink.ts';
 export { type LeastPrice, leastTokens, type PromptTerms, promptTerms } from './batched/least-price.ts';

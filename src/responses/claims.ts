@@ -12,7 +12,8 @@ export class Claims {
   readonly id: string;
   readonly #database: Database;
   readonly #clock: Clock;
-  readonly #held = new Set<string>();
+  /** What to do when the response is no longer to be run: it was cancelled or deleted. */
+  readonly #held = new Map<string, () => void>();
   #timer: Timer | undefined;
 
   constructor({ database, clock }: { database: Database; clock: Clock }) {
@@ -26,8 +27,8 @@ export class Claims {
     return new Date(this.#clock.now() + CLAIM_MS);
   }
 
-  hold(id: string): void {
-    this.#held.add(id);
+  hold(id: string, ended: () => void = () => {}): void {
+    this.#held.set(id, ended);
     this.#timer ??= this.#clock.timer(RENEW_MS, () => void this.#renew());
   }
 
@@ -44,7 +45,9 @@ export class Claims {
   async #renew(): Promise<void> {
     this.#timer?.refresh();
     try {
-      await renewClaims(this.#database, this.id, [...this.#held], this.until());
+      const ids = [...this.#held.keys()];
+      const left = new Set(await renewClaims(this.#database, this.id, ids, this.until()));
+      for (const id of ids) if (!left.has(id)) this.#held.get(id)?.();
     } catch {
       // While the database is away nothing can be renewed.
     }

@@ -3,28 +3,44 @@ import type { Caller } from '../access/index.ts';
 import { authorOf, changeAs } from '../audit/index.ts';
 import { invalidField, orNotFound } from '../base/errors.ts';
 import { parseJson } from '../base/json.ts';
+import { responses } from '../formats/index.ts';
 import { INFERENCE } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
+import { HttpSink } from '../inference/index.ts';
 import type { Changes } from '../storage/database.ts';
+import { EVENTS_TOPIC } from './background/events.ts';
+import { EventAnnouncements, follow } from './background/follow.ts';
+import { BackgroundRunner, CANCELLED_TOPIC, type RunnerParts } from './background/run.ts';
+import { Claims } from './claims.ts';
 import type { ResponseParts } from './create.ts';
 import { listsOf, withIds } from './history.ts';
 import { type ItemsQuery, pageOfItems } from './item-page.ts';
-import { type Contents, type StoredResponse, shown } from './response.ts';
+import { type Contents, isLost, isOver, type StoredResponse, shown } from './response.ts';
 import * as schema from './schema.ts';
-import { dataKeysOf, presented } from './sealed.ts';
+import { type DataKey, dataKeysOf, presented } from './sealed.ts';
 import * as store from './store.ts';
 
 export interface ResponseOperationParts extends ResponseParts {
   changes: Changes;
+  runner: BackgroundRunner;
 }
 
 const common = { tag: 'Inference', access: INFERENCE, params: schema.ResponseParams } as const;
 const RESPONSE = 'stored response with this id in the workspace of the key';
 
+/** With what runs in the background. Its `runner` is to be registered with the jobs, and closed. */
+export function createResponses(
+  given: Omit<ResponseOperationParts, 'claims' | 'runner' | 'announcements'> & Pick<RunnerParts, 'callerOfKey'>,
+) {
+  const claims = new Claims(given);
+  const runner = new BackgroundRunner({ ...given, claims }, given.jobs);
+  return { ...given, claims, runner, announcements: new EventAnnouncements(given.changes) };
+}
+
 /** Looks into `parts` only when a request comes. */
 export function responseOperations(parts: ResponseOperationParts): Operation<Caller>[] {
-  return [getResponse(parts), listInputItems(parts), deleteResponse(parts)];
+  return [getResponse(parts), listInputItems(parts), cancelResponse(parts), deleteResponse(parts)];
 }
 
 function getResponse(parts: ResponseOperationParts): Operation<Caller> {
@@ -33,14 +49,27 @@ function getResponse(parts: ResponseOperationParts): Operation<Caller> {
     id: 'getResponse',
     method: 'GET',
     path: '/responses/{response_id}',
-    summary: 'Show a stored response',
+    summary: 'Show a stored response, or stream the events of one in the background',
     query: schema.GetResponseQuery,
-    replies: ok('The response, as its client got it', schema.StoredResponseReply),
+    replies: {
+      200: {
+        description: 'The response as its client got it, or its events when `stream` is true',
+        schema: schema.StoredResponseReply,
+        events: responses.operation.events,
+      },
+    },
     async handle(exchange) {
-      if (exchange.query['stream'] === true) {
-        throw invalidField('stream', 'must be false or absent: stored responses are not streamed again');
+      const { stream = false, starting_after: after } = exchange.query as { stream?: boolean; starting_after?: number };
+      if (after !== undefined && !stream) throw invalidField('starting_after', 'requires stream=true');
+      const { row, contents, key } = await found(exchange, parts);
+      if (stream) {
+        if (!row.background || !row.streamed) {
+          throw invalidField('stream', 'requires a response that was created with background and stream true');
+        }
+        const { clock, keepAliveComment } = parts.inference;
+        const followed = { id: row.id, workspaceId: row.workspaceId, key, after: after ?? -1 };
+        return follow(new HttpSink(exchange), followed, { ...parts, clock, keepAliveComment });
       }
-      const { row, contents } = await found(exchange, parts);
       exchange.reply(200, shown(row, contents.answer, parts.clock.now()));
     },
   };
@@ -80,6 +109,30 @@ function seedOf({ id }: StoredResponse): string {
   return id.replace(/^resp_/, '');
 }
 
+function cancelResponse(parts: ResponseOperationParts): Operation<Caller> {
+  return {
+    ...common,
+    id: 'cancelResponse',
+    method: 'POST',
+    path: '/responses/{response_id}/cancel',
+    summary: 'Cancel a response in the background; one that has ended stays as it is',
+    replies: ok('The response', schema.StoredResponseReply),
+    async handle(exchange) {
+      const id = exchange.params['response_id']!;
+      await parts.database.transaction(async (tx) => {
+        const row = orNotFound(await store.lockResponse(tx, id, viewerOf(exchange, parts)), RESPONSE);
+        if (!row.background) throw invalidField('response_id', 'names a response that does not run in the background');
+        if (isOver(row) || isLost(row, parts.clock.now())) return;
+        await store.cancelResponse(tx, id);
+        await parts.changes.announce(tx, CANCELLED_TOPIC, id);
+        await parts.changes.announce(tx, EVENTS_TOPIC, id);
+      });
+      const { row, contents } = await found(exchange, parts);
+      exchange.reply(200, shown(row, contents.answer, parts.clock.now()));
+    },
+  };
+}
+
 function deleteResponse(parts: ResponseOperationParts): Operation<Caller> {
   return {
     ...common,
@@ -94,6 +147,8 @@ function deleteResponse(parts: ResponseOperationParts): Operation<Caller> {
       await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const gone = await store.deleteResponse(tx, id, viewerOf(exchange, parts));
         orNotFound(gone || undefined, RESPONSE);
+        await parts.changes.announce(tx, CANCELLED_TOPIC, id);
+        await parts.changes.announce(tx, EVENTS_TOPIC, id);
         await changed({ action: 'response.deleted', resourceType: 'response', resourceId: id, workspaceId });
       });
       exchange.reply(200, { id, object: 'response', deleted: true });
@@ -108,7 +163,7 @@ function viewerOf({ caller }: Exchange<Caller>, { clock }: ResponseParts): store
 async function found(
   exchange: Exchange<Caller>,
   parts: ResponseParts,
-): Promise<{ row: StoredResponse; contents: Contents }> {
+): Promise<{ row: StoredResponse; contents: Contents; key: DataKey }> {
   const id = exchange.params['response_id']!;
   const row = orNotFound(await store.findResponse(parts.database, id, viewerOf(exchange, parts)), RESPONSE);
   const [key] = await dataKeysOf(parts.sealing, [row]);
@@ -116,5 +171,5 @@ async function found(
     input: key!.open('input', row.input),
     answer: key!.open('answer', row.answer),
   }));
-  return { row, contents };
+  return { row, contents, key: key! };
 }

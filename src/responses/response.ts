@@ -68,3 +68,12 @@ export function memberOf(json: string, key: string): string | undefined {
   const member = scanMembers(json).findLast((each) => each.key === key);
   return member && json.slice(member.valueStart, member.valueEnd);
 }
+
+/** The generation id of a response, and the other way round: they differ in their prefix. */
+export function generationIdOf(responseId: string): string {
+  return responseId.replace(/^resp_/, 'gen-');
+}
+
+export function responseIdOf(generationId: string): string {
+  return generationId.replace(/^gen-/, 'resp_');
+}

@@ -6,8 +6,12 @@ export const ResponseParams = Type.Object({ response_id: Type.String({ minLength
 const open = { additionalProperties: true };
 
 export const GetResponseQuery = Type.Object({
-  stream: Type.Optional(Type.Boolean({ description: 'Not supported' })),
-  starting_after: Type.Optional(Type.Integer({ minimum: 0, description: 'Not supported' })),
+  stream: Type.Optional(
+    Type.Boolean({ description: 'The events of a streamed response in the background, then new ones' }),
+  ),
+  starting_after: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'With `stream`: only events after this sequence number' }),
+  ),
 });
 
 export const StoredResponseReply = Type.Object(
@@ -17,7 +21,7 @@ export const StoredResponseReply = Type.Object(
     created_at: Type.Integer({ description: 'Unix seconds' }),
     status: Type.Enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'], {
       description:
-        '`cancelled`: its client left before the end. `failed` without output: also if the process that ran it has died',
+        '`cancelled`: by its client, or its client left before the end. `failed`: also if the process that ran it has died',
     }),
     model: Type.String(),
     output: Type.Array(Type.Object({ type: Type.String() }, open)),

@@ -89,7 +89,10 @@ export async function keepUntil(tx: Queryable, ids: readonly string[], until: Da
   await tx.query('update responses set expires_at = $2 where id = any($1) and expires_at < $2', [ids, until]);
 }
 
-/** Keeps the claims of a process on its responses. Returns those that it still has to run. */
+/**
+ * Keeps the claims of a process on its responses, those included that were taken for lost. Returns the ones that it still has to
+ * run.
+ */
 export async function renewClaims(
   db: Queryable,
   claim: string,
@@ -97,7 +100,8 @@ export async function renewClaims(
   until: Date,
 ): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
-    `update responses set claimed_until = $3 where claim = $1 and id = any($2) and status = 'in_progress' returning id`,
+    `update responses set claimed_until = $3, status = 'in_progress' where claim = $1 and id = any($2)
+      and claimed_until is not null and status in ('in_progress', 'failed') returning id`,
     [claim, ids, until],
   );
   return rows.map(({ id }) => id);
@@ -142,8 +146,47 @@ export async function deleteExpired(db: Queryable, now: Date, limit: number): Pr
 
 /** Those whose process died. */
 export async function failLost(db: Queryable, now: Date): Promise<void> {
-  await db.query(
-    `update responses set status = 'failed', claimed_until = null where status = 'in_progress' and claimed_until <= $1`,
-    [now],
+  await db.query(`update responses set status = 'failed' where status = 'in_progress' and claimed_until <= $1`, [now]);
+}
+
+/** Takes a queued response, with its encrypted request. Undefined: another process has, or it was cancelled. */
+export async function claimQueued(
+  db: Queryable,
+  id: string,
+  { claim, until, now }: { claim: string; until: Date; now: Date },
+): Promise<(StoredResponse & { request: Buffer; answer: Buffer }) | undefined> {
+  const [row] = await db.query<StoredResponse & { request: Buffer; answer: Buffer }>(
+    `with taken as (
+        select id, request from responses where id = $1 and status = 'queued' and expires_at > $4 for update skip locked)
+      update responses set status = 'in_progress', claim = $2, claimed_until = $3, request = null
+        from taken where responses.id = taken.id returning ${SELECTED}, taken.request, answer`,
+    [id, claim, until, now],
   );
+  return row;
+}
+
+/** Whose job may be lost. */
+export async function queuedBefore(db: Queryable, before: Date, limit: number): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    `select id from responses where status = 'queued' and created_at < $1 order by created_at limit $2`,
+    [before, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Keeps the row for the transaction. */
+export async function lockResponse(
+  tx: Queryable,
+  id: string,
+  { workspaceId, now }: Viewer,
+): Promise<StoredResponse | undefined> {
+  const [row] = await tx.query<StoredResponse>(
+    `select ${SELECTED} from responses where id = $1 and ${VISIBLE} for update`,
+    [id, workspaceId, now],
+  );
+  return row;
+}
+
+export async function cancelResponse(tx: Queryable, id: string): Promise<void> {
+  await tx.query(`update responses set status = 'cancelled', request = null, claimed_until = null where id = $1`, [id]);
 }

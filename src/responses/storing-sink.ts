@@ -6,6 +6,7 @@ import type { TextEncoding } from '../base/byte-text.ts';
 import { patchMembers, scanMembers } from '../base/json.ts';
 import { EventReader } from '../http/sse.ts';
 import type { Sink } from '../inference/index.ts';
+import { type Body, textOf } from './body-text.ts';
 import type { Recorded, Recorder } from './recorder.ts';
 import { memberOf } from './response.ts';
 
@@ -15,8 +16,6 @@ interface Keeper {
   /** The request was refused before there was a response. Never rejects. */
   discard(): Promise<void>;
 }
-
-type Body = Parameters<Sink['reply']>[2];
 
 export class StoringSink implements Sink {
   readonly #client: Sink;
@@ -91,11 +90,6 @@ export class StoringSink implements Sink {
   entered(...told: Parameters<NonNullable<Sink['entered']>>): void {
     this.#client.entered?.(...told);
   }
-}
-
-function textOf(body: Body, encoding: TextEncoding): string {
-  if (typeof body === 'string') return encoding === 'latin1' ? Buffer.from(body, 'latin1').toString() : body;
-  return (Buffer.isBuffer(body) ? body : Buffer.concat(body as readonly Buffer[])).toString();
 }
 
 /** The response could not be stored: it must not say that it is. */

@@ -1,13 +1,21 @@
-/** The background job that removes expired responses and ends those of dead processes. */
+/** The background job that removes expired responses, ends those of dead processes, and wakes those whose job was lost. */
 import type { Clock } from '../base/clock.ts';
 import type { JobKind } from '../jobs/index.ts';
 import type { Database } from '../storage/database.ts';
-import { deleteExpired, failLost } from './store.ts';
+import { deleteExpired, failLost, queuedBefore } from './store.ts';
 
 const TIDY_MS = 60_000;
 const REMOVED_AT_ONCE = 500;
+const WOKEN_AT_ONCE = 200;
 
-export function tidyResponsesJob({ database, clock }: { database: Database; clock: Clock }): JobKind {
+interface TidyParts {
+  database: Database;
+  clock: Clock;
+  /** Sends the job of a queued response again. */
+  wake(id: string): Promise<void>;
+}
+
+export function tidyResponsesJob({ database, clock, wake }: TidyParts): JobKind {
   return {
     name: 'responses.tidy',
     runs: 'one',
@@ -16,6 +24,7 @@ export function tidyResponsesJob({ database, clock }: { database: Database; cloc
     atStart: true,
     async run({ signal }) {
       await failLost(database, new Date(clock.now()));
+      for (const id of await queuedBefore(database, new Date(clock.now() - TIDY_MS), WOKEN_AT_ONCE)) await wake(id);
       while ((await deleteExpired(database, new Date(clock.now()), REMOVED_AT_ONCE)) === REMOVED_AT_ONCE) {
         signal.throwIfAborted();
       }

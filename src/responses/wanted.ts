@@ -4,12 +4,15 @@ import { GatewayError, invalidField } from '../base/errors.ts';
 import { applyEdits, type JsonDocument, readDocument } from '../base/json.ts';
 import type { Catalog } from '../catalog/index.ts';
 import { type Fields, fieldsOf, isFields } from '../formats/conversation/fields.ts';
-import type { RequestFacts } from '../formats/conversation/format.ts';
+import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
+import { responses } from '../formats/index.ts';
 import { policyOf } from '../guardrails/index.ts';
 
 export interface Wanted {
   /** The response is kept. */
   store: boolean;
+  /** It is answered later, in the background. */
+  background: boolean;
   /** A response whose input and output come before the request's own input. */
   previousId: string | null;
 }
@@ -21,14 +24,16 @@ const MEMBERS = ['store', 'background', 'previous_response_id', 'conversation'] 
 export function wantedOf({ structure }: JsonDocument): Wanted | undefined {
   const { store, background, previous_response_id: previous = null, conversation = null } = structure;
   if (store !== true && background !== true && previous === null && conversation === null) return undefined;
-  if (background === true) throw invalidField('background', 'must be false or absent: it is not supported yet');
+  if (background === true && store === false) {
+    throw invalidField('store', 'must not be false for a response in the background: it could not be fetched');
+  }
   if (conversation !== null) {
     throw invalidField('conversation', 'is not supported yet: continue a response with previous_response_id');
   }
   if (previous !== null && (typeof previous !== 'string' || previous === '')) {
     throw invalidField('previous_response_id', 'must be the id of a stored response');
   }
-  return { store: store === true, previousId: previous };
+  return { store: store === true || background === true, background: background === true, previousId: previous };
 }
 
 /** The request without what this folder reads of it. */
@@ -42,8 +47,13 @@ export function withoutState(document: JsonDocument): JsonDocument {
 }
 
 /** What the response repeats of it. */
-export function stateMembers({ store, previousId }: Wanted): Fields {
-  return { store, previous_response_id: previousId };
+export function stateMembers({ store, background, previousId }: Wanted): Fields {
+  return { store, background, previous_response_id: previousId };
+}
+
+/** The format, with responses that repeat these members. */
+export function echoing(members: Fields): ServedFormat {
+  return { ...responses, echo: (document) => ({ ...responses.echo!(document), ...members }) };
 }
 
 interface Terms {

@@ -39,7 +39,7 @@ import type { OperationParts } from '../operations.ts';
 import type { PageParts } from '../pages/index.ts';
 import { peerHost } from '../peers/index.ts';
 import { providersFrom } from '../providers/index.ts';
-import { endResponses } from '../responses/index.ts';
+import { createResponses, endResponses } from '../responses/index.ts';
 import { endMappings } from '../scim/index.ts';
 import { serviceDocument } from '../service-document.ts';
 import { ENTERED_WITHIN_MS } from '../spend/index.ts';
@@ -116,11 +116,12 @@ export function operationParts(
     scim,
     signIn: { database, changes, clock, federation, authenticate: (headers) => access.authenticate(headers) },
     inference,
-    responses: {
-      ...{ database, changes, clock, log: options.log, sealing, inference, claims: parts.responseClaims },
+    responses: createResponses({
+      ...{ database, changes, clock, log: options.log, sealing, inference, jobs: parts.jobs },
+      callerOfKey: (hash) => access.callerOfKey(hash),
       retentionDays: () => live.settings.retention.responsesDays,
       limits: config.limits,
-    },
+    }),
     routers: () => ROUTERS.map(({ slug, name }) => ({ id: fromWireName(slug, namespace), name })),
     batches: { ...batches, runner: new BatchRunner(batches, parts.jobs) },
     transcripts: {

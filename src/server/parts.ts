@@ -31,7 +31,6 @@ import { createJobs, type StartOfJobs } from '../jobs/index.ts';
 import type { Exposed } from '../observability/index.ts';
 import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
 import { Limiter } from '../rate-limits/index.ts';
-import { Claims, tidyResponsesJob } from '../responses/index.ts';
 import { remoteDoor, Sandboxes } from '../sandboxes/index.ts';
 import { oneWriter, syncJob } from '../scim/index.ts';
 import { sealedRows } from '../sealed-rows.ts';
@@ -123,8 +122,7 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
   const exporter = await startExporter({ ...shared, sealing, jobs, egress: destinationEgress, version });
   const expiring = expireContainersJob({ ...shared, blobs });
   const cleaning = [cleanCacheJob(cache), cleanBlobsJob(blobs), cleanTranscriptsJob(transcripts), expiring];
-  const tidying = [tidyLedgerJob({ ...shared, retentionDays }), tidyResponsesJob(shared)];
-  const kinds = [sync, sweepKeys, ...tidying, ...cleaning, ...exporter.jobKinds];
+  const kinds = [sync, sweepKeys, tidyLedgerJob({ ...shared, retentionDays }), ...cleaning, ...exporter.jobKinds];
   for (const kind of kinds) jobs.register(kind);
   const tracer = await tracerOf(options, operatorEgress);
   return {
@@ -134,7 +132,6 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
     ...{ jobs, cache, transcripts, blobs, ...isolated, exporter, destinationEgress, tracer },
     spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
-    responseClaims: new Claims(shared),
     limiter: new Limiter(shared),
     transport: createTransport({ clock, log, endOfTurn: atEndOfTurn, ...outgoingOf(config) }),
     identities: new Identities(await userHashSecret(database)),
@@ -257,7 +254,6 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.egressProxy.end();
   await Promise.all([parts.tokens.close(), parts.pdf.close(), parts.pages.close()]);
   await parts.spend.close();
-  parts.responseClaims.close();
   await parts.limiter.close();
   await parts.statistics.close();
   await parts.cache.close();

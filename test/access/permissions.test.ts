@@ -301,6 +301,7 @@ const EXPECTED: Record<string, Expectation | Open> = {
   createResponse: { inference: 200, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
   getResponse: { inference: 404, management: 403, path: () => '/responses/none' },
   listResponseInputItems: { inference: 404, management: 403, path: () => '/responses/none/input_items' },
+  cancelResponse: { inference: 404, management: 403, path: () => '/responses/none/cancel' },
   deleteResponse: { inference: 404, management: 403, path: () => '/responses/none' },
   generateContent: content('/models/simulated%2Fecho:generateContent'),
   generateContentOfAuthor: content('/models/simulated/echo:streamGenerateContent'),

@@ -17,6 +17,7 @@ const EXCEPTIONS: Record<string, string> = {
   createChatCompletion: 'inference: its row is in the ledger',
   createMessage: 'inference',
   createResponse: 'inference',
+  cancelResponse: 'inference',
   deleteResponse: 'shown in test/responses/rules.test.ts',
   createCompletion: 'inference',
   generateContent: 'inference',

@@ -140,8 +140,9 @@ const BATCHES = [
   '/messages/batches/{id}/cancel',
 ];
 
-/** Interns ask models with keys of their own, through the operations above; containers ask none. */
+/** Interns ask models with keys of their own, through the operations above; the others ask none. */
 const OTHERS = [
+  '/responses/{response_id}/cancel',
   '/interns',
   '/interns/{internId}/provision',
   '/interns/{internId}/suspend',

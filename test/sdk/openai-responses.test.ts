@@ -228,7 +228,6 @@ cell('abort', async (upstream) => {
 
 test('openai responses | state that the gateway does not keep is refused by name', async () => {
   for (const [field, more] of [
-    ['background', { background: true }],
     ['conversation', { conversation: 'conv_1' }],
     ['input[0]', { input: [{ type: 'item_reference', id: 'rs_1' }] }],
   ] as [string, Json][]) {

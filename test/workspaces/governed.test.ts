@@ -41,6 +41,7 @@ const BODIES: Record<string, Json | 'free'> = {
   createImageGeneration: { model: 'test/painter', prompt: 'p' },
   getResponse: 'free',
   listResponseInputItems: 'free',
+  cancelResponse: 'free',
   deleteResponse: 'free',
   // Costs nothing.
   countMessageTokens: 'free',

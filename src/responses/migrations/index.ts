@@ -1,4 +1,5 @@
 import type { Migration } from '../../storage/migrate.ts';
 import { responses } from './0240-responses.ts';
+import { responseEvents } from './0241-response-events.ts';
 
-export const responseMigrations: readonly Migration[] = [responses];
+export const responseMigrations: readonly Migration[] = [responses, responseEvents];

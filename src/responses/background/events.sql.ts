@@ -1,0 +1,26 @@
+/** The SQL of the events of background responses. */
+import type { Queryable } from '../../storage/database.ts';
+
+/** Several events, encrypted together. */
+export interface EventRow {
+  first: number;
+  last: number;
+  sealed: Buffer;
+}
+
+/** Does nothing if the response was deleted. */
+export async function insertEvents(tx: Queryable, responseId: string, row: EventRow): Promise<void> {
+  await tx.query(
+    `insert into response_events (response_id, first, last, sealed)
+      select id, $2, $3, $4 from responses where id = $1 for key share on conflict do nothing`,
+    [responseId, row.first, row.last, row.sealed],
+  );
+}
+
+/** Those with events after a sequence number, in order; up to `limit` rows. */
+export function eventsAfter(db: Queryable, responseId: string, after: number, limit: number): Promise<EventRow[]> {
+  return db.query<EventRow>(
+    'select first, last, sealed from response_events where response_id = $1 and last > $2 order by first limit $3',
+    [responseId, after, limit],
+  );
+}
