@@ -23,7 +23,12 @@ import {
 import { type ChatOperationParts, chatOperations, internOperations } from './interns/index.ts';
 import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
 import { type PageParts, pageOperations } from './pages/index.ts';
-import { answerWithState, type ResponseOperationParts, responseOperations } from './responses/index.ts';
+import {
+  answerWithState,
+  conversationOperations,
+  type ResponseOperationParts,
+  responseOperations,
+} from './responses/index.ts';
 import { type ScimParts, scimOperations } from './scim/index.ts';
 import { healthOperations, type Readiness } from './server/health.ts';
 import { type SignInParts, signInOperations } from './sign-in/index.ts';
@@ -105,6 +110,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
       responses: (exchange) => answerWithState(exchange, parts.responses),
     }),
     ...responseOperations(parts.responses),
+    ...conversationOperations(parts.responses, parts.limits),
     ...batchOperations(parts.batches),
     ...transcriptOperations(parts.transcripts),
     ...observabilityOperations(parts.observability),

@@ -3,7 +3,7 @@ import { sealedCallbackSecrets } from './batches/index.ts';
 import { sealedByokCredentials } from './byok/index.ts';
 import { sealedDestinationSecrets } from './destinations/index.ts';
 import { sealedPeerKeys } from './interns/index.ts';
-import { sealedResponseKeys } from './responses/index.ts';
+import { sealedConversationKeys, sealedResponseKeys } from './responses/index.ts';
 import type { SealedRows } from './sealing/index.ts';
 import { sealedSigningKeys } from './sign-in/index.ts';
 import { sealedVaultKeys } from './vault/index.ts';
@@ -16,4 +16,5 @@ export const sealedRows: readonly SealedRows[] = [
   sealedDestinationSecrets,
   sealedPeerKeys,
   sealedResponseKeys,
+  sealedConversationKeys,
 ];

@@ -4,6 +4,7 @@
  */
 import type { Caller } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
+import type { RetentionSettings } from '../base/config.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
@@ -15,11 +16,18 @@ import type { Sealing } from '../sealing/index.ts';
 import type { Database } from '../storage/database.ts';
 import { type SubmitParts, submit } from './background/submit.ts';
 import type { Claims } from './claims.ts';
-import { historyOf, joined, ownItems } from './history.ts';
+import {
+  addsTo,
+  append,
+  itemLists,
+  type OpenConversation,
+  openConversation,
+  turnItems,
+} from './conversations/items.ts';
+import { type History, historyOf, joined, ownItems } from './history.ts';
 import { type NewResponse, newResponse } from './new-response.ts';
-import { Recorder } from './recorder.ts';
-import type { StoredResponse } from './response.ts';
-import type { DataKey } from './sealed.ts';
+import { type Recorded, Recorder } from './recorder.ts';
+import { memberOf } from './response.ts';
 import { stampOf } from './stamp.ts';
 import * as store from './store.ts';
 import { StoringSink } from './storing-sink.ts';
@@ -32,8 +40,8 @@ export interface ResponseParts extends SubmitParts {
   sealing: Sealing;
   inference: InferenceParts;
   claims: Claims;
-  /** How long responses are kept. */
-  retentionDays(): number;
+  /** How long responses and conversations are kept. */
+  retention(): RetentionSettings;
   limits: { inferenceBodyBytes: number };
 }
 
@@ -48,28 +56,45 @@ async function answer(exchange: Exchange<Caller>, wanted: Wanted, parts: Respons
   const given = withoutState(exchange.document!);
   // Before the history is added, so that errors have the paths that the client knows.
   responses.check(given.value);
-  const screened = wanted.store ? screenedBy(caller, given, parts) : undefined;
+  const keeps = wanted.store || wanted.conversationId !== null;
+  const screened = keeps ? screenedBy(caller, given, parts) : undefined;
   const own = screened ?? given;
-  const viewer = { workspaceId: caller.workspaceId, now: new Date(parts.clock.now()) };
-  const history = wanted.previousId === null ? undefined : await historyOf(wanted.previousId, viewer, parts);
+  const { history, conversation } = await stateOf(caller, wanted, parts);
   const document = history ? joined(own, history, parts.limits.inferenceBodyBytes) : own;
   const accepted = acceptExchange(exchange, echoing(stateMembers(wanted)), parts.inference, document);
   // A cached answer would repeat the state of another request.
   const request = { ...accepted, about: { ...accepted.about, cache: undefined } };
-  if (wanted.store) refuseUnderZdr(own, termsOf(request, parts));
+  if (keeps) refuseUnderZdr(wanted.store ? 'store' : 'conversation', own, termsOf(request, parts));
   const client = new HttpSink(exchange);
   // Without a screened text the pipeline refuses the request, and nothing is stored.
   if (screened === undefined) return serve(request, client, parts.inference);
-  const made = await newResponse(request, { wanted, history, input: ownItems(own) }, parts);
-  if (wanted.background) return submit(exchange, client, { request, made, wanted }, parts);
-  await serveAndStore(request, client, made, parts);
+  const input = ownItems(own);
+  const made = wanted.store ? await newResponse(request, { wanted, history, input }, parts) : undefined;
+  if (wanted.background) return submit(exchange, client, { request, made: made!, wanted }, parts);
+  await serveAndKeep(request, client, { made, conversation, input }, parts);
+}
+
+interface State {
+  history?: History;
+  conversation?: OpenConversation;
+}
+
+async function stateOf({ workspaceId }: Caller, wanted: Wanted, parts: ResponseParts): Promise<State> {
+  const { previousId, conversationId } = wanted;
+  if (previousId !== null) {
+    const viewer = { workspaceId, now: new Date(parts.clock.now()) };
+    return { history: await historyOf(previousId, viewer, parts) };
+  }
+  if (conversationId === null) return {};
+  const conversation = await openConversation(conversationId, workspaceId, parts);
+  return { conversation, history: { lists: await itemLists(conversation, parts), ids: [], path: 'conversation' } };
 }
 
 /** The request as guardrails let it pass; undefined if they do not. */
-function screenedBy(caller: Caller, own: JsonDocument, { clock }: ResponseParts): JsonDocument | undefined {
+function screenedBy(caller: Caller, own: JsonDocument, { inference }: ResponseParts): JsonDocument | undefined {
   try {
     const { filters } = policyOf(caller).compiled;
-    return filters === undefined ? own : filters.screen(own, responses.texts, clock).document;
+    return filters === undefined ? own : filters.screen(own, responses.texts, inference.clock).document;
   } catch (error) {
     if (error instanceof BlockedByFilter) return undefined;
     throw error;
@@ -80,41 +105,69 @@ function termsOf({ caller, facts }: AcceptedRequest, { inference }: ResponsePart
   return { caller, facts, zdr: inference.accountPolicy().zdr, catalog: inference.catalog() };
 }
 
-async function serveAndStore(
+/** What is kept of a response. */
+interface Kept {
+  /** Undefined: only its conversation keeps something of it. */
+  made: NewResponse | undefined;
+  conversation: OpenConversation | undefined;
+  /** JSON of a list: the items of the request itself. */
+  input: string;
+}
+
+async function serveAndKeep(
   request: AcceptedRequest<ServedFormat>,
   client: HttpSink,
-  { row, key, answer: first, insert }: NewResponse,
+  kept: Kept,
   parts: ResponseParts,
 ): Promise<void> {
   const { database, claims } = parts;
-  const running = { ...row, status: 'in_progress', claim: claims.id, claimedUntil: claims.until() } as const;
-  await database.transaction((tx) => insert(tx, running, null));
-  claims.hold(row.id);
+  const { made } = kept;
+  if (made !== undefined) {
+    const { row, insert } = made;
+    const running = { ...row, status: 'in_progress', claim: claims.id, claimedUntil: claims.until() } as const;
+    await database.transaction((tx) => insert(tx, running, null));
+    claims.hold(row.id);
+  }
   try {
-    const sink = new StoringSink(client, new Recorder(stampOf(request), first), keeperOf(row, key, parts));
+    const recorder = new Recorder(stampOf(request), made?.answer ?? '{}');
+    const sink = new StoringSink(client, recorder, keeperOf(kept, parts));
     await serve(request, sink, parts.inference);
     await sink.settled();
   } finally {
-    claims.release(row.id);
+    if (made !== undefined) claims.release(made.row.id);
   }
 }
 
-function keeperOf({ id, workspaceId }: StoredResponse, key: DataKey, parts: ResponseParts) {
+function keeperOf({ made, conversation, input }: Kept, parts: ResponseParts) {
   const { database, clock, log, claims } = parts;
   const tried = (work: () => Promise<unknown>) =>
     work().then(
       () => true,
       (cause: unknown) => {
-        log.warn('cannot store a response', { response: id, cause });
+        log.warn('cannot store a response', { response: made?.row.id, conversation: conversation?.row.id, cause });
         return false;
       },
     );
   return {
-    keep: ({ status, answer: told }: { status: StoredResponse['status']; answer: string }) =>
-      tried(() => store.finishResponse(database, { id, claim: claims.id, status, answer: key.seal('answer', told) })),
+    keep: ({ status, answer: told }: Recorded) =>
+      tried(() =>
+        database.transaction(async (tx) => {
+          const ended =
+            made === undefined
+              ? status
+              : await store.finishResponse(tx, {
+                  ...{ id: made.row.id, claim: claims.id, status },
+                  answer: made.key.seal('answer', told),
+                });
+          if (conversation && addsTo(ended)) {
+            await append(tx, conversation, turnItems(input, memberOf(told, 'output')), clock.now());
+          }
+        }),
+      ),
     async discard() {
-      const viewer = { workspaceId, now: new Date(clock.now()) };
-      await tried(() => store.deleteResponse(database, id, viewer));
+      if (made === undefined) return;
+      const viewer = { workspaceId: made.row.workspaceId, now: new Date(clock.now()) };
+      await tried(() => store.deleteResponse(database, made.row.id, viewer));
     },
   };
 }

@@ -21,6 +21,8 @@ export interface History {
   lists: readonly string[];
   /** The responses that they are from. */
   ids: readonly string[];
+  /** The field that names them. */
+  path: string;
 }
 
 /** @throws GatewayError 400, 404 or 413 that names the field */
@@ -39,7 +41,7 @@ export async function historyOf(id: string, viewer: Viewer, parts: HistoryParts)
   const bytes = chain.reduce((sum, row) => sum + row.bytes, 0);
   // What encryption adds does not count, but it is little.
   if (bytes > parts.limits.inferenceBodyBytes) throw tooLarge(path, parts.limits.inferenceBodyBytes);
-  return { lists: await listsOf(chain, parts), ids: chain.map((row) => row.id) };
+  return { lists: await listsOf(chain, parts), ids: chain.map((row) => row.id), path };
 }
 
 function incomplete(length: number, path: string): GatewayError {
@@ -48,7 +50,8 @@ function incomplete(length: number, path: string): GatewayError {
   return new GatewayError('not_found', `${path}: ${problem}`, { path });
 }
 
-function tooLarge(path: string, most: number): GatewayError {
+/** 413 for stored items that are too many. */
+export function tooLarge(path: string, most: number): GatewayError {
   const problem = `brings the request over the limit of ${most} bytes`;
   return new GatewayError('payload_too_large', `${path} ${problem}`, { path });
 }
@@ -85,49 +88,11 @@ export function ownItems(document: JsonDocument): string {
 }
 
 /** The request with the history before its own input. */
-export function joined(document: JsonDocument, { lists }: History, mostBytes: number): JsonDocument {
+export function joined(document: JsonDocument, { lists, path }: History, mostBytes: number): JsonDocument {
   const all = [...lists, ownItems(document)]
     .map((list) => list.trim().slice(1, -1).trim())
     .filter((list) => list !== '');
   const bytes = applyEdits(document, [{ key: 'input', json: `[${all.join(',')}]` }]);
-  if (bytes.length > mostBytes) throw tooLarge('previous_response_id', mostBytes);
+  if (bytes.length > mostBytes) throw tooLarge(path, mostBytes);
   return readDocument(bytes);
-}
-
-type ShownItem = Record<string, unknown> & { id: string };
-
-/** Items as the API lists them: each with an id. @param seed makes the ids of those that have none */
-export function withIds(items: readonly unknown[], seed: string): ShownItem[] {
-  return items.map((value, index) => {
-    const item = value as Record<string, unknown>;
-    const id = typeof item['id'] === 'string' && item['id'] !== '' ? item['id'] : `${prefixOf(item)}_${seed}${index}`;
-    return { ...shownItem(item), id };
-  });
-}
-
-const PREFIXES = new Map<unknown, string>(
-  Object.entries({
-    message: 'msg',
-    function_call: 'fc',
-    function_call_output: 'fco',
-    custom_tool_call: 'ctc',
-    custom_tool_call_output: 'ctco',
-    reasoning: 'rs',
-  }),
-);
-
-function prefixOf({ type = 'message' }: Record<string, unknown>): string {
-  return PREFIXES.get(type) ?? 'item';
-}
-
-/** A message with its content as a list, which clients expect. */
-function shownItem(item: Record<string, unknown>): Record<string, unknown> {
-  const { type = 'message', content, role } = item;
-  if (type !== 'message') return item;
-  if (typeof content !== 'string') return { ...item, type };
-  const part =
-    role === 'assistant'
-      ? { type: 'output_text', text: content, annotations: [] }
-      : { type: 'input_text', text: content };
-  return { status: 'completed', ...item, type, content: [part] };
 }

@@ -7,11 +7,11 @@ export interface ItemsQuery {
   order?: 'asc' | 'desc';
 }
 
-const DEFAULT_LIMIT = 20;
+export const DEFAULT_ITEMS = 20;
 
 /** @param items oldest first @throws GatewayError 400 for a cursor that is not in the list */
 export function pageOfItems<Item extends { id: unknown }>(items: readonly Item[], query: ItemsQuery) {
-  const { after, limit = DEFAULT_LIMIT, order = 'desc' } = query;
+  const { after, limit = DEFAULT_ITEMS, order = 'desc' } = query;
   const ordered = order === 'asc' ? items : items.toReversed();
   const before = after === undefined ? -1 : ordered.findIndex(({ id }) => id === after);
   if (after !== undefined && before === -1) throw invalidField('after', 'is not the id of an item of this list');

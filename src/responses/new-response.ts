@@ -1,5 +1,6 @@
 /** A response that is about to be stored. */
 import type { Clock } from '../base/clock.ts';
+import type { RetentionSettings } from '../base/config.ts';
 import { stringifyJson } from '../base/json.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { responseOf } from '../formats/index.ts';
@@ -35,14 +36,14 @@ export interface NewResponse {
 interface NewResponseParts {
   clock: Clock;
   sealing: Sealing;
-  retentionDays(): number;
+  retention(): RetentionSettings;
 }
 
 /** @throws GatewayError 503 */
 export async function newResponse(
   request: AcceptedRequest<ServedFormat>,
   { wanted, history, input }: About,
-  { clock, sealing, retentionDays }: NewResponseParts,
+  { clock, sealing, retention }: NewResponseParts,
 ): Promise<NewResponse> {
   const { caller, facts } = request;
   const stamp = stampOf(request);
@@ -62,11 +63,11 @@ export async function newResponse(
     keyHash: caller.keyHash,
     status,
     previousId: wanted.previousId,
-    conversationId: null,
+    conversationId: wanted.conversationId,
     background: wanted.background,
     streamed: facts.stream,
     createdAt: new Date(now),
-    expiresAt: new Date(now + retentionDays() * DAY_MS),
+    expiresAt: new Date(now + retention().responsesDays * DAY_MS),
     claim: null,
     claimedUntil: null,
     dataKey: record,

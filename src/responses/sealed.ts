@@ -10,6 +10,8 @@ const VERSION = 1;
 /** Rows to re-encrypt after a key rotation. */
 export const sealedResponseKeys = sealedColumn({ purpose: PURPOSE, table: 'responses', column: COLUMN });
 
+export const sealedConversationKeys = sealedColumn({ purpose: PURPOSE, table: 'conversations', column: COLUMN });
+
 /** Encrypts and decrypts the contents of one row. */
 export class DataKey {
   readonly #id: string;

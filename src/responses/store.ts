@@ -154,12 +154,12 @@ export async function claimQueued(
   db: Queryable,
   id: string,
   { claim, until, now }: { claim: string; until: Date; now: Date },
-): Promise<(StoredResponse & { request: Buffer; answer: Buffer }) | undefined> {
-  const [row] = await db.query<StoredResponse & { request: Buffer; answer: Buffer }>(
+): Promise<(StoredResponse & SealedContents & { request: Buffer }) | undefined> {
+  const [row] = await db.query<StoredResponse & SealedContents & { request: Buffer }>(
     `with taken as (
         select id, request from responses where id = $1 and status = 'queued' and expires_at > $4 for update skip locked)
       update responses set status = 'in_progress', claim = $2, claimed_until = $3, request = null
-        from taken where responses.id = taken.id returning ${SELECTED}, taken.request, answer`,
+        from taken where responses.id = taken.id returning ${SELECTED}, taken.request, input, answer`,
     [id, claim, until, now],
   );
   return row;

@@ -15,6 +15,8 @@ export interface Wanted {
   background: boolean;
   /** A response whose input and output come before the request's own input. */
   previousId: string | null;
+  /** A conversation whose items come before the request's own input, and which gets that and the output. */
+  conversationId: string | null;
 }
 
 /** Members that only this folder reads; without them a request needs no state. */
@@ -27,13 +29,23 @@ export function wantedOf({ structure }: JsonDocument): Wanted | undefined {
   if (background === true && store === false) {
     throw invalidField('store', 'must not be false for a response in the background: it could not be fetched');
   }
-  if (conversation !== null) {
-    throw invalidField('conversation', 'is not supported yet: continue a response with previous_response_id');
+  const conversationId = conversation === null ? null : conversationIdOf(conversation);
+  if (conversationId !== null && previous !== null) {
+    throw invalidField('previous_response_id', 'cannot be used together with conversation');
   }
   if (previous !== null && (typeof previous !== 'string' || previous === '')) {
     throw invalidField('previous_response_id', 'must be the id of a stored response');
   }
-  return { store: store === true || background === true, background: background === true, previousId: previous };
+  const inBackground = background === true;
+  return { store: store === true || inBackground, background: inBackground, previousId: previous, conversationId };
+}
+
+/** As `"conv_1"` or `{"id": "conv_1"}`. */
+function conversationIdOf(conversation: unknown): string {
+  if (typeof conversation === 'string' && conversation !== '') return conversation;
+  const id = fieldsOf(conversation)['id'];
+  if (typeof id === 'string' && id !== '') return id;
+  throw invalidField(isFields(conversation) ? 'conversation.id' : 'conversation', 'must be the id of a conversation');
 }
 
 /** The request without what this folder reads of it. */
@@ -47,8 +59,11 @@ export function withoutState(document: JsonDocument): JsonDocument {
 }
 
 /** What the response repeats of it. */
-export function stateMembers({ store, background, previousId }: Wanted): Fields {
-  return { store, background, previous_response_id: previousId };
+export function stateMembers({ store, background, previousId, conversationId }: Wanted): Fields {
+  return {
+    ...{ store, background, previous_response_id: previousId },
+    ...(conversationId !== null && { conversation: { id: conversationId } }),
+  };
 }
 
 /** The format, with responses that repeat these members. */
@@ -64,8 +79,11 @@ interface Terms {
   catalog: Pick<Catalog, 'find'>;
 }
 
-/** A request under zero data retention stores nothing. @throws GatewayError 403 that says who demands it */
-export function refuseUnderZdr(document: JsonDocument, { caller, facts, zdr, catalog }: Terms): void {
+/**
+ * A request under zero data retention stores nothing.
+ * @param field that asks for it @throws GatewayError 403 that says who demands zero data retention
+ */
+export function refuseUnderZdr(field: string, document: JsonDocument, { caller, facts, zdr, catalog }: Terms): void {
   const provider = document.structure['provider'];
   const source = zdr
     ? 'the settings of the gateway'
@@ -75,8 +93,8 @@ export function refuseUnderZdr(document: JsonDocument, { caller, facts, zdr, cat
         ? 'a guardrail of this key'
         : undefined;
   if (source === undefined) return;
-  const problem = `must be false or absent: ${source} demands zero data retention`;
-  throw new GatewayError('permission_denied', `store ${problem}`, { path: 'store' });
+  const problem = `must be ${field === 'store' ? 'false or ' : ''}absent: ${source} demands zero data retention`;
+  throw new GatewayError('permission_denied', `${field} ${problem}`, { path: field });
 }
 
 /** A guardrail names vendors. A request whose models are not known yet may be for any of them. */

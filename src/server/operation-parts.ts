@@ -119,7 +119,7 @@ export function operationParts(
     responses: createResponses({
       ...{ database, changes, clock, log: options.log, sealing, inference, jobs: parts.jobs },
       callerOfKey: (hash) => access.callerOfKey(hash),
-      retentionDays: () => live.settings.retention.responsesDays,
+      retention: () => live.settings.retention,
       limits: config.limits,
     }),
     routers: () => ROUTERS.map(({ slug, name }) => ({ id: fromWireName(slug, namespace), name })),

@@ -143,6 +143,9 @@ const BATCHES = [
 /** Interns ask models with keys of their own, through the operations above; the others ask none. */
 const OTHERS = [
   '/responses/{response_id}/cancel',
+  '/conversations',
+  '/conversations/{conversation_id}',
+  '/conversations/{conversation_id}/items',
   '/interns',
   '/interns/{internId}/provision',
   '/interns/{internId}/suspend',

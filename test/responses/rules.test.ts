@@ -136,7 +136,7 @@ test('a refused request stores nothing', async () => {
   const before = await ids();
   await assert.rejects(openai.responses.create({ model: 'test/nowhere', input: 'hi', store: true }), { status: 400 });
   await assert.rejects(stored({ previous_response_id: 'resp_none' }), { status: 404 });
-  for (const body of [{ conversation: 'conv_1' }, { previous_response_id: 5 }]) {
+  for (const body of [{ conversation: 5 }, { previous_response_id: 5 }]) {
     await assert.rejects(stored(body), (error: Json) => {
       return error.status === 400 && error.message.includes(Object.keys(body)[0]);
     });

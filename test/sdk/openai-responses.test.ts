@@ -227,10 +227,7 @@ cell('abort', async (upstream) => {
 });
 
 test('openai responses | state that the gateway does not keep is refused by name', async () => {
-  for (const [field, more] of [
-    ['conversation', { conversation: 'conv_1' }],
-    ['input[0]', { input: [{ type: 'item_reference', id: 'rs_1' }] }],
-  ] as [string, Json][]) {
+  for (const [field, more] of [['input[0]', { input: [{ type: 'item_reference', id: 'rs_1' }] }]] as [string, Json][]) {
     const error = await openai.responses.create({ model: 'test/chat', input: 'hi', ...more }).catch((thrown) => thrown);
     assert.ok(error instanceof OpenAI.BadRequestError, field);
     assert.ok(error.message.includes(field), error.message);

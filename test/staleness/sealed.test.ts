@@ -123,6 +123,9 @@ test('a machine that cannot decrypt what a workspace has encrypted answers 503 w
   assert.equal((await call(b, 'POST', '/responses', asked))[0], 503);
   assert.equal((await call(b, 'POST', '/responses', { ...asked, store: false, previous_response_id: id }))[0], 503);
   assert.equal((await call(b, 'GET', `/responses/${id}`))[0], 503);
+  const [, conversation] = await call(a, 'POST', '/conversations', { metadata: { topic: 'x' } });
+  assert.equal((await call(b, 'GET', `/conversations/${conversation.id}`))[0], 503);
+  assert.equal((await call(b, 'POST', '/conversations', {}))[0], 503);
   assert.equal((await call(b, 'PUT', '/vault/secrets/token', secret))[0], 503);
   assert.equal((await call(b, 'GET', '/batches/callback-secret'))[0], 503);
   assert.deepEqual(await call(b, 'GET', '/vault/secrets'), [200, [stored[1]]]);
@@ -149,6 +152,6 @@ test('a machine that cannot decrypt a destination changes none of its secrets, a
 test('every encrypted column is tried above', () => {
   assert.deepEqual(
     sealedRows.map(({ purpose }) => purpose),
-    ['byok', 'federation', 'batch_callbacks', 'vault', 'destinations', 'interns', 'responses'],
+    ['byok', 'federation', 'batch_callbacks', 'vault', 'destinations', 'interns', 'responses', 'responses'],
   );
 });

@@ -12,6 +12,7 @@ const ROWS: Record<string, string> = {
   batches: 'deleted',
   byok_keys: 'deleted',
   containers: 'deleted',
+  conversations: 'deleted',
   destinations: 'deleted',
   files: 'deleted',
   generation_days: 'are the history of what was spent',

@@ -113,10 +113,8 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
       'Days that rows of generations are kept; they are dropped by whole months. `null` keeps them forever. Sums and budgets are not affected.',
       'null',
     ],
-    responses_days: [
-      'Days that [stored responses](../guides/responses.md#stored-responses) are kept after they were last continued.',
-      DEFAULT_RETENTION.responsesDays,
-    ],
+    responses_days: ['Days that stored responses are kept after their last use.', DEFAULT_RETENTION.responsesDays],
+    conversations_days: ['The same for stored conversations. `null` keeps them until they are deleted.', 'null'],
   }),
   ...section('io_logging', 'Storing prompts and responses ([I/O logging](../guides/io-logging.md)).', {
     enabled: ['Store them for workspaces that have no setting of their own.', DEFAULT_IO_LOGGING.enabled],

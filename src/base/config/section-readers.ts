@@ -135,14 +135,23 @@ function ports(field: Field): PortRange | undefined {
   return known ? range : field.fail('must be a port from 1 to 65535, or a range such as 8000-8100');
 }
 
-export const DEFAULT_RETENTION: RetentionSettings = { generationsDays: null, responsesDays: 30 };
+export const DEFAULT_RETENTION: RetentionSettings = {
+  generationsDays: null,
+  responsesDays: 30,
+  conversationsDays: null,
+};
 
 export function retention(field: Field): RetentionSettings | undefined {
-  const read = mapping(field, { generations_days: days, responses_days: integer(1, 36_500) });
+  const read = mapping(field, {
+    generations_days: days,
+    responses_days: integer(1, 36_500),
+    conversations_days: days,
+  });
   return (
     read && {
       generationsDays: read.generations_days ?? null,
       responsesDays: read.responses_days ?? DEFAULT_RETENTION.responsesDays,
+      conversationsDays: read.conversations_days ?? null,
     }
   );
 }

@@ -144,6 +144,8 @@ export interface RetentionSettings {
   generationsDays: number | null;
   /** How long stored responses are kept. */
   responsesDays: number;
+  /** How long conversations are kept after they were last used. */
+  conversationsDays: number | null;
 }
 
 /** Destinations beyond the public internet that URLs from users (images, documents) may have. */

@@ -100,6 +100,7 @@ export const schema: TSchema = Type.Object(
     ...featureMembers,
     background: optional(Type.Boolean()),
     store: optional(Type.Boolean()),
+    conversation: Type.Optional(Type.Unsafe({ type: ['string', 'object', 'null'] })),
     previous_response_id: optional(Type.String({ minLength: 1, maxLength: 100 })),
     route: optional(word(['fallback', 'sort'])),
   },

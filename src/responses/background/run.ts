@@ -5,6 +5,7 @@
  */
 import type { Caller } from '../../access/index.ts';
 import { type Clock, sleep, waitAtMost } from '../../base/clock.ts';
+import type { RetentionSettings } from '../../base/config.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { readDocument, stringifyJson } from '../../base/json.ts';
 import type { Log } from '../../base/log.ts';
@@ -15,8 +16,9 @@ import type { JobKind, Jobs } from '../../jobs/index.ts';
 import type { Sealing } from '../../sealing/index.ts';
 import type { Changes, Database } from '../../storage/database.ts';
 import type { Claims } from '../claims.ts';
+import { addsTo, append, type OpenConversation, openConversation, turnItems } from '../conversations/items.ts';
 import { type Recorded, Recorder } from '../recorder.ts';
-import { generationIdOf, type StoredResponse } from '../response.ts';
+import { generationIdOf, memberOf, type StoredResponse } from '../response.ts';
 import { type DataKey, dataKeysOf } from '../sealed.ts';
 import { stampOf } from '../stamp.ts';
 import { claimQueued, finishResponse } from '../store.ts';
@@ -42,6 +44,7 @@ export interface RunnerParts {
   sealing: Sealing;
   inference: InferenceParts;
   claims: Claims;
+  retention(): RetentionSettings;
   /** The current caller of a key. Rejects with GatewayError 401 when the key may not be used. */
   callerOfKey(hash: string): Caller | Promise<Caller>;
 }
@@ -73,7 +76,7 @@ export class BackgroundRunner {
       },
     };
     const wake = (id: string) => jobs.send(this.kind, { id });
-    this.kinds = [this.kind, tidyResponsesJob({ database: parts.database, clock: parts.clock, wake })];
+    this.kinds = [this.kind, tidyResponsesJob({ ...parts, wake })];
   }
 
   /** What runs may go on until the server interrupts it. */
@@ -148,17 +151,29 @@ export class BackgroundRunner {
     return { ...accept(echoing(members), document, caller, clock.now(), about), id: generationIdOf(row.id) };
   }
 
+  /** Undefined: the response has none, or it was deleted. */
+  async #conversation(id: string | null, workspaceId: string): Promise<OpenConversation | undefined> {
+    if (id === null) return undefined;
+    return openConversation(id, workspaceId, this.#parts).catch((error: unknown) => {
+      if (error instanceof GatewayError && error.status === 404) return undefined;
+      throw error;
+    });
+  }
+
   async #store(
-    { id }: StoredResponse,
+    { id, workspaceId, conversationId, input }: ClaimedRow,
     { status, answer }: Recorded,
     { key, log }: { key: DataKey; log: EventLog | undefined },
   ): Promise<void> {
     const { database, claims, clock } = this.#parts;
     const sealed = key.seal('answer', answer);
+    const items = turnItems(key.open('input', input), memberOf(answer, 'output'));
     for (let attempt = 1; ; attempt += 1) {
       try {
+        const conversation = await this.#conversation(conversationId, workspaceId);
         await database.transaction(async (tx) => {
-          await finishResponse(tx, { id, claim: claims.id, status, answer: sealed });
+          const ended = await finishResponse(tx, { id, claim: claims.id, status, answer: sealed });
+          if (conversation && addsTo(ended)) await append(tx, conversation, items, clock.now());
           await log?.end(tx);
         });
         return;

@@ -1,5 +1,6 @@
 import type { Migration } from '../../storage/migrate.ts';
 import { responses } from './0240-responses.ts';
 import { responseEvents } from './0241-response-events.ts';
+import { conversations } from './0242-conversations.ts';
 
-export const responseMigrations: readonly Migration[] = [responses, responseEvents];
+export const responseMigrations: readonly Migration[] = [responses, responseEvents, conversations];
