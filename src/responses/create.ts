@@ -70,7 +70,7 @@ async function answer(exchange: Exchange<Caller>, wanted: Wanted, parts: Respons
   if (screened === undefined) return serve(request, client, parts.inference);
   const input = ownItems(own);
   const made = wanted.store ? await newResponse(request, { wanted, history, input }, parts) : undefined;
-  if (wanted.background) return submit(exchange, client, { request, made: made!, wanted }, parts);
+  if (made?.row.background) return submit(exchange, client, { request, made, wanted }, parts);
   await serveAndKeep(request, client, { made, conversation, input }, parts);
 }
 

@@ -1,7 +1,7 @@
 /**
  * Stored responses and conversations: `store`, `background`, `previous_response_id` and `conversation` of `POST /responses`,
- * `/responses/{id}` and `/conversations`. The state is the gateway's own whatever provider answers; providers always get stateless requests with the whole input. Encrypted at rest,
- * visible in one workspace, removed after `retention.responses_days`.
+ * `/responses/{id}` and `/conversations`. The state is the gateway's own, whatever provider answers; providers always get
+ * stateless requests with the whole input. Encrypted at rest, visible in one workspace, removed after its retention.
  *
  * Not here: the format (`formats/responses/`), how a request is answered (`inference/`), the log of inputs and outputs
  * (`transcripts/`).
