@@ -1,5 +1,5 @@
 /** A sandbox of bubblewrap: its commands, its group, its disk. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
@@ -60,6 +60,9 @@ export class BubblewrapSandbox implements DriverSandbox {
 
   /** Runs a command that does nothing. @throws GatewayError 503 with what bubblewrap says */
   async prove(): Promise<void> {
+    // What an earlier sandbox has left, maybe more than it may have, is not the fault of this one's commands.
+    const { workspace, home } = this.#parts.folder;
+    if ([workspace, home].some((folder) => readdirSync(folder).length > 0)) await this.#disk.count();
     const execution = await this.#launch({ argv: ['true'], cwd: WORKSPACE, environment: {}, cpuSeconds: null });
     const timer = this.#parts.clock.timer(PROVE_MS, () => execution.end('time'));
     execution.stdin.end();
