@@ -12,6 +12,7 @@ const Plugins = Type.Unsafe({
 /** @param schema of a request's body */
 export function withPluginSettings(schema: TSchema): TSchema {
   const { properties } = schema as TSchema & { properties: Record<string, TSchema> };
+  if (properties['plugins'] === undefined) return schema;
   return { ...schema, properties: { ...properties, plugins: Plugins } } as TSchema;
 }
 
