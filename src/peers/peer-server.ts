@@ -62,7 +62,7 @@ export class PeerServer {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Fewer sockets stay open than requests are rare.
+    // Requests are too rare to keep connections open for them.
     response.shouldKeepAlive = false;
     request.on('error', () => {});
     try {
