@@ -192,3 +192,28 @@ test('without alt=sse a stream is one list, and the key may be in the query', as
   const own = await fetch(`${gateway.api}/key?key=${INFERENCE_KEY}`);
   assert.equal(own.status, 401, 'other operations take no key from the query');
 });
+
+test('what chat would refuse is refused here too, in the words of this format', async () => {
+  const refused: [object, string][] = [
+    [{ generationConfig: { maxOutputTokens: '5' } }, 'generationConfig.maxOutputTokens'],
+    [{ generation_config: { candidate_count: 1_000_000 } }, 'generationConfig.candidateCount'],
+    [{ generationConfig: { stopSequences: [5] } }, 'generationConfig.stopSequences[0]'],
+    [{ provider: { only: 'acme' } }, 'provider.only'],
+    [{ provider: 5 }, 'provider'],
+    [{ user: {} }, 'user'],
+    [{ plugins: 'web' }, 'plugins'],
+  ];
+  const before = gateway.upstream.requests('chat').length;
+  for (const [more, path] of refused) {
+    const response = await fetch(`${gateway.url}/v1beta/models/test/chat:generateContent`, {
+      method: 'POST',
+      headers: { 'x-goog-api-key': INFERENCE_KEY, 'content-type': 'application/json' },
+      body: JSON.stringify({ contents: [{ parts: [{ text: 'hi' }] }], ...more }),
+    });
+    const { error } = (await response.json()) as { error: { message: string; details: { metadata: object }[] } };
+    assert.equal(response.status, 400, error.message);
+    assert.deepEqual(error.details[0]!.metadata, { path });
+    assert.ok(error.message.startsWith(`${path} `), error.message);
+  }
+  assert.equal(gateway.upstream.requests('chat').length, before);
+});

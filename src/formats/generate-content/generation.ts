@@ -1,25 +1,27 @@
 /** `generationConfig` as members of a chat request. */
 import { invalidField } from '../../base/errors.ts';
-import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
+import { type Fields, isFields, textOf } from '../conversation/fields.ts';
 import { jsonSchemaOf } from './json-schema.ts';
-import { camelCase, member } from './names.ts';
+import { camelCase, listMember, member, objectMember } from './names.ts';
 
 const AT = 'generationConfig';
 /** Names of the same thing in both formats. */
-const SAME: Readonly<Record<string, string>> = {
-  temperature: 'temperature',
-  topP: 'top_p',
-  topK: 'top_k',
-  maxOutputTokens: 'max_tokens',
-  candidateCount: 'n',
-  seed: 'seed',
-  presencePenalty: 'presence_penalty',
-  frequencyPenalty: 'frequency_penalty',
-  responseLogprobs: 'logprobs',
-  logprobs: 'top_logprobs',
-};
+const SAME = new Map(
+  Object.entries({
+    temperature: 'temperature',
+    topP: 'top_p',
+    topK: 'top_k',
+    maxOutputTokens: 'max_tokens',
+    candidateCount: 'n',
+    seed: 'seed',
+    presencePenalty: 'presence_penalty',
+    frequencyPenalty: 'frequency_penalty',
+    responseLogprobs: 'logprobs',
+    logprobs: 'top_logprobs',
+  }),
+);
 const READ = new Set([
-  ...Object.keys(SAME),
+  ...SAME.keys(),
   'stopSequences',
   'responseMimeType',
   'responseSchema',
@@ -46,22 +48,28 @@ export function generationMembers(config: Fields): { members: Fields; thoughts: 
   for (const [given, value] of Object.entries(config)) {
     const name = camelCase(given);
     if (value === null || value === undefined) continue;
-    if (SAME[name] !== undefined) members[SAME[name]] = value;
+    const same = SAME.get(name);
+    if (same !== undefined) members[same] = value;
     else if (PASSED.has(name)) members[name] = value;
     else if (!READ.has(name)) throw invalidField(`${AT}.${given}`, 'is not supported');
   }
-  const stops = listOf(member(config, 'stopSequences'));
+  const stops = listMember(config, 'stopSequences', `${AT}.stopSequences`);
   if (stops.length > MOST_STOPS) throw invalidField(`${AT}.stopSequences`, `must have at most ${MOST_STOPS} entries`);
   if (stops.length > 0) members['stop'] = stops;
-  const modalities = listOf(member(config, 'responseModalities')).map((each) => textOf(each).toLowerCase());
+  const modalities = listMember(config, 'responseModalities', `${AT}.responseModalities`).map((each, index) => {
+    if (typeof each !== 'string') throw invalidField(`${AT}.responseModalities[${index}]`, 'must be a string');
+    return each.toLowerCase();
+  });
   if (modalities.length > 0) members['modalities'] = modalities;
-  const { aspectRatio, imageSize } = camelCased(fieldsOf(member(config, 'imageConfig')));
+  const { aspectRatio, imageSize } = camelCased(objectMember(config, 'imageConfig', `${AT}.imageConfig`));
   if (aspectRatio !== undefined || imageSize !== undefined) {
     members['image_config'] = { aspect_ratio: aspectRatio, image_size: imageSize };
   }
   const format = formatOf(config);
   if (format !== undefined) members['response_format'] = format;
-  const { reasoning, thoughts } = thinkingOf(camelCased(fieldsOf(member(config, 'thinkingConfig'))));
+  const { reasoning, thoughts } = thinkingOf(
+    camelCased(objectMember(config, 'thinkingConfig', `${AT}.thinkingConfig`)),
+  );
   if (reasoning !== undefined) members['reasoning'] = reasoning;
   return { members, thoughts };
 }
@@ -71,9 +79,10 @@ function camelCased(fields: Fields): Fields {
 }
 
 function formatOf(config: Fields): Fields | undefined {
-  const type = textOf(member(config, 'responseMimeType')) || 'text/plain';
+  const type = member(config, 'responseMimeType') || 'text/plain';
   const json = config['_responseJsonSchema'] ?? member(config, 'responseJsonSchema');
-  const schema = json ?? jsonSchemaOf(member(config, 'responseSchema'));
+  const schema = json ?? jsonSchemaOf(member(config, 'responseSchema') ?? undefined);
+  if (schema !== undefined && !isFields(schema)) throw invalidField(`${AT}.responseSchema`, 'must be an object');
   if (type === 'text/plain') return undefined;
   if (type !== 'application/json')
     throw invalidField(`${AT}.responseMimeType`, 'must be text/plain or application/json');
@@ -101,4 +110,20 @@ function thinkingOf({ includeThoughts, thinkingBudget: budget, thinkingLevel: le
     };
   }
   return { thoughts, reasoning: thoughts ? { enabled: true } : undefined };
+}
+
+/** Chat members that have other names, or another shape, here. */
+const OTHERS: Readonly<Record<string, string>> = {
+  stop: 'stopSequences',
+  modalities: 'responseModalities',
+  image_config: 'imageConfig',
+  response_format: 'responseSchema',
+  reasoning: 'thinkingConfig',
+};
+
+/** The path of a setting whose member of chat is this one; undefined for members that are not settings. */
+export function settingOf(name: string): string | undefined {
+  const same = [...SAME].find(([, chat]) => chat === name)?.[0];
+  const own = same ?? (Object.hasOwn(OTHERS, name) ? OTHERS[name] : PASSED.has(name) ? name : undefined);
+  return own && `${AT}.${own}`;
 }

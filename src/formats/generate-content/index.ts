@@ -5,5 +5,6 @@
  */
 export { ContentStream, contentReplyOf, type Framing } from './from-chat.ts';
 export { googleError, googleErrorOf } from './google-error.ts';
+export { inOwnWords } from './paths.ts';
 export { type ContentShape, chatRequestOf } from './request.ts';
 export { ContentEvents, ContentReply, GoogleErrorSchema, schema as contentSchema } from './schema.ts';

@@ -11,7 +11,7 @@ import {
   textOrUndefined,
 } from '../conversation/fields.ts';
 import { dataUrl, mediaPart } from './media.ts';
-import { member } from './names.ts';
+import { member, objectMember } from './names.ts';
 import { callEntry, entryOf, GOOGLE } from './signature.ts';
 
 const ROLES = new Set(['user', 'model', 'function']);
@@ -69,8 +69,9 @@ function modelMessage(parts: readonly Placed[], calls: Calls): Fields[] {
     if (isFields(call)) {
       const name = textOf(call['name']);
       if (name === '') throw invalidField(`${at}.functionCall.name`, 'must be a non-empty string');
+      const args = objectMember(call, 'args', `${at}.functionCall.args`);
       const id = calls.made(call['id'], name);
-      toolCalls.push({ id, type: 'function', function: { name, arguments: stringifyJson(call['args'] ?? {}) } });
+      toolCalls.push({ id, type: 'function', function: { name, arguments: stringifyJson(args) } });
       if (signature !== undefined) details.push(callEntry(signature, id, details.length));
     } else if (text !== undefined) {
       if (part['thought'] === true) thought += text;

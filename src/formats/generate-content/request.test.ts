@@ -58,6 +58,15 @@ test('members may be written in snake_case', () => {
   ]);
 });
 
+test('an object stands for a list of one', () => {
+  const { messages, tools } = bodyOf({
+    systemInstruction: { parts: { text: 'be brief' } },
+    tools: [{ functionDeclarations: { name: 'f' } }],
+  }) as { messages: object[]; tools: object[] };
+  assert.deepEqual(messages[0], { role: 'system', content: 'be brief' });
+  assert.equal(tools.length, 1);
+});
+
 test('calls and responses find each other with and without ids, and results come first', () => {
   const { messages } = bodyOf({
     contents: [
@@ -139,6 +148,24 @@ test('what is not supported is refused by its path', () => {
       /^generationConfig\.stopSequences must have at most 4/,
     ],
     [{ generationConfig: { newThing: 1 } }, /^generationConfig\.newThing is not supported/],
+    [{ generationConfig: { constructor: 1 } }, /^generationConfig\.constructor is not supported/],
+    [{ generationConfig: { stopSequences: 'END' } }, /^generationConfig\.stopSequences must be a list/],
+    [{ generation_config: { response_modalities: 'IMAGE' } }, /^generationConfig\.responseModalities must be a list/],
+    [{ generationConfig: { thinkingConfig: 5 } }, /^generationConfig\.thinkingConfig must be an object/],
+    [{ generation_config: 'x' }, /^generationConfig must be an object/],
+    [{ system_instruction: 'be brief' }, /^systemInstruction must be an object/],
+    [{ systemInstruction: { parts: 'x' } }, /^systemInstruction\.parts must be a list/],
+    [{ tools: [{ functionDeclarations: 'f' }] }, /^tools\[0\]\.functionDeclarations must be a list/],
+    [{ tools: [{ functionDeclarations: [{ name: 'f', parameters: 5 }] }] }, /declarations\[0\]\.parameters must be/i],
+    [
+      { toolConfig: { functionCallingConfig: { allowedFunctionNames: 'f' } } },
+      /^toolConfig\.functionCallingConfig\.allowedFunctionNames must be a list/,
+    ],
+    [{ contents: [{ parts: [] }] }, /^contents must have a part/],
+    [
+      { contents: [{ role: 'model', parts: [{ functionCall: { name: 'f', args: 'x' } }] }] },
+      /functionCall\.args must be/,
+    ],
     [{ contents: [{ role: 'assistant', parts: [] }] }, /^contents\[0\]\.role must be user or model/],
     [
       { contents: [{ parts: [{ fileData: { fileUri: 'gs://b/o' } }] }] },

@@ -1,9 +1,9 @@
 /** A `generateContent` request as a chat request. Throws GatewayError 400 with the path of what cannot be expressed. */
 import { invalidField } from '../../base/errors.ts';
-import { type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
+import { type Fields, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
 import { generationMembers } from './generation.ts';
 import { messagesOf } from './messages.ts';
-import { member } from './names.ts';
+import { listMember, member, objectMember } from './names.ts';
 import { toolMembers } from './tools.ts';
 
 /** How chat answers become replies of this format. */
@@ -23,19 +23,20 @@ const REPEATED = new Set(['model']);
 /** @param model of the path */
 export function chatRequestOf(body: Fields, model: string, stream: boolean): { body: Fields; shape: ContentShape } {
   refuseOthers(body);
-  const config = fieldsOf(member(body, 'generationConfig'));
-  const { members, thoughts } = generationMembers(config);
+  const { members, thoughts } = generationMembers(objectMember(body, 'generationConfig', 'generationConfig'));
   const own = Object.fromEntries(OWN.filter((name) => body[name] !== undefined).map((name) => [name, body[name]]));
   const passed = PASSED.flatMap((name) => {
     const value = member(body, name);
     return value === undefined ? [] : [[name, value] as const];
   });
+  const messages = messagesOf(listOf(body['contents']));
+  if (messages.length === 0) throw invalidField('contents', 'must have a part');
   return {
     body: {
       model,
       stream,
-      messages: [...systemOf(member(body, 'systemInstruction')), ...messagesOf(listOf(body['contents']))],
-      ...toolMembers(listOf(body['tools']), fieldsOf(member(body, 'toolConfig'))),
+      messages: [...systemOf(objectMember(body, 'systemInstruction', 'systemInstruction')), ...messages],
+      ...toolMembers(listOf(body['tools']), objectMember(body, 'toolConfig', 'toolConfig')),
       ...members,
       ...own,
       ...Object.fromEntries(passed),
@@ -52,9 +53,8 @@ function refuseOthers(body: Fields): void {
   }
 }
 
-function systemOf(instruction: unknown): Fields[] {
-  if (instruction === undefined || instruction === null) return [];
-  const texts = listOf(fieldsOf(instruction)['parts']).map((part, index) => {
+function systemOf(instruction: Fields): Fields[] {
+  const texts = listMember(instruction, 'parts', 'systemInstruction.parts').map((part, index) => {
     const text = isFields(part) ? textOrUndefined(part['text']) : undefined;
     if (text === undefined) throw invalidField(`systemInstruction.parts[${index}]`, 'must be a text');
     return { type: 'text', text };

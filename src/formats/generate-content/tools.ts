@@ -1,20 +1,20 @@
 /** Function declarations and their configuration as tools of chat. */
 import { invalidField } from '../../base/errors.ts';
-import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, textOf } from '../conversation/fields.ts';
 import { jsonSchemaOf } from './json-schema.ts';
-import { member } from './names.ts';
+import { listMember, member, objectMember } from './names.ts';
 
 const MODES = ['AUTO', 'ANY', 'NONE', 'VALIDATED'];
 
 export function toolMembers(tools: readonly unknown[], config: Fields): Fields {
   const functions = tools.flatMap((tool, index) => functionsOf(fieldsOf(tool), `tools[${index}]`));
-  const calling = fieldsOf(member(config, 'functionCallingConfig'));
-  const mode = calling['mode'] ?? 'AUTO';
   const at = 'toolConfig.functionCallingConfig';
+  const calling = objectMember(config, 'functionCallingConfig', at);
+  const mode = calling['mode'] ?? 'AUTO';
   if (typeof mode !== 'string' || !MODES.includes(mode)) {
     throw invalidField(`${at}.mode`, `must be one of ${MODES.join(', ')}`);
   }
-  const allowed = listOf(member(calling, 'allowedFunctionNames')).map(textOf);
+  const allowed = listMember(calling, 'allowedFunctionNames', `${at}.allowedFunctionNames`).map(textOf);
   const known = new Set(functions.map(nameOf));
   const unknown = allowed.find((name) => !known.has(name));
   if (unknown !== undefined) throw invalidField(`${at}.allowedFunctionNames`, 'names a function that is not declared');
@@ -38,19 +38,23 @@ function functionsOf(tool: Fields, at: string): Fields[] {
     if (member({ [name]: 1 }, 'functionDeclarations') === undefined)
       throw invalidField(`${at}.${name}`, 'is not supported');
   }
-  return listOf(member(tool, 'functionDeclarations')).map((value, index) => {
+  return listMember(tool, 'functionDeclarations', `${at}.functionDeclarations`).map((value, index) => {
     const declaration = fieldsOf(value);
+    const path = `${at}.functionDeclarations[${index}]`;
     const name = textOf(declaration['name']);
-    if (name === '') throw invalidField(`${at}.functionDeclarations[${index}].name`, 'must be a non-empty string');
+    if (name === '') throw invalidField(`${path}.name`, 'must be a non-empty string');
     const { description } = declaration;
-    const json = member(declaration, 'parametersJsonSchema');
-    const parameters = isFields(json) ? json : jsonSchemaOf(declaration['parameters']);
+    const json = member(declaration, 'parametersJsonSchema') ?? undefined;
+    const parameters = json ?? jsonSchemaOf(declaration['parameters'] ?? undefined);
+    if (parameters !== undefined && !isFields(parameters)) {
+      throw invalidField(`${path}.${json === undefined ? 'parameters' : 'parametersJsonSchema'}`, 'must be an object');
+    }
     return {
       type: 'function',
       function: {
         name,
         ...(typeof description === 'string' && { description }),
-        parameters: isFields(parameters) ? parameters : { type: 'object', properties: {} },
+        parameters: parameters ?? { type: 'object', properties: {} },
       },
     };
   });

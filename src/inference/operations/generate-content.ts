@@ -18,10 +18,12 @@ import {
   type Framing,
   GoogleErrorSchema,
   googleError,
+  inOwnWords,
 } from '../../formats/generate-content/index.ts';
 import { chat } from '../../formats/index.ts';
 import { INFERENCE } from '../../http/access-rule.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
+import { documentCheck } from '../../http/validate.ts';
 import type { Generation } from '../../spend/index.ts';
 import type { Sink } from '../answer/sink.ts';
 import type { InferenceParts } from '../parts.ts';
@@ -86,6 +88,9 @@ export function contentOperations(parts: InferenceParts, bodyBytes: number): Ope
   ];
 }
 
+/** Compiled with the first request. */
+let checkSchema: ReturnType<typeof documentCheck> | undefined;
+
 /** @param target `<model>:<method>` */
 function answer(exchange: Exchange<Caller>, target: string, parts: InferenceParts): Promise<void> {
   const colon = target.lastIndexOf(':');
@@ -96,8 +101,13 @@ function answer(exchange: Exchange<Caller>, target: string, parts: InferencePart
   const stream = method === STREAM;
   const { body, shape } = chatRequestOf(exchange.document!.exact, target.slice(0, colon), stream);
   const document = readDocument(Buffer.from(stringifyJson(body)));
+  const request = inOwnWords(() => {
+    checkSchema ??= documentCheck(chat.schema);
+    checkSchema(document);
+    return acceptExchange(exchange, chat, parts, document);
+  });
   const sink = stream && exchange.query['alt'] !== 'sse' ? new ListSink(exchange) : new HttpSink(exchange);
-  return serve(acceptExchange(exchange, chat, parts, document), new ContentSink(sink, shape), parts);
+  return serve(request, new ContentSink(sink, shape), parts);
 }
 
 const COMMA = ',\r\n';
