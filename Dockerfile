@@ -4,6 +4,7 @@ FROM node:22-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
+COPY openapi.json ./
 COPY build ./build
 COPY src ./src
 COPY console ./console

@@ -489,14 +489,17 @@ test('a variable disables the simulated provider, and values other than on and o
 
 test('the table of variables names every variable that is read', () => {
   const read = new Set<string>();
-  const env = new Proxy({} as Record<string, string>, {
-    get(_, name) {
-      // Proxies are read in lower case too, as other tools do.
-      if (typeof name === 'string') read.add(/^[a-z]+_proxy$/.test(name) ? name.toUpperCase() : name);
-      return undefined;
-    },
-  });
-  load({ env });
+  const recorded = (set: Record<string, string>) =>
+    new Proxy(set, {
+      get(_, name) {
+        // Proxies are read in lower case too, as other tools do.
+        if (typeof name === 'string') read.add(/^[a-z]+_proxy$/.test(name) ? name.toUpperCase() : name);
+        return typeof name === 'string' ? set[name] : undefined;
+      },
+    });
+  load({ env: recorded({}) });
+  // The others about traces are read only where traces are sent.
+  load({ env: recorded({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }) });
   const documented = new Set([...VARIABLES.map(({ name }) => name), 'OPENAI_API_KEY', 'OPENAI_API_KEY_FILE']);
   assert.deepEqual([...read].sort(), [...documented].sort());
   const rows = Object.values(variableTable(kinds)).flat();
