@@ -108,9 +108,9 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
     return this.#stream;
   }
 
-  /** Whether the head of a stream has been sent. */
-  get isOpen(): boolean {
-    return this.#stream?.opened === true;
+  /** Whether a stream is open to which only keep-alive comments were written. */
+  get onlyKeptAlive(): boolean {
+    return this.#stream?.opened === true && !this.#stream.begun;
   }
 
   /** Calls back once when the request is over, however it ends. */

@@ -115,11 +115,11 @@ function refuse(context: RequestContext, thrown: unknown, parts: InferenceParts)
   const error = asGatewayError(thrown);
   if (error.status === 500) parts.log.error('request failed', { generation: context.request.id, cause: thrown });
   const metadata = metadataOfRefusal(context.request, thrown, parts.metadataKey);
-  if (context.isOpen) endWith(error, context, metadata);
+  if (context.onlyKeptAlive) endWith(error, context, metadata);
   else answerError(context, error, metadata);
 }
 
-/** The head of the stream was sent while plugins or tools were waited for. */
+/** For a stream that was opened to keep it alive, while plugins or tools worked. */
 function endWith(error: GatewayError, { request, sink }: RequestContext, metadata: Closing['metadata']): void {
   if (sink.closed || !isConversation(request)) return;
   const encoder = request.format.encoder(unservedStamp(request));

@@ -12,6 +12,8 @@ import { headersOf } from './response-headers.ts';
 export class AnswerStream {
   /** True once the response head is sent: from then on errors are sent in-band. */
   opened = false;
+  /** True once anything of the answer is sent; keep-alive comments are not. */
+  begun = false;
   readonly #context: RequestContext;
   readonly #parts: InferenceParts;
   #keepAlive: Timer | undefined;
@@ -26,7 +28,7 @@ export class AnswerStream {
     this.quiet();
     const { clock, limits, keepAliveComment } = this.#parts;
     const timer = clock.timer(limits.keepAliveCommentMs, () => {
-      this.open();
+      this.#open();
       this.#context.sink.write(keepAliveComment);
       timer.refresh();
     });
@@ -45,7 +47,7 @@ export class AnswerStream {
     const { sink, debug, listeners } = this.#context;
     if (listeners !== undefined) for (const listener of listeners) listener.wrote?.(text);
     if (sink.closed) return true;
-    this.open();
+    this.begin();
     this.#keepAlive?.refresh();
     return sink.write(debug === undefined ? text : debug.take(stamp) + text, encoding);
   }
@@ -62,8 +64,13 @@ export class AnswerStream {
     if (!this.#context.sink.closed) this.#context.sink.end();
   }
 
-  /** Sends the response head, unless it is sent. */
-  open(): void {
+  /** The answer begins: sends the response head, unless keep-alive comments needed it. */
+  begin(): void {
+    this.begun = true;
+    this.#open();
+  }
+
+  #open(): void {
     if (this.opened) return;
     this.opened = true;
     this.#context.sink.open(headersOf(this.#context));

@@ -63,7 +63,7 @@ export class Replay implements Interruptible {
     if (this.#request.facts.stream) {
       sink.onDrain(() => this.#flow());
       this.#text = text;
-      this.#context.answerStream(this.#parts).open();
+      this.#context.answerStream(this.#parts).begin();
       this.#flow();
     } else {
       const body = this.#task.renew!(text, this.#renewal);
