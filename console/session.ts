@@ -40,7 +40,7 @@ export async function signIn(body: { key: string } | { code: string }): Promise<
   keep((await root('POST /console/session', { body })).data);
 }
 
-/** Leaves for the identity provider, which sends the browser back. */
+/** Opens the sign-in page of the identity provider, which sends the browser back. */
 export async function signInElsewhere(): Promise<void> {
   const { data } = await root('POST /console/session/oidc');
   location.assign(data.url);

@@ -9,11 +9,12 @@ import { Mark } from './ui/mark.tsx';
 
 /** Why the identity provider's answer led to no session. */
 const PROBLEMS: Readonly<Record<string, string>> = {
-  unverified: 'Your identity provider does not say who you are in the way that this gateway expects.',
+  unverified:
+    'Your identity provider did not send the claim that identifies members, or has not verified your e-mail address.',
   not_member: 'You are not a member of the organization of this gateway.',
   not_admin: 'You are a member, but only administrators may use the console.',
   expired: 'Signing in took too long, or began in another browser. Try again.',
-  denied: 'You, or your identity provider, did not agree.',
+  denied: 'You or your identity provider refused the sign-in.',
   failed: 'The answer of your identity provider is not valid. The log of the gateway says why.',
 };
 

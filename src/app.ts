@@ -87,7 +87,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const before = live.settings;
       live.reload(next);
       Promise.all([parts.releases.reload(), parts.containers.reload()]).catch((error: unknown) =>
-        log.warn('sandboxes keep their rules of egress', { error }),
+        log.warn('sandboxes keep their earlier egress rules', { error }),
       );
       recordReload(parts.database, before, next, clock.now()).catch((error: unknown) => {
         log.warn('cannot write the audit log entry of this reload', { error });

@@ -95,7 +95,7 @@ export function EditDestination({ destination, workspace = '', onClose, onSaved 
         <ConfigForm type={type} fields={fields} config={destination?.config} onFields={setFields} />
         <h3>Which generations</h3>
         <Selection settings={settings} workspace={place} set={set} />
-        <h3>What is sent of them</h3>
+        <h3>Contents of the records</h3>
         <div class="checks">
           <Check
             label="Privacy: neither inputs, outputs nor error messages"

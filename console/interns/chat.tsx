@@ -125,7 +125,7 @@ function NothingSaid({ intern, isContinued }: { intern: ApiIntern; isContinued: 
   if (intern.status !== 'running') {
     return (
       <Empty icon="interns" title={`The intern is ${intern.status.replaceAll('_', ' ')}`}>
-        <p>It can be talked to while it runs.</p>
+        <p>You can talk to it while it runs.</p>
       </Empty>
     );
   }

@@ -253,7 +253,7 @@ function DeleteDestination({ destination, onClose }: { destination: ApiDestinati
       <ul>
         <li>
           {delivery.waiting === 0
-            ? 'Records that wait for delivery are lost; now there are none in the database.'
+            ? 'Records that wait for delivery are lost. At the moment none wait in the database.'
             : `${count(delivery.waiting)} records that wait for delivery are lost.`}
         </li>
         <li>Its secrets, filters and counts are lost.</li>

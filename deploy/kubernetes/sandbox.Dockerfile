@@ -11,8 +11,8 @@ RUN npm run build
 
 FROM node:22-bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates curl git python3 && rm -rf /var/lib/apt/lists/*
-# The agent of interns. Others go to /opt/agent-NAME (docs/guides/interns.md).
+# The agent of interns. Other agents go to /opt/agent-NAME (docs/guides/interns.md).
 COPY --from=build /build/dist/agent /opt/gatehouse-agent
-# Programs that ignore the variables find the sandbox's own bundle, too.
+# For programs that ignore the variables: the system's bundle is the sandbox's own.
 RUN ln -sf /run/gatehouse/bundle.pem /etc/ssl/certs/ca-certificates.crt
 USER 1000:1000

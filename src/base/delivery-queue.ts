@@ -1,6 +1,6 @@
 /**
- * Records that wait for one receiver in the memory of this process: bounded, handed on in batches, retried more and more
- * rarely. What does not fit is dropped and counted.
+ * Records that wait for one receiver in the memory of this process: bounded, handed on in batches, retried at growing
+ * intervals. Records that do not fit are dropped and counted.
  */
 import type { Allowance } from './allowance.ts';
 import type { Clock, Timer } from './clock.ts';
@@ -155,7 +155,7 @@ export class DeliveryQueue<Item> {
   }
 }
 
-/** What throws may pass: settings that cannot be read, or records that cannot be stored. */
+/** A thrown error counts as temporary: settings that cannot be read, or records that cannot be stored. */
 function asProblem(error: unknown): Problem {
   return { message: error instanceof Error ? error.message : String(error), outcome: 'failed' };
 }

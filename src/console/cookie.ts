@@ -50,12 +50,12 @@ interface Values {
   arePrefixed: boolean;
 }
 
-/** What may be session cookies of this gateway. */
+/** Values of cookies that may be sessions of this gateway. */
 export function sessionTokens(cookies: string | undefined): Values {
   return valuesOf('session', cookies);
 }
 
-/** What may be cookies of a sign-in at the identity provider. */
+/** Values of cookies that may belong to a sign-in at the identity provider. */
 export function oidcValues(cookies: string | undefined): Values {
   return valuesOf('oidc', cookies);
 }

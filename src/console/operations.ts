@@ -139,8 +139,11 @@ function oidcOperations(parts: ConsoleParts): Operation<Caller>[] {
       id: 'beginConsoleOidcSignIn',
       method: 'POST',
       path,
-      summary: 'Begin to sign in to the console at the identity provider',
-      replies: ok('Where the browser has to go; a cookie ties the way back to it', schema.OidcBegunEnvelope),
+      summary: 'Start to sign in to the console at the identity provider',
+      replies: ok(
+        'The URL that the browser must open; a cookie binds the callback to this browser',
+        schema.OidcBegunEnvelope,
+      ),
       errors: [403, 404, 503],
       async handle(exchange) {
         const { url, cookie } = await parts.oidc.begin(exchange);
@@ -152,11 +155,11 @@ function oidcOperations(parts: ConsoleParts): Operation<Caller>[] {
       id: 'finishConsoleOidcSignIn',
       method: 'GET',
       path,
-      summary: 'Where the identity provider sends the browser back to',
+      summary: 'Finish signing in: the identity provider redirects the browser to this URL',
       query: schema.OidcCallbackQuery,
       replies: {
         302: {
-          description: 'Signed in, or back to the sign-in page with the problem',
+          description: 'A redirect to the console, or to the sign-in page with the problem',
           headers: { Location: '`../`, or the sign-in page' },
         },
       },

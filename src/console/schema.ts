@@ -44,7 +44,9 @@ export const SessionEnvelope = Type.Object(
         ),
       ),
       sign_out_url: Type.Optional(
-        Type.String({ description: 'After signing out: where one signs out of the identity provider as well' }),
+        Type.String({
+          description: 'URL to open after signing out of the console, which signs out of the identity provider too',
+        }),
       ),
     }),
   },
@@ -52,7 +54,7 @@ export const SessionEnvelope = Type.Object(
 );
 
 export const OidcBegunEnvelope = Type.Object(
-  { data: Type.Object({ url: Type.String({ description: 'Where the browser has to go' }) }) },
+  { data: Type.Object({ url: Type.String({ description: 'The URL that the browser must open' }) }) },
   { $id: 'ConsoleOidcSignIn' },
 );
 

@@ -1,4 +1,4 @@
-/** The sandboxes of containers in this process: those in use, and those that wait a while for the next use. */
+/** The sandboxes of containers in this process: in use, or kept for a while for the next use. */
 import type { Clock, Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';

@@ -1,6 +1,6 @@
 /**
- * One use of a container at a time, over all processes. A use renews its claim; without that it ends by itself, so a process
- * that was killed holds nothing for long.
+ * One use of a container at a time, over all processes. A use renews its claim. A claim that is not renewed expires, so a process
+ * that was killed does not block a container for long.
  */
 import { randomUUID } from 'node:crypto';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
@@ -14,7 +14,7 @@ const CLAIM_MS = 30_000;
 const RENEW_MS = 10_000;
 /** How long a use waits for the one before it, which may still be storing its files. */
 const WAIT_MS = 20_000;
-/** How long a list of files waits for them. */
+/** How long listing files waits for a use that may still be storing them. */
 const SETTLE_MS = 5_000;
 const RETRY_MS = 200;
 

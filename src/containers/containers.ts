@@ -1,4 +1,4 @@
-/** Containers of this installation: what a request works in, and what is left of it for the next one. */
+/** The containers of this installation: opened for a request, and stored for the next one. */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import type { SandboxesSettings } from '../base/config.ts';
@@ -195,7 +195,7 @@ export class Containers {
     this.#claims.end(claim);
     this.#uses.delete(id);
     const left = { containerId: id, keyId, sandbox };
-    // What is not stored must not be continued with.
+    // The next use must not see files that are not stored.
     await this.#awake.giveBack({
       ...left,
       version: version ?? 0,

@@ -45,7 +45,7 @@ function listContainerFiles(parts: ContainerOperationParts): Operation<Caller> {
     replies: ok('One page', schema.ContainerFileListSchema),
     async handle(exchange) {
       const { limit = schema.DEFAULT_PAGE, after } = exchange.query as { limit?: number; after?: string };
-      // One that does not exist has no files, as the public interface has it.
+      // A container that does not exist has no files, as in the public interface.
       const container = await findContainer(exchange, parts);
       const files = container === undefined ? [] : await parts.containers.files(container);
       const start = after === undefined ? 0 : files.findIndex(({ id }) => id === after) + 1;
@@ -91,7 +91,7 @@ function downloadContainerFile(parts: ContainerOperationParts): Operation<Caller
     replies: { 200: { description: 'The content', contentType: 'application/octet-stream' } },
     async handle(exchange) {
       await reading(exchange, parts, async (content, { path }) => {
-        // What goes wrong before the first byte is an error response.
+        // A failure before the first byte becomes an error response.
         const first = await content.next();
         exchange.response.writeHead(200, {
           'Content-Type': 'application/octet-stream',

@@ -1,4 +1,4 @@
-/** What ends containers: their time, and the end of their workspace. */
+/** Removes containers that have expired, and those of deleted workspaces. */
 import type { Clock } from '../base/clock.ts';
 import type { Blobs } from '../blobs/index.ts';
 import type { JobKind } from '../jobs/index.ts';
@@ -34,7 +34,7 @@ export function expireContainersJob({ database, blobs, clock }: RemovalParts): J
   };
 }
 
-/** What ends with a workspace: its containers. */
+/** Removes the containers of a workspace that is deleted. */
 export function endContainers(blobs: Pick<Blobs, 'drop'>) {
   return async (tx: Queryable, workspaceId: string): Promise<void> => {
     await dropBlobs(blobs, tx, await store.deleteContainersOf(tx, workspaceId));

@@ -18,7 +18,7 @@ export interface CopyableFile {
 
 interface UseParts {
   log: Log;
-  /** What the files were after the last use. */
+  /** The files after the last use. */
   files: readonly ContainerFile[];
   /** Ends the use. Never rejects. */
   end(use: ContainerUse): Promise<void>;

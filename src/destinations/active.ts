@@ -57,7 +57,7 @@ export class ActiveDestinations {
 
   /** Reads memory only. Undefined if the workspace has no destinations, which is the usual case. */
   inWorkspace(workspaceId: string): readonly ActiveDestination[] | undefined {
-    // No request waits for it: what was missed counts from one of the next on.
+    // No request waits for it: a missed change takes effect with one of the next requests.
     if (!this.#followed.current) this.#followed.refresh()?.catch(() => {});
     return this.#followed.value?.byWorkspace.get(workspaceId);
   }

@@ -1,6 +1,6 @@
 /**
- * The way in for sandboxes on other machines: TLS connections, each with the key of its sandbox first, which lead to that sandbox's
- * socket. A second port answers nobody: a sandbox that reaches it has a network that is not as narrow as it should be.
+ * The listener for sandboxes on other machines: a TLS connection begins with the key of its sandbox, and is passed on to that sandbox's
+ * socket. A second port never answers: if a sandbox can connect to it, the network of the sandbox is not restricted as it should be.
  */
 import net from 'node:net';
 import tls from 'node:tls';
@@ -36,7 +36,7 @@ export class Door {
     this.#renew();
   }
 
-  /** @returns the ports; or what hinders it */
+  /** @returns the ports, or why it cannot listen */
   async listen({ host, ports, forbiddenPort }: DoorSettings): Promise<DoorNews> {
     let problem = 'no port is given';
     for (let port = ports.from; port <= ports.to; port += 1) {

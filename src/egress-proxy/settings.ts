@@ -35,13 +35,13 @@ export interface ProxySettings {
   user: ProxyUser | null;
 }
 
-/** Where sandboxes on other machines come in. */
+/** The listener for sandboxes on other machines. */
 export interface DoorSettings {
-  /** The address to listen on, of which sandboxes know. */
+  /** The address to listen on, which sandboxes connect to. */
   host: string;
   /** The first that is free is used. */
   ports: { from: number; to: number };
-  /** Which no sandbox may reach; 0: any. */
+  /** The port that no sandbox may reach; 0: any. */
   forbiddenPort: number;
   /** Signs the door's certificate. */
   authority: Authority;
@@ -54,7 +54,7 @@ export interface ProxyUser {
   gid: number;
 }
 
-/** To the proxy. `path` of a socket: its folder exists. `mode` of the socket's file. `keyHash`: with which the door lets it in. */
+/** To the proxy. `path` of a socket: its folder exists. `mode` of the socket's file. `keyHash`: hash of the key that the sandbox sends to the door. */
 export type Order =
   | { type: 'start'; settings: ProxySettings }
   | { type: 'door'; settings: DoorSettings }

@@ -52,7 +52,7 @@ export interface ProxiedSandbox {
 export interface OpenDoor {
   host: string;
   port: number;
-  /** Which no sandbox may reach: it answers nobody. */
+  /** The port that no sandbox may reach; it never answers. */
   forbiddenPort: number;
   /** Of the authority that signs the door's certificate, in PEM. */
   certificate: string;
@@ -105,7 +105,7 @@ export class EgressProxy {
   readonly #sandboxes = new Map<string, Entry>();
   #child: Child | undefined;
   #door: Promise<DoorSettings> | undefined;
-  /** The same, once it is there. */
+  /** The result of `#door`; undefined until the door is open. */
   #doorSettings: DoorSettings | undefined;
   #delayMs = FIRST_DELAY_MS;
   #isPrepared = false;

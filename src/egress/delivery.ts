@@ -19,7 +19,7 @@ interface Manner {
   signal?: AbortSignal | undefined;
 }
 
-/** Statuses that say that the request itself is wrong. All others may pass: 401 and 403 when a key is replaced. */
+/** Statuses that say that the request itself is wrong. All others may be temporary: 401 and 403 end when the key is replaced. */
 const REFUSED: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 const MOST_RETRY_AFTER_S = 3_600;
 

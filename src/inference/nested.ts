@@ -15,7 +15,7 @@ import { WholeSink } from './answer/whole-sink.ts';
 import type { InferenceParts } from './parts.ts';
 import type { AcceptedRequest, AnyFormat } from './request.ts';
 
-/** A request of a tool of a request of a tool. */
+/** Tools of a tool's request may send requests; tools of those may not. */
 const MAX_DEPTH = 2;
 
 /** `serve` of `serve.ts`. */
@@ -43,7 +43,8 @@ export async function askNested(body: Fields, asking: Asking): Promise<Fields> {
   const { operation, request: outer, signal, serve, parts, charged } = asking;
   signal.throwIfAborted();
   const nested = (outer.nested ?? 0) + 1;
-  if (nested > MAX_DEPTH) throw new GatewayError('invalid_request', 'models that ask models may not be nested deeper');
+  if (nested > MAX_DEPTH)
+    throw new GatewayError('invalid_request', `requests of tools may be nested at most ${MAX_DEPTH} deep`);
   const request = { ...acceptNested(FORMATS[operation], body, outer, parts.clock.now()), nested };
   const sink = new WholeSink((row, metered) => charged(costOf(row, metered)));
   const leave = () => sink.close();

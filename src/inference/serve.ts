@@ -6,7 +6,7 @@
  * 2. `answer/log-contents` listens to the answer if its content is logged, `answer/export-generation` if its workspace has
  *    destinations.
  * 3. `plugins` change it if it asks for any.
- *    What they, or tools of other services, wait for is `before-routing.ts`.
+ *    `before-routing.ts` waits for them, and for tools of other services.
  * 4. `routing` ranks the endpoints that may serve it.
  * 5. `cache` replays the answer to an identical request that opted in.
  * 6. `turns` reserve, send and read; `answer` writes to the client; `accounting` turns usage into cost and the row.

@@ -156,7 +156,7 @@ export class InternRuntime {
         if (!(error instanceof HeldElsewhere)) throw error;
       }
     }
-    throw internError('intern_unreachable', 'The intern moves between processes. Retry.');
+    throw internError('intern_unreachable', 'Another process is taking over the intern. Retry.');
   }
 
   #gateway() {

@@ -235,7 +235,7 @@ class BossJobs implements Jobs {
     if (existing === undefined) await boss.createQueue(kind.name, { policy: policyOf(kind), ...settings });
     else if (!isDeepStrictEqual({ ...existing, ...settings }, existing)) await boss.updateQueue(kind.name, settings);
     const options = { pollingIntervalSeconds: kind.pollSeconds ?? POLL_SECONDS };
-    // One call for each: pg-boss would wake only the first of those that it makes together.
+    // One call for each worker: of workers made in one call, pg-boss would wake only the first.
     const workers: string[] = [];
     for (let number = 0; number < (kind.concurrency ?? 1); number += 1) {
       const worker = await boss.work<object>(kind.name, options, async ([job]) => {

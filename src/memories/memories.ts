@@ -90,7 +90,7 @@ function checkRoom(
   }
   if (bytes <= before) return;
   if (all - before + bytes > MAX_FOLDER_BYTES) {
-    throw new MemoryFull(`the memory may have ${MAX_FOLDER_BYTES} bytes in all; delete some files first`);
+    throw new MemoryFull(`the memory may have at most ${MAX_FOLDER_BYTES} bytes in all; delete some files first`);
   }
   if (ofWorkspace - before + bytes > MAX_WORKSPACE_BYTES) throw new MemoryFull('the memory of the workspace is full');
 }

@@ -89,7 +89,7 @@ export async function removeOldSessions(tx: Queryable, workspaceId: string, befo
   ]);
 }
 
-/** What ends with a workspace. */
+/** For a workspace that is deleted. */
 export async function endMemories(tx: Queryable, workspaceId: string): Promise<void> {
   await tx.query('delete from memory_files where workspace_id = $1', [workspaceId]);
 }

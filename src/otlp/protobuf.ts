@@ -1,6 +1,6 @@
 /**
- * The Protocol Buffers encoding of OTLP, written directly into a buffer: of the tracing of this gateway it is the only cost
- * that each span has. Field numbers: `trace.proto`, `common.proto` and `resource.proto` of opentelemetry-proto.
+ * The Protocol Buffers encoding of OTLP, written directly into a buffer, because encoding is the only cost of each span. Field
+ * numbers: `trace.proto`, `common.proto` and `resource.proto` of opentelemetry-proto.
  */
 import { MessageWriter } from './message-writer.ts';
 import type { Attributes, Source, Span, SpanWriter, TraceEncoding } from './span.ts';

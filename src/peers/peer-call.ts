@@ -13,7 +13,7 @@ interface PeerCall {
   withinMs: number;
   /** A stream that stays silent for so long is broken. */
   silentMs: number;
-  /** Leaves, whatever has arrived. */
+  /** Disconnects, whatever has arrived. */
   signal: AbortSignal;
 }
 
@@ -39,7 +39,7 @@ export async function callPeer({ host, port, id, key }: PeerAddress, call: PeerC
   const options: RequestOptions & Pick<ConnectionOptions, 'pskCallback'> = {
     ...{ host, port, method: 'POST', path: '/', agent: false, signal: call.signal, ...TLS },
     pskCallback: () => ({ psk: key, identity: id }),
-    // Who knows the key is who it should be.
+    // Knowing the key proves the identity, so there is no certificate to check.
     checkServerIdentity: () => undefined,
     headers: { 'content-type': JSON_TYPE },
   };
@@ -52,8 +52,8 @@ export async function callPeer({ host, port, id, key }: PeerAddress, call: PeerC
   });
   request.on('response', resolve);
   request.on('error', reject);
-  const connecting = call.clock.timer(CONNECT_MS, () => request.destroy(new Error('it cannot be connected to')));
-  const late = call.clock.timer(call.withinMs, () => request.destroy(new Error('it was too late')));
+  const connecting = call.clock.timer(CONNECT_MS, () => request.destroy(new Error('no connection in time')));
+  const late = call.clock.timer(call.withinMs, () => request.destroy(new Error('no answer in time')));
   request.end(JSON.stringify(call.body));
   try {
     const response = await head;
@@ -73,7 +73,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   let text = '';
   for await (const chunk of response as AsyncIterable<Buffer>) {
     text += decoder.write(chunk);
-    if (text.length > MOST_REPLY_BYTES) throw new Error('its reply is too long');
+    if (text.length > MOST_REPLY_BYTES) throw new Error('the reply is too long');
   }
   return text;
 }
@@ -92,7 +92,7 @@ class ArrivingStream implements PeerStream {
     const response = this.#response;
     const decoder = new StringDecoder();
     const silence = this.#call.clock.timer(this.#call.silentMs, () => {
-      // It is not read: then its silence says nothing.
+      // While reading is paused, silence does not mean that the connection is broken.
       if (response.isPaused()) silence.refresh();
       else response.destroy();
     });

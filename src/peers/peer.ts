@@ -13,7 +13,7 @@ export interface PeerAddress {
 
 /** How the process that was asked answers: with `reply`, or with `open`, `write` and `end`. */
 export interface PeerResponse {
-  /** The other process has left, or was answered. */
+  /** The other process has disconnected, or has the whole answer. */
   readonly closed: boolean;
   reply(body: object): void;
   open(): void;
@@ -21,7 +21,7 @@ export interface PeerResponse {
   write(text: string): boolean;
   end(): void;
   onDrain(run: () => void): void;
-  /** Calls `run` once if the other process leaves before the end. */
+  /** Calls `run` once if the other process disconnects before the end. */
   onClose(run: () => void): void;
 }
 
@@ -29,7 +29,7 @@ export interface PeerResponse {
 export interface PeerStreamReader {
   /** Returns false to get nothing more until `PeerStream.resume`. */
   data(text: string): boolean;
-  /** It has ended, or broken: the text tells. Not called after the process that asked has left. */
+  /** The stream has ended or broken; its text shows which. Not called after the process that asked has disconnected. */
   over(): void;
 }
 
@@ -39,7 +39,7 @@ export interface PeerStream {
   resume(): void;
 }
 
-/** Has an identity instead of a certificate, and a fresh key for each connection. The only version that Node has this for. */
+/** Pre-shared key instead of a certificate, with a fresh key for each connection. TLS 1.2 is the only version for which Node supports this. */
 export const TLS = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
   minVersion: 'TLSv1.2',

@@ -1,5 +1,5 @@
 /**
- * `POST /responses` with state. What a request names of the state is read here and replaced by the items that it stands for,
+ * `POST /responses` with state. References to stored state are read here and replaced by the items that they stand for,
  * so the pipeline sees a stateless request, whose limits, guardrails and costs are those of the whole input.
  */
 import type { Caller } from '../access/index.ts';
@@ -105,7 +105,7 @@ function termsOf({ caller, facts }: AcceptedRequest, { inference }: ResponsePart
   return { caller, facts, zdr: inference.accountPolicy().zdr, catalog: inference.catalog() };
 }
 
-/** What is kept of a response. */
+/** The stored part of a response. */
 interface Kept {
   /** Undefined: only its conversation keeps something of it. */
   made: NewResponse | undefined;

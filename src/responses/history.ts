@@ -52,7 +52,7 @@ function incomplete(length: number, path: string): GatewayError {
 
 /** 413 for stored items that are too many. */
 export function tooLarge(path: string, most: number): GatewayError {
-  const problem = `brings the request over the limit of ${most} bytes`;
+  const problem = `makes the request larger than ${most} bytes`;
   return new GatewayError('payload_too_large', `${path} ${problem}`, { path });
 }
 

@@ -82,7 +82,7 @@ function listInputItems(parts: ResponseOperationParts): Operation<Caller> {
     id: 'listResponseInputItems',
     method: 'GET',
     path: '/responses/{response_id}/input_items',
-    summary: 'List what a stored response was made from: the items before it, then those of its own request',
+    summary: 'List the input items of a stored response: those of earlier responses, then those of its own request',
     query: schema.ItemsQuery,
     replies: ok('One page', schema.ItemPage),
     async handle(exchange) {

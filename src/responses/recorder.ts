@@ -19,7 +19,7 @@ export class Recorder {
   readonly #reader = new EventReader((name, data) => this.#event(name, data));
   /** Knows the output so far. */
   readonly #stream: RelayStream;
-  /** JSON of the response as last told. */
+  /** JSON of the response in the latest event that has it. */
   #answer: string;
   #error: Fields | undefined;
   #ended: Recorded | undefined;
@@ -45,12 +45,12 @@ export class Recorder {
     this.#ended = { status: statusOf(answer), answer };
   }
 
-  /** The stream has told its end. */
+  /** The stream's last event was read. */
   get over(): boolean {
     return this.#ended !== undefined || this.#error !== undefined;
   }
 
-  /** How it ended. @param otherwise for a response that has not told its end: `cancelled` if its client left */
+  /** How it ended. @param otherwise for a stream without a last event: `cancelled` if its client disconnected */
   end(otherwise: 'cancelled' | 'failed'): Recorded {
     if (this.#ended !== undefined) return this.#ended;
     const status = this.#error === undefined ? otherwise : 'failed';

@@ -74,7 +74,7 @@ export class StoringSink implements Sink {
 
   /** Once the request is over. Resolves when its end is stored and sent. */
   async settled(): Promise<void> {
-    // Its client has left.
+    // The client has disconnected.
     this.#ending ??= this.#keeper.keep(this.#recorder.end('cancelled')).then(() => {});
     await this.#ending;
   }
@@ -92,7 +92,7 @@ export class StoringSink implements Sink {
   }
 }
 
-/** The response could not be stored: it must not say that it is. */
+/** The response could not be stored, so it must say `store: false`. */
 function notStored(response: string): string {
   return patchMembers(response, scanMembers(response), [{ key: 'store', json: 'false' }]);
 }

@@ -1,4 +1,4 @@
-/** What a request asks of stored state, and whether it may. Pure. */
+/** Which stored state a request uses, and whether that is allowed. Pure. */
 import type { Caller } from '../access/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { applyEdits, type JsonDocument, readDocument } from '../base/json.ts';
@@ -27,7 +27,7 @@ export function wantedOf({ structure }: JsonDocument): Wanted | undefined {
   const { store, background, previous_response_id: previous = null, conversation = null } = structure;
   if (store !== true && background !== true && previous === null && conversation === null) return undefined;
   if (background === true && store === false) {
-    throw invalidField('store', 'must not be false for a response in the background: it could not be fetched');
+    throw invalidField('store', 'must not be false with background: the response could not be retrieved later');
   }
   const conversationId = conversation === null ? null : conversationIdOf(conversation);
   if (conversationId !== null && previous !== null) {
@@ -48,7 +48,7 @@ function conversationIdOf(conversation: unknown): string {
   throw invalidField(isFields(conversation) ? 'conversation.id' : 'conversation', 'must be the id of a conversation');
 }
 
-/** The request without what this folder reads of it. */
+/** The request without the members that this folder reads. */
 export function withoutState(document: JsonDocument): JsonDocument {
   return readDocument(
     applyEdits(
@@ -58,7 +58,7 @@ export function withoutState(document: JsonDocument): JsonDocument {
   );
 }
 
-/** What the response repeats of it. */
+/** The members about state that the response repeats. */
 export function stateMembers({ store, background, previousId, conversationId }: Wanted): Fields {
   return {
     ...{ store, background, previous_response_id: previousId },

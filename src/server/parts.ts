@@ -193,7 +193,7 @@ interface Isolated extends Shared {
   blobs: Blobs;
 }
 
-/** Everything that untrusted code needs, without what gateways that were killed have left. */
+/** Everything that untrusted code needs. Removes what killed gateways have left. */
 async function startSandboxes({ config, sandboxDrivers }: AppOptions, live: LiveConfig, parts: Isolated) {
   const { sandboxes: settings, dataDir, outgoing } = config;
   const egressProxy = egressProxyOf(config, live, parts);

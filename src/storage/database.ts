@@ -37,7 +37,7 @@ export interface Database extends Queryable {
 export interface PooledDatabase extends Database {
   /**
    * The same database through connections that this one does not share. For work that transactions of this one wait for:
-   * were they to hold every connection, it would never end. To be closed.
+   * if they held every connection, the work would never end. The caller closes it.
    */
   apart(poolSize: number): Database;
 }

@@ -4,7 +4,7 @@
  * operator has set it.
  *
  *     trace-context     the headers `traceparent` and `tracestate`
- *     request-trace     what one request has passed, in plain numbers
+ *     request-trace     the stages and calls of one request, in plain numbers
  *     spans             the same as spans
  *     tracer            samples, encodes and sends in the background; bounded, so that a dead collector costs nothing
  *

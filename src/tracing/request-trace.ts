@@ -1,6 +1,6 @@
 /**
- * What one request has passed, in the order in which it happened: times and few facts, which become spans once the request
- * is over. A request that is not sampled has a trace too, whose only use are the headers for upstreams.
+ * The stages and calls of one request in their order, as times and a few facts, which become spans once the request is over.
+ * A request that is not sampled has a trace too, but only for the headers to upstreams.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';

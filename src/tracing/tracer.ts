@@ -1,5 +1,5 @@
 /**
- * Follows the requests of one process. A finished request is encoded at once, and all that waits is bytes: they are sent
+ * Follows the requests of one process. A finished request is encoded at once, so only bytes wait for delivery. They are sent
  * once a second, and bounded, so that a collector that is slow or dead neither delays nor loses a request.
  */
 import { randomUUID } from 'node:crypto';

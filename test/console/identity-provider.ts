@@ -1,4 +1,4 @@
-/** An OpenID provider as a real server (`oidc-provider`), at which whoever comes is the person that the test says. */
+/** An OpenID provider as a real server (`oidc-provider`), which signs every visitor in as the person that the test names. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair } from 'jose';

@@ -71,7 +71,7 @@ for (const format of CLIENT_FORMATS) {
       /is empty/,
       /^File created successfully at: \/memories\/work\/notes.md$/,
       /already exists/,
-      /is at the place of/,
+      /a path is either a file or a folder/,
       /^The memory file has been edited.$/,
       /^The memory file has been edited.$/,
       /did not appear verbatim/,
@@ -123,7 +123,7 @@ test('paths outside of the memory, texts that cannot be stored and a full memory
     ],
     { more: { user: 'eve' } },
   );
-  for (const result of results.slice(0, paths.length)) assert.match(result, /not a path in|10 steps/);
+  for (const result of results.slice(0, paths.length)) assert.match(result, /not a path in|at most 10 parts/);
   assert.match(results.at(-2)!, /U\+0000/);
   assert.match(results.at(-1)!, /file_text is missing/);
   const large = Array.from({ length: 10 }, (_, index) => ({

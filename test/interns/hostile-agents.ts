@@ -1,4 +1,4 @@
-/** Agents that mean harm, as programs in real sandboxes: each is contained, its caller is told, and the intern can be used again. */
+/** Agents that mean harm, as programs in real sandboxes: each is contained and reported to its caller, and the intern can be used again. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import path from 'node:path';

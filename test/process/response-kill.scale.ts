@@ -1,4 +1,4 @@
-/** kill -9 of the process that runs a response in the background: it has failed, is charged once, and what is queued goes on. */
+/** kill -9 of the process that runs a response in the background: the response fails and is charged once, and queued responses still run. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import OpenAI from 'openai';

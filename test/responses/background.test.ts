@@ -58,7 +58,7 @@ test('a response in the background is queued at once, and can be fetched and con
   assert.equal(sent()[1].messages.length, 3);
 });
 
-test('a stream in the background is replayed from any event on, and goes on live, in every process', async () => {
+test('a stream in the background is replayed from any event and then continues live, in every process', async () => {
   const gate = 'more';
   gateway.upstream.script('openai', [streamOf([...EVENTS.slice(0, 5), { gate }, ...EVENTS.slice(5)])]);
   const request = { model: 'test/openai', input: 'hi', background: true, stream: true } as const;
@@ -73,7 +73,7 @@ test('a stream in the background is replayed from any event on, and goes on live
     ['response.created', 'response.queued', 'response.in_progress'],
   );
   const { id } = seen[0].response;
-  // Its client has left; it runs on.
+  // Its client has disconnected; the response continues.
   const replays = [openai, elsewhere].map(async (client) => all(await client.responses.retrieve(id, { stream: true })));
   const from = seen.at(-1).sequence_number;
   const resumed = elsewhere.responses.retrieve(id, { stream: true, starting_after: from });
@@ -95,7 +95,7 @@ test('a stream in the background is replayed from any event on, and goes on live
   assert.deepEqual(await all(nothing), []);
 });
 
-test('a running response is cancelled from any process: its call ends, and it keeps what it said', async () => {
+test('a running response is cancelled from any process: its call ends, and it keeps its output', async () => {
   const before = gateway.upstream.requests('openai').length;
   gateway.upstream.script('openai', [streamOf(EVENTS.slice(0, 6), { end: 'stall' })]);
   const request = { model: 'test/openai', input: 'hi', background: true, stream: true } as const;

@@ -1,4 +1,4 @@
-/** Who sees a stored response, what is stored of it, for how long, and what is told of one that did not end well. */
+/** Who sees a stored response, what is stored and for how long, and how a response that did not end well is shown. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { until } from '../../src/testing/clock/clock.ts';

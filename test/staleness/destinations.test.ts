@@ -1,4 +1,4 @@
-/** Two gateways on one database, of which one stops hearing of changes: what it forwards follows the settings of now. */
+/** Two gateways on one database, one of which stops getting change notifications: it still forwards by the current settings. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { migrations } from '../../src/migrations.ts';

@@ -153,7 +153,7 @@ test('a trace that its client does not sample is passed on and not sent', async 
   assert.ok(collector.spans.every(({ traceId }) => traceId !== unsampled));
 });
 
-test('metrics in the OpenMetrics format have exemplars, for whoever asks for it', async () => {
+test('scrapers that ask for the OpenMetrics format get exemplars', async () => {
   gateway.upstream.script('one', [chatWhole('hello')]);
   const { server } = await traced({ model: 'test/one' });
   const scrape = async (accept: string) => {

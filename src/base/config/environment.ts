@@ -21,7 +21,7 @@ export const VARIABLES: readonly Variable[] = [
     name: 'GATEHOUSE_PEER_HOST',
     fallback: '',
     meaning:
-      'Address of this machine at which other gateway processes on the same `DATABASE_URL` reach this one. Defaults to `GATEHOUSE_HOST`, or to the first network address if that is every address. With the embedded database `127.0.0.1`.',
+      'Address of this machine at which other gateway processes on the same `DATABASE_URL` reach this one. Defaults to `GATEHOUSE_HOST`, or to the first network address of the machine if `GATEHOUSE_HOST` stands for all addresses. With the embedded database `127.0.0.1`.',
   },
   {
     name: 'GATEHOUSE_DATA_DIR',

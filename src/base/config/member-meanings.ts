@@ -127,7 +127,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
   }),
   ...section('sandboxes', 'Where untrusted code runs ([sandboxes](../guides/sandboxes.md)).', {
     driver: [
-      'What isolates it. `auto` is the first that works on this machine. `kubernetes` runs sandboxes as pods ([guide](../guides/kubernetes.md)). `none` refuses everything that needs a sandbox.',
+      'What isolates the code. `auto` uses the first driver that works on this machine. `kubernetes` runs sandboxes as pods ([guide](../guides/kubernetes.md)). `none` refuses everything that needs a sandbox.',
       DEFAULT_SANDBOXES.driver,
     ],
     folder: [
@@ -144,15 +144,18 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     ],
     command_time: ['Time of a command that sets none itself, after which it is ended.', '10m'],
     running: ['Sandboxes that run at once in one process.', DEFAULT_SANDBOXES.running],
-    container_time: ['How long the unused container of a server tool is kept.', '7d'],
+    container_time: ['How long an unused container of server tools is kept.', '7d'],
   }),
   ...section('sandboxes.kubernetes', 'Pods for sandboxes ([Kubernetes](../guides/kubernetes.md)).', {
     namespace: ['Namespace for sandboxes and nothing else.', DEFAULT_KUBERNETES.namespace],
     image: ['Container image of sandboxes. Required for the driver `kubernetes`.'],
-    storage_class: ['Storage class of their volumes. Defaults to that of the cluster.'],
-    runtime_class: ['Runtime class of their pods. Defaults to that of gVisor, if there is one.'],
-    egress_host: ['IP address where pods reach the egress proxy. Defaults to that of this pod.'],
-    egress_port: ['The first of 32 ports for that, one for each process.', DEFAULT_KUBERNETES.egressPort],
+    storage_class: ['Storage class of the volumes of sandboxes. Defaults to the default class of the cluster.'],
+    runtime_class: ['Runtime class of the pods. Defaults to the one of gVisor, if the cluster has one.'],
+    egress_host: ['IP address where pods reach the egress proxy. Defaults to the address of the pod of the gateway.'],
+    egress_port: [
+      'The first of 32 ports where pods reach the egress proxy, one for each process of the gateway.',
+      DEFAULT_KUBERNETES.egressPort,
+    ],
     kubeconfig: ['Path of a kubeconfig file. Defaults to the service account of the pod.'],
   }),
   ...section('moderation', 'The service behind the plugin [moderation](../guides/plugins.md#moderation).', {
@@ -227,17 +230,19 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
   ...section('console', 'The web console ([console](../guides/console.md)).', {}),
   ...section('console.oidc', 'Signing in through an identity provider with OpenID Connect.', {
     name: ['Shown on the button of the sign-in page.', DEFAULT_OIDC_NAME],
-    issuer: ['Exact value of `iss`; its discovery document says the rest.'],
-    client_id: ['Id of the client that is registered there.'],
-    client_secret: ['Its secret. Without one it is a public client.'],
+    issuer: ['URL of the identity provider, exactly as in `iss`. Its discovery document has the other addresses.'],
+    client_id: ['Id of the client that is registered at the identity provider.'],
+    client_secret: ['Secret of this client. Without a secret it is a public client.'],
     scopes: ['Requested in addition to `openid`.', '[email, profile]'],
     match: [
-      'What names the member: the verified `email`; `preferred_username` as the SCIM `user_name`; `sub` as the SCIM `external_id`.',
+      'The claim that identifies the member: the verified `email`; `preferred_username` as the SCIM `user_name`; `sub` as the SCIM `external_id`.',
       'email',
     ],
     admins: ['Claims of members that may sign in, in addition to members with the role `admin`.'],
     'admins.<name>': ['Value of the claim, or a list of accepted values. `*` in a text matches any characters.'],
-    redirect_uri: ['Where the provider sends the browser back. By default the address that the browser uses.'],
+    redirect_uri: [
+      'URL to which the identity provider sends the browser back. Defaults to the address that the browser uses.',
+    ],
   }),
   ...section('rate_limits', 'Default rate limits ([keys](../guides/keys.md)).', {}),
   ...rates('key', 'Limits of each key that has none of its own.'),

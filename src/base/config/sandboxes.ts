@@ -101,7 +101,7 @@ export function sandboxes(field: Field): SandboxesSettings | undefined {
     container_time: duration,
   });
   if (read?.driver === 'kubernetes' && read.kubernetes === undefined) {
-    return field.fail('needs the section kubernetes with an image for the driver kubernetes');
+    return field.fail('must have kubernetes.image for the driver kubernetes');
   }
   return (
     read && {

@@ -32,7 +32,7 @@ export interface Config {
   host: string;
   /** 0 lets the machine choose. */
   port: number;
-  /** That other processes on the same database reach this one at; null: follows from `host`. */
+  /** Address where other processes on the same database reach this one; null: follows from `host`. */
   peerHost: string | null;
   tls: TlsSettings | null;
   /** Absolute. */

@@ -37,7 +37,7 @@ export const TRACING_VARIABLES: readonly Variable[] = [
     name: 'OTEL_TRACES_SAMPLER',
     fallback: 'parentbased_always_on',
     meaning:
-      '`always_on`, `always_off`, `traceidratio`, or these after `parentbased_`, where the trace of the client decides if there is one.',
+      '`always_on`, `always_off` or `traceidratio`. With the prefix `parentbased_`, the trace of the client decides if there is one.',
   },
   { name: 'OTEL_TRACES_SAMPLER_ARG', fallback: '1', meaning: 'The share of a `traceidratio` sampler, such as `0.01`.' },
   {

@@ -95,7 +95,7 @@ function samplerOf(environment: Environment): Sampler {
   const name = environment.text('OTEL_TRACES_SAMPLER');
   const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(name) ?? [];
   if (kind === undefined) {
-    const accepted = 'always_on, always_off or traceidratio, each also after parentbased_';
+    const accepted = 'always_on, always_off or traceidratio, each also with the prefix parentbased_';
     environment.fail('OTEL_TRACES_SAMPLER', `must be ${accepted}`);
   }
   const share = environment.text('OTEL_TRACES_SAMPLER_ARG');

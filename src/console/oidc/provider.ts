@@ -46,7 +46,7 @@ export class OidcProvider {
     this.#parts = parts;
   }
 
-  /** Where the browser has to go. Rejects if the provider cannot be reached. */
+  /** The URL that the browser must open. Rejects if the provider cannot be reached. */
   async begin(settings: OidcSettings, redirectUri: string): Promise<{ url: string; attempt: Attempt }> {
     const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await client();
     const configuration = await this.#configuration(settings);

@@ -62,7 +62,7 @@ export class OidcSignIn {
     return this.#parts.settings()?.name;
   }
 
-  /** Where the browser has to go, and the `Set-Cookie` that it comes back with. */
+  /** The URL that the browser must open, and the `Set-Cookie` that ties the callback to this browser. */
   async begin(exchange: Place): Promise<{ url: string; cookie: string }> {
     const settings = this.#required();
     const origin = originOf(exchange);
@@ -162,7 +162,7 @@ function authorOf({ requestId, clientAddress, startedAt }: Place, organization: 
   };
 }
 
-/** The person, or the provider, did not agree. */
+/** The person or the provider refused the sign-in. */
 function isDenial(error: unknown): boolean {
   return (error as { error?: unknown }).error === 'access_denied';
 }

@@ -27,7 +27,7 @@ export interface NativeTool {
   readonly choice?: Fields;
 }
 
-/** What a request wants of an upstream's own tool. */
+/** A request's requirements for an upstream's own tool. */
 export interface NativeWish {
   readonly tool: NativeToolName;
   /** Checked. */
@@ -38,7 +38,7 @@ export interface NativeWish {
   readonly required?: { readonly path: string; readonly why: string };
 }
 
-/** The row for a wish at an upstream model; undefined if the upstream cannot do all of it. */
+/** The row that fulfils a wish at an upstream model; undefined if the upstream cannot fulfil all of it. */
 export function nativeToolFor(
   { tool, settings, strict }: NativeWish,
   rows: readonly NativeTool[],

@@ -13,7 +13,7 @@ interface Offered {
   tool: RequestedTool;
 }
 
-/** Their turn is before the first of the answer. */
+/** They belong to a turn before the first one of the answer. */
 const PLACE = { turn: 0, mixed: false };
 
 export class ApprovedCalls {

@@ -98,7 +98,7 @@ class FilesCall {
   }
 
   async #text({ storedId, filename, mimeType, bytes, blobId }: WorkspaceFile): Promise<string> {
-    if (!TEXT.test(mimeType)) throw new ToolError(`${filename} is not a text, but ${mimeType}`);
+    if (!TEXT.test(mimeType)) throw new ToolError(`${filename} is not a text file: its type is ${mimeType}`);
     if (bytes > MOST_BYTES) throw new ToolError(`${filename} has ${bytes} bytes, more than ${MOST_BYTES}`);
     const { parts, signal } = this.#running;
     return (await parts.files!.read({ id: storedId, filename, mimeType, bytes, blobId }, signal)).toString('utf8');

@@ -82,7 +82,7 @@ export interface RequestedTool {
    * @param input valid by `parameters`
    */
   run?(input: Fields, running: ToolsRunning): ToolOutcome | Promise<ToolOutcome>;
-  /** Calls change what lasts longer than the answer, so that it must not be answered from the response cache. */
+  /** Calls change data that outlives the answer, so the request must not be answered from the response cache. */
   readonly lasting?: true;
   /** What the tool wants of upstreams that have it themselves. Absent: the gateway runs every call. */
   readonly native?: NativeWish | undefined;

@@ -36,7 +36,7 @@ export interface WantedTools {
   readonly definitionBytes: number;
   /** The most searches of an upstream that searches itself. Absent: none. */
   readonly nativeSearches?: number | undefined;
-  /** Running them changes what lasts longer than the answer. */
+  /** Running them changes data that outlives the answer. */
   readonly lasting: boolean;
   /** Loads what they need; undefined if there is nothing to wait for. */
   load?(asking: ToolsAsking): Promise<void> | undefined;

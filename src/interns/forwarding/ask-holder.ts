@@ -23,7 +23,7 @@ interface AskParts {
 
 /** The holder has its own deadline, which is the one that callers see. */
 const HEAD_MS = REQUEST_MS + 10_000;
-/** A holder that lives writes a comment when it has nothing else to write. */
+/** A live holder writes a comment when it has nothing else to write. */
 const SILENT_MS = 2.5 * KEEP_ALIVE_MS;
 
 type Session = { sessionId: string };

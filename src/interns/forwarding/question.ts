@@ -1,8 +1,8 @@
-/** What one process asks the holder of an intern, and what it is answered, as JSON. */
+/** The requests of a process to the holder of an intern, and the replies, as JSON. */
 import { GatewayError } from '../../base/errors.ts';
 import type { ChatRequest } from '../chat/request.ts';
 
-/** Of a caller who may do that, in a session of theirs: the process that asks has checked it. */
+/** The process that asks has checked that the caller may do this, and that the session is the caller's. */
 export type Question = { readonly internId: string; readonly caller: string } & (
   | { readonly kind: 'chat'; readonly request: ChatRequest }
   | { readonly kind: 'invoke'; readonly sessionId: string | null; readonly text: string }

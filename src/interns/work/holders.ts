@@ -1,7 +1,7 @@
 /**
- * Makes one process at a time responsible for an intern: it has the pipes of the agent. A process that dies loses its
- * interns: at once if it ran on this machine, whose kernel knows, and otherwise after 15 s of silence. If it was only silent, it
- * learns that when it renews its claim.
+ * Makes one process at a time responsible for an intern: the one that has the pipes of the agent. A process that dies loses its
+ * interns: at once if it ran on this machine, where the kernel reports it, and otherwise after 15 s of silence. A process that
+ * was only silent notices its loss when it renews its claim.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -35,7 +35,7 @@ export class Holders {
   readonly id: string;
   readonly #parts: HolderParts;
   readonly #owner = thisProcess();
-  /** Interns that this process took, each with what tells this time from another. */
+  /** Interns that this process took, each with a symbol that is new each time. */
   readonly #taken = new Map<string, symbol>();
   #entered: Promise<void> | undefined;
   #endpoint: sql.Endpoint | undefined;

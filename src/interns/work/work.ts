@@ -37,7 +37,7 @@ export interface Teardown {
 /** Does what the intern waits for. Throws: another process holds it, or this one closes; try again. */
 export async function work(parts: WorkParts, id: string, signal: AbortSignal): Promise<void> {
   const { atWork } = parts;
-  // There may be several jobs for it: of later requests, and repeated ones. In turn, each finds what is left to do.
+  // Several jobs may be for one intern: of later requests, and repeated ones. They run in turn, and each finds what is left to do.
   const own = (atWork.get(id) ?? Promise.resolve()).then(() => advance(parts, id, signal));
   const settled = own.catch(() => {});
   atWork.set(id, settled);

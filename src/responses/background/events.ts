@@ -75,7 +75,7 @@ export class EventLog {
 
   /** @param data JSON of an event of the run, which numbers its own from 0 */
   add(data: string, { type, sequence_number: own }: Fields): void {
-    // Its clients have had one when it was queued. Others, such as debug events, are not of the format.
+    // Clients got this event when the response was queued. Others, such as debug events, do not belong to the format.
     if (type === 'response.created' || typeof type !== 'string' || typeof own !== 'number') return;
     const number = Math.max(this.#last + 1, own + 1);
     this.#last = number;
@@ -84,7 +84,7 @@ export class EventLog {
     this.#writing ??= this.#write();
   }
 
-  /** What is not written yet, in the transaction that ends the response. */
+  /** Writes the remaining events in the transaction that ends the response. */
   async end(tx: Queryable): Promise<void> {
     if (this.#waiting.length > 0) await insertEvents(tx, this.#id, sealedEvents(this.#key, this.#waiting));
     await this.#parts.changes.announce(tx, EVENTS_TOPIC, this.#id);

@@ -9,7 +9,7 @@ import { findResponse, type Viewer } from '../store.ts';
 import { eventsAfter } from './events.sql.ts';
 import { EVENTS_TOPIC, openedEvents, type StoredEvent } from './events.ts';
 
-/** How often a client hears from a silent stream, and the database is looked at although nothing was announced. */
+/** How often a silent stream gets a keep-alive, and the database is read although nothing was announced. */
 const QUIET_MS = 5_000;
 const ROWS_AT_ONCE = 50;
 const TERMINAL: ReadonlySet<string> = new Set([
@@ -34,7 +34,7 @@ interface Followed {
   after: number;
 }
 
-/** Who waits for which response, in this process. */
+/** The readers of this process that wait for a response, by its id. */
 export class EventAnnouncements {
   readonly #waiting = new Map<string, Set<() => void>>();
 
@@ -88,7 +88,7 @@ class Follower {
 
   async run(): Promise<void> {
     while (!this.#sink.closed) {
-      // Before the events are read: all of a response that is over are there.
+      // Read before the events: if the response is over, all of its events are stored.
       const over = await this.#isOver();
       await this.#sendStored();
       if (this.#sink.closed) return;

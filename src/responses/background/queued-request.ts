@@ -14,7 +14,7 @@ export interface QueuedRequest {
 /** Headers that a provider may receive. */
 const KEPT_HEADERS = ['anthropic-version', 'anthropic-beta'];
 
-/** Without what is for the connection: credentials, and the response cache. */
+/** Without headers for the gateway itself: credentials, and the response cache. */
 export function keptAbout(about: RequestAbout): RequestAbout {
   return { ...about, cache: undefined, headers: keptHeaders(about.headers) };
 }

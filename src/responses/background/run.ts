@@ -63,7 +63,7 @@ export class BackgroundRunner {
   constructor(parts: RunnerParts, jobs: Pick<Jobs, 'send'>) {
     this.#parts = parts;
     parts.changes.subscribe(CANCELLED_TOPIC, (id) => {
-      // Of what was missed, the renewal of the claims tells.
+      // The renewal of the claims finds cancellations whose announcement was missed.
       if (id !== null) this.#running.get(id)?.sink?.close();
     });
     this.kind = {
@@ -79,7 +79,7 @@ export class BackgroundRunner {
     this.kinds = [this.kind, tidyResponsesJob({ ...parts, wake })];
   }
 
-  /** What runs may go on until the server interrupts it. */
+  /** Running responses continue until the server interrupts them. */
   async close(mostMs: number): Promise<void> {
     const all = [...this.#running.values()].map(({ over }) => over);
     await waitAtMost(this.#parts.clock, mostMs, Promise.all(all));

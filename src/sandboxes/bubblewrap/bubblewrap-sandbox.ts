@@ -60,7 +60,7 @@ export class BubblewrapSandbox implements DriverSandbox {
 
   /** Runs a command that does nothing. @throws GatewayError 503 with what bubblewrap says */
   async prove(): Promise<void> {
-    // What an earlier sandbox has left, maybe more than it may have, is not the fault of this one's commands.
+    // Commands of this sandbox are not charged for files that an earlier sandbox left, which may exceed the limit.
     const { workspace, home } = this.#parts.folder;
     if ([workspace, home].some((folder) => readdirSync(folder).length > 0)) await this.#disk.count();
     const execution = await this.#launch({ argv: ['true'], cwd: WORKSPACE, environment: {}, cpuSeconds: null });

@@ -20,7 +20,7 @@ interface Receiver {
   closed(complaint: string): void;
 }
 
-/** By which a pod is known again: one that took its place was not checked. */
+/** Marks the pod, so that the gateway notices a replaced pod, which was not checked. */
 interface PodMark {
   text: string;
   isNew: boolean;

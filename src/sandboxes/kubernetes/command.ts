@@ -24,7 +24,7 @@ interface Report {
 const LONGEST_PIECE = 64 * 1024;
 /** As in `pod.ts`: what either side sends before the other has taken it. */
 const WINDOW_BYTES = 256 * 1024;
-/** More than a command can have written that is to be ended. */
+/** More than a command that is to be ended can have written. */
 const EVERYTHING = 16 * 1024 * 1024;
 /** Afterwards it counts as ended: its end was asked for, and what is in the pod is not trusted to report it. */
 const END_MS = 10_000;

@@ -26,7 +26,7 @@ import {
 import { podGone, podReady } from './pods.ts';
 import { CLAIMS, type KubernetesObject, type Workload } from './resources.ts';
 
-/** How often a change is tried again that met another. */
+/** How often a change that conflicts with another one is retried. */
 const MOST_CONFLICTS = 8;
 
 /** A workload, and what kind it is. */
@@ -183,7 +183,7 @@ export class KubernetesDriver implements SandboxDriver {
     try {
       return await this.#parts.egressProxy.door();
     } catch (error) {
-      const message = `Sandboxes have no way to this gateway: ${(error as Error).message}.`;
+      const message = `Sandboxes cannot reach the egress proxy of this gateway: ${(error as Error).message}.`;
       throw new GatewayError('server', message, { status: 503, cause: error });
     }
   }
@@ -216,7 +216,7 @@ export class KubernetesDriver implements SandboxDriver {
       }
       const { kind, workload } = located;
       if (await this.#runs(workload.metadata.annotations?.[HOLDER], id)) throw busy(id);
-      // What a dead process has left must not see the new one.
+      // Remains of a dead process must not see the new pod.
       const taken = await cluster.replace(kind.resource, kind.turned(heldBy(workload, holder.name), false));
       if (taken === undefined) continue;
       await podGone(cluster, nameOf(id), id);
@@ -255,7 +255,7 @@ export class KubernetesDriver implements SandboxDriver {
       const { kind, workload } = located;
       if ((await cluster.replace(kind.resource, change(workload, kind))) !== undefined) return true;
     }
-    const message = `The sandbox ${id} is changed by something else again and again.`;
+    const message = `Changes of the sandbox ${id} keep meeting changes by another process. Retry.`;
     throw new GatewayError('server', message, { status: 503, metadata: { retryable: true } });
   }
 
@@ -301,7 +301,7 @@ function sandboxOf({ metadata }: KubernetesObject): string {
   return metadata.labels?.[SANDBOX_LABEL] ?? '';
 }
 
-/** As the egress proxy wants ids. */
+/** An id in the form that the egress proxy accepts. */
 function shortId(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }

@@ -34,7 +34,7 @@ type Right = readonly [resource: Resource, verbs: readonly string[], subresource
 /** All that the driver does in the namespace of the sandboxes. */
 const RIGHTS: readonly Right[] = [
   [PODS, ['get', 'list', 'watch']],
-  // Which of both a WebSocket needs depends on the version of Kubernetes.
+  // Which of the two a WebSocket needs depends on the version of Kubernetes.
   [PODS, ['create', 'get'], 'exec'],
   [CLAIMS, ['list', 'delete']],
   [LEASES, ['get', 'list', 'create', 'update', 'delete']],

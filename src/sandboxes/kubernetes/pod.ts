@@ -1,6 +1,6 @@
 /**
- * What runs of the gateway in the pod of a sandbox, as the same user as its code, so nothing that it says is trusted. A file of its own
- * without imports of the project: the pod gets its text.
+ * The gateway's program in the pod of a sandbox. It runs as the same user as the sandbox's code, so its output is not trusted. The file
+ * imports nothing of the project: the pod gets its text.
  *
  * - `init`: the first process of the container. Passes connections to 127.0.0.1:3128 on to the egress proxy.
  * - `serve`: runs commands, for the gateway at the other end of its standard input and output.
@@ -113,7 +113,7 @@ function serve(mark: string, isNew: boolean): void {
   }
   const commands = new Map<number, Run>();
   const abandon = () => {
-    // The gateway is gone.
+    // The gateway has disconnected.
     for (const command of commands.values()) command.endAll();
     process.exit(0);
   };
@@ -206,7 +206,7 @@ class Run {
     child.once('close', () => this.#over(ending ?? { lost: true }));
   }
 
-  /** Gives outputs up that what has escaped keeps open. */
+  /** Gives up outputs that escaped processes keep open. */
   #close(child: ChildProcess): void {
     setTimeout(() => {
       if (this.#isOver) return;
@@ -349,14 +349,14 @@ async function check({ programs, tools, folders, closed, hasWay }: Checks): Prom
   const narrow = closed.map(async ({ host, port }) => {
     const isOpen = async () => opened(net.connect({ host, port }), 'connect');
     if (!(await settled(async () => !(await isOpen()))))
-      problems.push(`${host}:${port} is reached, which network policies must prevent`);
+      problems.push(`${host}:${port} can be reached, but network policies must prevent that`);
   });
   const reached = async () => {
     const way = readWay();
     return way !== undefined && opened(connect(way), 'secureConnect');
   };
   await Promise.all(narrow);
-  if (hasWay && !(await settled(reached))) problems.push('the egress proxy of the gateway is not reached');
+  if (hasWay && !(await settled(reached))) problems.push('the egress proxy of the gateway cannot be reached');
   process.stdout.write(JSON.stringify(problems));
 }
 

@@ -104,7 +104,7 @@ for (const format of CLIENT_FORMATS) {
   });
 }
 
-test('a server that cannot be used refuses the request, and says why without what it wrote', async () => {
+test('a server that cannot be used refuses the request, and the error does not repeat text of the server', async () => {
   for (const [changed, message] of [
     [{ authorization: 'wrong' }, /401/],
     [{ server_url: `${home}/nothing` }, /404/],

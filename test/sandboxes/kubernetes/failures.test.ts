@@ -237,7 +237,7 @@ describe('kubernetes', { skip }, () => {
     const { sandboxes: loose } = openKubernetes(place, open, { folder, egressProxy });
     await assert.rejects(loose.create({ id: 'box', owner: 'test' }), {
       status: 503,
-      message: /is reached, which network policies must prevent/,
+      message: /can be reached, but network policies must prevent that/,
     });
     assert.deepEqual([open.store.list('pods'), open.store.list('leases')], [[], []]);
     await loose.destroy('box');

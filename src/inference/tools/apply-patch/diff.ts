@@ -103,7 +103,7 @@ function placeOf(lines: readonly string[], old: readonly string[], from: number,
   return found(lines, old, from, 'the context');
 }
 
-/** What of a line counts when lines are compared, the strictest first. */
+/** How lines are normalized before they are compared, the strictest first. */
 const WAYS: readonly ((line: string) => string)[] = [(line) => line, (line) => line.trimEnd(), (line) => line.trim()];
 
 /** The first place at or after `from`. @throws DiffError */
@@ -120,7 +120,7 @@ const SHOWN_LINES = 5;
 
 /** By Knuth, Morris and Pratt: repeated lines must not make it slow. */
 function firstPlace(lines: readonly string[], old: readonly string[], from: number): number | undefined {
-  /** For each length of a match: that of the longest shorter one which ends in the same place. */
+  /** The failure function: for each prefix, the length of its longest proper prefix that is also its suffix. */
   const shorter = [0, 0];
   for (let length = 1; length < old.length; length += 1) {
     let match = shorter[length]!;

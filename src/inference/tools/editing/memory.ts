@@ -163,7 +163,8 @@ async function rename(folder: MemoryFolder, from: string, to: string): Promise<D
 /** A file is in no file, and no folder has its name. */
 function checkPlace(path: string, paths: readonly string[]): void {
   const other = paths.find((each) => isIn(path, each) || isIn(each, path));
-  if (other !== undefined) throw new ToolError(`Error: ${path} is at the place of ${other}`);
+  if (other !== undefined)
+    throw new ToolError(`Error: ${path} conflicts with ${other}: a path is either a file or a folder`);
 }
 
 function isIn(path: string, folder: string): boolean {
@@ -179,12 +180,12 @@ function cleanPath(written: string): string {
   if ((path !== ROOT && !path.startsWith(`${ROOT}/`)) || !isPlain || /[\u0000-\u001f\\]/.test(path)) {
     throw new ToolError(`Error: ${JSON.stringify(written.slice(0, 200))} is not a path in ${ROOT}`);
   }
-  if (steps.length > DEEPEST) throw new ToolError(`Error: a path may have ${DEEPEST} steps`);
+  if (steps.length > DEEPEST) throw new ToolError(`Error: a path may have at most ${DEEPEST} parts`);
   return path;
 }
 
 function storable(text: string): string {
-  if (text.length > LONGEST_TEXT) throw new ToolError(`Error: a file may have ${LONGEST_TEXT} characters`);
+  if (text.length > LONGEST_TEXT) throw new ToolError(`Error: a file may have at most ${LONGEST_TEXT} characters`);
   if (text.includes('\0')) throw new ToolError('Error: the text has a character that cannot be stored (U+0000)');
   return text.toWellFormed();
 }

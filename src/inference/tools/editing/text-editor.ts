@@ -56,7 +56,7 @@ async function edit(input: Fields, { sandbox }: ContainerUse): Promise<string> {
     input['command'] === 'str_replace'
       ? replaced(path, before, text('old_str'), textOf(input['new_str']))
       : inserted(before, input['insert_line'], text('insert_text'));
-  if (after.length > LONGEST_TEXT) throw new ToolError(`a file may have ${LONGEST_TEXT} characters`);
+  if (after.length > LONGEST_TEXT) throw new ToolError(`a file may have at most ${LONGEST_TEXT} characters`);
   await sandbox.writeFile(path, after);
   return `The file ${path} has been edited.`;
 }

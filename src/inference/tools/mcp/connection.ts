@@ -156,7 +156,7 @@ export class McpConnection {
   }
 }
 
-/** Servers before the streamable transport answer its first request with an error of the client. */
+/** Servers that predate the streamable transport answer its first request with a 4xx status. */
 function isOfOlderServer(error: unknown, sdk: Sdk): boolean {
   if (!(error instanceof sdk.StreamableHTTPError)) return false;
   const { code = 0 } = error;

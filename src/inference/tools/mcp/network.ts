@@ -10,7 +10,7 @@ import { type Egress, EgressError } from '../../../egress/index.ts';
 const MAX_BYTES = 8 * 1024 * 1024;
 /** Of that stream, which lasts as long as the request. */
 const STREAM_MS = 60 * 60 * 1000;
-/** Of ending a session, for which nobody waits. */
+/** Of ending a session, which delays no request. */
 const END_MS = 5_000;
 
 interface Call {

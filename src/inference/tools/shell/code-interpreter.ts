@@ -29,7 +29,7 @@ export const codeInterpreter: ServerTool = {
       },
       async run(input, running) {
         const code = textOf(input['code']);
-        if (code.includes(END)) throw new ToolError('the program has a line that ends it');
+        if (code.includes(END)) throw new ToolError(`the program must not contain ${END}`);
         const command = `python3 - <<'${END}'\n${code}\n${END}\n`;
         const { outputs, where } = await runCommands({ commands: [command] }, { containers, environment }, running);
         const output = outputs[0]!;

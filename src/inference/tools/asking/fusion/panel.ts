@@ -106,7 +106,7 @@ function failureOf(model: string, reason: unknown, { parts, request }: ToolsRunn
     return { model, error: reason.message, status_code: reason.status };
   }
   parts.log.error('a model of a panel failed', { generation: request.id, model, cause: reason });
-  return { model, error: 'it could not be asked' };
+  return { model, error: 'the request failed' };
 }
 
 function sourcesIn(reply: Fields): { url: string; title: string }[] {
