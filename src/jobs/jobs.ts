@@ -273,10 +273,17 @@ class BossJobs implements Jobs {
   }
 
   #repeat(kind: JobKind, everyMs: number): void {
+    let sending = false;
     const timer = this.#options.clock.timer(everyMs, () => {
       timer.refresh();
+      // One that waits for the database stands for this one too.
+      if (sending) return;
+      sending = true;
+      const sent = () => {
+        sending = false;
+      };
       // A database that is away is asked again the next time.
-      this.send(kind, {}).catch(() => {});
+      this.send(kind, {}).then(sent, sent);
     });
     this.#timers.push(timer);
   }

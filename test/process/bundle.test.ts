@@ -89,7 +89,7 @@ const USERS_PATH = (process.env['PATH'] ?? '')
 /** The sources in a folder of their own, with packages but without a bundle. */
 function checkout(t: TestContext) {
   const folder = emptyFolder(t);
-  for (const name of ['bin', 'build', 'src', 'console', 'package.json', 'package-lock.json']) {
+  for (const name of ['bin', 'build', 'src', 'console', 'openapi.json', 'package.json', 'package-lock.json']) {
     cpSync(path.join(ROOT, name), path.join(folder, name), { recursive: true });
   }
   const modules = path.join(folder, 'node_modules');
