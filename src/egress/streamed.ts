@@ -51,7 +51,8 @@ export class Streamed implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#over) return;
+    // undici delivers an empty chunk with each `resume`: paused after it, no other would ever follow.
+    if (this.#over || chunk.length === 0) return;
     this.#size += chunk.length;
     if (this.#size > this.#maxBytes) {
       this.fail(new EgressError('size', `is larger than the limit of ${this.#maxBytes} bytes`));

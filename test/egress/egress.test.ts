@@ -318,6 +318,10 @@ test('a response can be read as it arrives, within the limits of bytes and time'
   assert.equal(Buffer.from((await reader.read()).value!).toString(), 'two');
   assert.equal((await reader.read()).done, true);
 
+  const large = 'y'.repeat(1_000_000);
+  upstream.script('large', { headers: { 'content-length': String(large.length) }, chunks: [large] });
+  assert.equal(await new Response((await open('large', { maxBytes: large.length })).body).text(), large);
+
   upstream.script('long', { chunks: ['x'.repeat(999), 'xx'] });
   await refused(new Response((await open('long')).body).text(), 'size');
   upstream.script('slow', { chunks: ['x', { gate: 'never' }] });
