@@ -58,7 +58,11 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     if (plugins !== undefined) await changeBy(plugins, context as RequestContext<ConversationRequest>, parts);
     const task = taskOf(context, parts);
     const { discover } = task;
-    if (discover !== undefined) await new BeforeRouting(context, parts, serve).run(discover);
+    if (discover !== undefined) {
+      // Calls that the client has allowed are made for no request that nobody can serve.
+      routeOf(context, task, parts);
+      await new BeforeRouting(context, parts, serve).run(discover);
+    }
     let route = routeOf(context, task, parts);
     if (needsThreads(context.request)) route = await parts.threads.route(route, context);
     context.request.about.trace?.passed('admit');

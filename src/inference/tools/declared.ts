@@ -50,10 +50,14 @@ function settingsOf(declaration: Fields, path: string): Pick<Declared, 'settings
 /** @throws GatewayError 400 for settings that a declared tool does not accept */
 export function checkServerTools(format: Pick<ServedFormat, 'id'>, document: JsonDocument): void {
   const names = new Set<string>();
+  const counts = new Map<ServerTool, number>();
   for (const { tool, shownName, settings, path } of declaredTools(format, document)) {
     tool.check(settings, path, shownName);
     if (tool.nestsTools !== undefined) checkNestedTools(settings['tools'], `${path}.tools`, tool.nestsTools);
     if (tool.named === undefined) continue;
+    const count = (counts.get(tool) ?? 0) + 1;
+    counts.set(tool, count);
+    if (count > MOST_NAMED) throw invalidField(path, `is one more ${tool.name} than the ${MOST_NAMED} of a request`);
     const name = `${tool.name} ${textOf(settings[tool.named])}`;
     if (names.has(name)) {
       throw invalidField(`${path}.${tool.named}`, `must differ from that of every other ${tool.name}`);
@@ -62,6 +66,8 @@ export function checkServerTools(format: Pick<ServedFormat, 'id'>, document: Jso
   }
 }
 
+/** The most tools of one kind, such as MCP servers, each of which may hold connections. */
+const MOST_NAMED = 16;
 /** The most tools of a tool. */
 const MOST_NESTED = 16;
 

@@ -2,6 +2,7 @@
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { RequestOptions } from '@modelcontextprotocol/sdk/shared/protocol.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { readDocument } from '../../../base/json.ts';
 import { type Egress, EgressError } from '../../../egress/index.ts';
 import {
   type Fields,
@@ -15,6 +16,9 @@ import { McpNetwork } from './network.ts';
 import type { ServerSettings } from './settings.ts';
 
 const MAX_PAGES = 20;
+/** Of a list of tools before some of them are chosen, and of what is in it. */
+const MAX_LISTED_BYTES = 8 * 1024 * 1024;
+const MAX_DEPTH = 100;
 /** A call whose connection breaks has failed. */
 const NEVER = {
   maxRetries: 0,
@@ -100,11 +104,14 @@ export class McpConnection {
   async list(signal: AbortSignal): Promise<ListedTool[]> {
     const tools: ListedTool[] = [];
     let cursor: string | undefined;
+    let bytes = 0;
     for (let page = 0; page < MAX_PAGES; page++) {
       const params = cursor === undefined ? {} : { cursor };
       const listed = await this.#guarded(() =>
         this.#client.request({ method: 'tools/list', params }, this.#sdk.ListToolsResultSchema, this.#options(signal)),
       );
+      bytes += sizeOf(listed.tools);
+      if (bytes > MAX_LISTED_BYTES) throw new McpFailure('the list of its tools is too long');
       tools.push(
         ...listed.tools.map(({ name, description = null, inputSchema, annotations }) => {
           return { name, description, schema: inputSchema as Fields, annotations };
@@ -153,6 +160,16 @@ export class McpConnection {
     } catch (error) {
       throw asFailure(error, this.#sdk);
     }
+  }
+}
+
+/** In bytes of JSON. @throws McpFailure */
+function sizeOf(tools: unknown): number {
+  try {
+    const { length } = readDocument(Buffer.from(JSON.stringify({ tools })), { maxDepth: MAX_DEPTH }).bytes;
+    return length;
+  } catch {
+    throw new McpFailure('the list of its tools is nested too deeply');
   }
 }
 

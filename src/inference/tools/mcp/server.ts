@@ -144,7 +144,8 @@ class McpTool implements RequestedTool {
       return {
         result: text,
         failed: true,
-        item: this.#item({ type: 'mcp_tool_execution_error', content: result.content }),
+        // In words: files would have no limit.
+        item: this.#item({ type: 'mcp_tool_execution_error', content: [{ type: 'text', text }] }),
       };
     } catch (error) {
       signal.throwIfAborted();
