@@ -57,6 +57,8 @@ test('items are added, shown, paged and deleted, and their ids are distinct', as
   await assert.rejects(openai.conversations.items.list(id, { after: 'none' }), { status: 400 });
   for (const [wrong, path] of [
     [{ type: 'message', content: 'x' }, 'items[0].role'],
+    [{ type: 'message', role: 'user', content: 5 }, 'items[0].content'],
+    [{ type: 'function_call_output', call_id: 'c', output: 5 }, 'items[0].output'],
     [{ type: 'function_call', call_id: 'c' }, 'items[0].name'],
     [{ type: 'item_reference', id: 'msg_own' }, 'items[0]'],
   ] as [Json, string][]) {

@@ -11,6 +11,7 @@ import { policyOf } from '../../guardrails/index.ts';
 import { INFERENCE } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
+import { documentCheck } from '../../http/validate.ts';
 import type { InferenceLimits, InferenceParts } from '../../inference/index.ts';
 import type { Sealing } from '../../sealing/index.ts';
 import type { Changes, Database } from '../../storage/database.ts';
@@ -235,6 +236,9 @@ function metadataOf({ document }: Exchange<Caller>): object {
   return metadata;
 }
 
+/** Compiled with the first items. */
+let checkSchema: ReturnType<typeof documentCheck> | undefined;
+
 /** The items of the body, as guardrails let them pass. @throws GatewayError 400, 403 */
 function givenItems({ document, caller }: Exchange<Caller>, { inference }: ConversationParts): unknown[] {
   const list = listOf(document?.exact['items']);
@@ -243,7 +247,11 @@ function givenItems({ document, caller }: Exchange<Caller>, { inference }: Conve
   }
   if (list.length === 0) return [];
   const input = readDocument(Buffer.from(stringifyJson({ input: list })));
-  renamed(() => responses.check(input.value));
+  renamed(() => {
+    checkSchema ??= documentCheck(responses.schema);
+    checkSchema(input);
+    responses.check(input.value);
+  });
   const { filters } = policyOf(caller).compiled;
   const screened = filters === undefined ? input : filters.screen(input, responses.texts, inference.clock).document;
   return listOf(screened.exact['input']);
