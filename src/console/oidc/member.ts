@@ -3,7 +3,7 @@ import type { OidcSettings } from '../../base/config.ts';
 import { unmetRule } from '../../sign-in/index.ts';
 import type { Queryable } from '../../storage/database.ts';
 import * as store from '../store.ts';
-import type { Claims } from './provider.ts';
+import type { Claims } from './claims.ts';
 
 /** Why a person does not get in; the sign-in page says it. */
 export type Refusal = 'unverified' | 'not_member' | 'not_admin';

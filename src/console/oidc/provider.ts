@@ -7,6 +7,7 @@ import type { Configuration, CustomFetch } from 'openid-client';
 import type { Clock } from '../../base/clock.ts';
 import type { OidcSettings } from '../../base/config.ts';
 import type { Egress } from '../../egress/index.ts';
+import { type Claims, withUserInfo } from './claims.ts';
 
 export interface ProviderParts {
   egress: Pick<Egress, 'request'>;
@@ -20,8 +21,6 @@ export interface Attempt {
   /** Of PKCE. */
   verifier: string;
 }
-
-export type Claims = Readonly<Record<string, unknown>>;
 
 /** Of the discovery document. */
 const FRESH_MS = 3_600_000;
@@ -80,7 +79,7 @@ export class OidcProvider {
     const claims = tokens.claims();
     if (claims === undefined) throw new Error('the provider has sent no ID token');
     if (configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
-    return { ...(await fetchUserInfo(configuration, tokens.access_token, claims.sub)), ...claims };
+    return withUserInfo(claims, await fetchUserInfo(configuration, tokens.access_token, claims.sub));
   }
 
   /** Where the person signs out of the provider as well; null if it has no such page. */

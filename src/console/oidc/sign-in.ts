@@ -17,8 +17,9 @@ import { oidcCookie, oidcValues } from '../cookie.ts';
 import type { OidcCallback } from '../schema.ts';
 import { type ConsoleSessions, originOf } from '../sessions.ts';
 import * as store from '../store.ts';
+import type { Claims } from './claims.ts';
 import { adminOf, type Refusal } from './member.ts';
-import { type Attempt, type Claims, OidcProvider, type ProviderParts } from './provider.ts';
+import { type Attempt, OidcProvider, type ProviderParts } from './provider.ts';
 
 interface OidcParts extends ProviderParts {
   database: Database;
