@@ -94,9 +94,9 @@ test('budgets and rate limits of an item are those of the day on which it runs',
     ...{ limit: 0.0095, limit_reset: 'daily', rate_limits: { requests_per_day: 3 } },
   });
   const { submitted, send, ended } = batchesOf(gateway, made.body.key);
-  // Not at the very end of a day.
+  // Not at the end of a day, nor at its very beginning: the batch has to run in two days, and expires after 24 hours.
   const untilMidnight = () => DAY_MS - (gateway.clock.now() % DAY_MS);
-  if (untilMidnight() < 3_600_000) gateway.clock.jump(untilMidnight());
+  if (untilMidnight() < 3_600_000) gateway.clock.jump(untilMidnight() + 3_600_000);
   const { id } = await submitted(plannedBatch('item', 6, { promptTokens: 1_000, completionTokens: 0 }));
   const counts = async () => (await send('GET', `/batches/${id}`)).body.request_counts;
   await until(async () => (await counts()).completed === 3, 'three items have run');
