@@ -5,7 +5,7 @@ import { useParams } from '../route.ts';
 import { Badge, Button, Empty, Note } from '../ui/basics.tsx';
 import { count } from '../ui/format.ts';
 import { Area, Check } from '../ui/forms.tsx';
-import { Written } from '../ui/written.tsx';
+import { Output } from '../ui/written.tsx';
 import { type Entry, openQuestion, type Said } from './conversation.ts';
 import { QuestionCard } from './question.tsx';
 import { useTalk } from './talk.ts';
@@ -158,15 +158,7 @@ function Answer({ said: { text, reasoning, state, error, usage, model } }: { sai
   return (
     <div class="turn">
       <div class="answered" aria-busy={state === 'running'}>
-        {reasoning !== '' && (
-          <details class="reasoning" open={text === ''}>
-            <summary>Reasoning</summary>
-            <Written text={reasoning} />
-          </details>
-        )}
-        <div aria-live="polite">
-          <Written text={text} />
-        </div>
+        <Output text={text} reasoning={reasoning} />
         {state === 'running' && isSilent && <span class="cursor">Working</span>}
         {state === 'stopped' && <Badge tone="warn">Stopped</Badge>}
         {error !== undefined && <Note tone="bad">{error}</Note>}

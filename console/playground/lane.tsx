@@ -5,7 +5,7 @@ import { link } from '../route.ts';
 import { Badge, Button, Empty, Note } from '../ui/basics.tsx';
 import { count, duration, usd } from '../ui/format.ts';
 import { Text } from '../ui/forms.tsx';
-import { Written } from '../ui/written.tsx';
+import { Output } from '../ui/written.tsx';
 import type { Answer, ToolResult, Turn } from './conversation.ts';
 
 interface LaneProps {
@@ -82,15 +82,7 @@ function Answered({ answer }: { answer: Answer }) {
   const isSilent = text === '' && reasoning === '' && calls.length === 0;
   return (
     <div class="answered" aria-busy={state === 'running'}>
-      {reasoning !== '' && (
-        <details class="reasoning" open={text === ''}>
-          <summary>Reasoning</summary>
-          <Written text={reasoning} />
-        </details>
-      )}
-      <div aria-live="polite">
-        <Written text={text} />
-      </div>
+      <Output text={text} reasoning={reasoning} />
       {state === 'running' && isSilent && <span class="cursor">Waiting for the first token</span>}
       {calls.map((call) => (
         <div key={call.id || call.name} class="call">

@@ -1,8 +1,25 @@
+/** What a model wrote, as it arrives: its reasoning, which is open until the text begins, then the text. */
+export function Output({ text, reasoning }: { text: string; reasoning: string }) {
+  return (
+    <>
+      {reasoning !== '' && (
+        <details class="reasoning" open={text === ''}>
+          <summary>Reasoning</summary>
+          <Written text={reasoning} />
+        </details>
+      )}
+      <div aria-live="polite">
+        <Written text={text} />
+      </div>
+    </>
+  );
+}
+
 /**
  * A model's answer as text. Only code fences are recognised; everything is a text node, so nothing that a model
  * writes can become markup.
  */
-export function Written({ text }: { text: string }) {
+function Written({ text }: { text: string }) {
   if (text === '') return null;
   return (
     <div class="written">

@@ -10,7 +10,7 @@ export type ContainerOwner = Pick<Caller, 'keyId' | 'workspaceId' | 'organizatio
 type Domains = readonly string[] | null;
 
 export interface WantedContainer {
-  /** It is made if there is none; absent: a new one with a name of its own. */
+  /** A container of this name is created if the key has none. Absent: a new container with a generated name. */
   name?: string | undefined;
   /** Undefined: as it is, and none for a new one. */
   domains?: Domains | undefined;

@@ -189,7 +189,7 @@ export class Containers {
         container: id,
         error,
       });
-      // Otherwise the claim ends by itself.
+      // If this fails, the claim expires.
       await this.#release(claim).catch(() => {});
     }
     this.#claims.end(claim);

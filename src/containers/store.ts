@@ -126,7 +126,7 @@ export async function deleteContainer(db: Queryable, { id, holder }: Hold): Prom
 
 const REMOVED = 'returning blob_id as "blobId"';
 
-/** Returns the blobs of what was removed; containers in use stay. */
+/** Returns the blobs of the containers that were removed. Containers in use stay. */
 async function removed(tx: Queryable, sql: string, values: readonly unknown[]): Promise<(string | null)[]> {
   return (await tx.query<{ blobId: string | null }>(`${sql} ${REMOVED}`, values)).map(({ blobId }) => blobId);
 }

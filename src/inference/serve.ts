@@ -59,7 +59,7 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     const task = taskOf(context, parts);
     const { discover } = task;
     if (discover !== undefined) {
-      // Calls that the client has allowed are made for no request that nobody can serve.
+      // Approved calls have side effects, so they wait until some endpoint can serve the request.
       routeOf(context, task, parts);
       await new BeforeRouting(context, parts, serve).run(discover);
     }

@@ -16,7 +16,7 @@ import { McpNetwork } from './network.ts';
 import type { ServerSettings } from './settings.ts';
 
 const MAX_PAGES = 20;
-/** Of a list of tools before some of them are chosen, and of what is in it. */
+/** Limits of a server's list of tools, which apply before `allowed_tools` chooses from it. */
 const MAX_LISTED_BYTES = 8 * 1024 * 1024;
 const MAX_DEPTH = 100;
 /** A call whose connection breaks has failed. */

@@ -32,7 +32,7 @@ export interface PanelReplies {
   sources: readonly { url: string; title: string }[];
 }
 
-/** The models of the panel. @throws ToolError if there is none */
+/** The models of the panel. @throws ToolError if no model can serve on it */
 export function panelOf({ models }: FusionSettings, { parts, request }: ToolsRunning): readonly string[] {
   if (models !== undefined) return models;
   const catalog = parts.catalog();
