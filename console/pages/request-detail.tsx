@@ -1,6 +1,7 @@
 /** One request in full: attempts, tokens, cost, guardrail marks, and its content where it was logged. */
 import type { ApiGeneration, ApiGenerationContent } from '../api.gen.ts';
 import { useApi } from '../query.ts';
+import { Endpoints } from '../requests/endpoints.tsx';
 import { link } from '../route.ts';
 import { Badge, Card, Code, Copy, Facts, Note, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { count, duration, NONE, usd } from '../ui/format.ts';
@@ -151,65 +152,6 @@ function Attempts({ generation }: { generation: Generation }) {
         />
       )}
     </Card>
-  );
-}
-
-/** The endpoints that the model has now, and what became of each in this request. */
-function Endpoints({ generation }: { generation: Generation }) {
-  const [author = '', slug = ''] = generation.model.split('/');
-  const { data } = useApi(
-    'GET /models/{author}/{slug}/endpoints',
-    { path: { author, slug } },
-    { enabled: generation.model.includes('/') },
-  );
-  const rows = data?.data.endpoints ?? [];
-  if (rows.length === 0) return null;
-  const attempts = (generation.provider_responses ?? []) as Open[];
-  return (
-    <Card title="Endpoints of the model, as it is now" flush>
-      <Table
-        label="Endpoints of the model"
-        rows={rows.map((endpoint, at) => ({ endpoint, at }))}
-        keyOf={({ at }) => String(at)}
-        columns={[
-          { head: 'Provider', cell: ({ endpoint }) => endpoint.provider_name },
-          {
-            head: 'In this request',
-            cell: ({ endpoint }) => <Fate provider={endpoint.provider_name} {...{ attempts }} />,
-          },
-        ]}
-      />
-    </Card>
-  );
-}
-
-/** The ledger has the attempts. Which rule left an endpoint out is only in the metadata of the response. */
-function Fate({ provider, attempts }: { provider: string; attempts: readonly Open[] }) {
-  const own = attempts.filter((attempt) => attempt['provider_name'] === provider);
-  const last = own.at(-1);
-  const answered = attempts.some(({ status }) => status === 200);
-  if (last?.['status'] === 200) return <Badge tone="good">Answered</Badge>;
-  if (last !== undefined) {
-    return (
-      <span class="badges">
-        <Badge tone="bad">Failed</Badge>
-        <span class="soft small">
-          {own.length === 1 ? 'Asked once' : `Asked ${own.length} times`}, status {String(last['status'] ?? 'none')}
-        </span>
-      </span>
-    );
-  }
-  return (
-    <span class="badges">
-      <Badge>Not asked</Badge>
-      <span class="soft small">
-        {answered
-          ? 'Another endpoint answered first, or a rule of the request, workspace or guardrail leaves it out'
-          : attempts.length === 0
-            ? 'The request was refused before routing, or every endpoint was left out'
-            : 'A rule leaves it out, it was in cooldown, or retrying had ended'}
-      </span>
-    </span>
   );
 }
 

@@ -84,6 +84,8 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   previousId: string | undefined;
   /** The upstream's id of the answer whose prompt is compared with this one. */
   comparedId: string | undefined;
+  /** Why candidates were skipped, by the ids of their endpoints; undefined for most requests. */
+  skipped: ReadonlyMap<string, string> | undefined;
   #stream: AnswerStream | undefined;
   #ends: readonly (() => void)[] | undefined;
 
@@ -121,6 +123,10 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   end(): void {
     for (const run of this.#ends ?? []) run();
     this.#ends = undefined;
+  }
+
+  addSkipped(endpointId: string, reason: string): void {
+    this.skipped = new Map(this.skipped).set(endpointId, reason);
   }
 
   addListener(listener: AnswerListener): void {

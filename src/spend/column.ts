@@ -75,6 +75,11 @@ export function optionalList<T>(): Kind<readonly T[] | undefined, readonly T[] |
   };
 }
 
+/** The same for entries that are stored as arrays and shown as objects. */
+export function tuples<T>(entryToWire: (entry: T) => object): Kind<readonly T[] | undefined, readonly T[] | undefined> {
+  return { ...optionalList<T>(), toWire: (list) => (list ?? []).map(entryToWire) };
+}
+
 /** Milliseconds since 1970 UTC. */
 export const time: Kind<number, string> = {
   sql: 'timestamptz',

@@ -7,7 +7,7 @@
  * the value where the compiler asks for it (`row.ts`, `inference/accounting/record.ts`). Answers from the response cache
  * and rows of dead processes have its empty value unless their code sets another.
  */
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { nullable } from '../http/contract.ts';
 import * as kind from './column.ts';
 import { column, type Member } from './column.ts';
@@ -39,6 +39,9 @@ export interface GuardrailMark {
   matches: number;
 }
 
+/** An endpoint that was not asked, stored compactly: its id, provider and model, then the reasons. */
+export type UnaskedEndpoint = readonly [endpointId: string, provider: string, model: string, ...reasons: string[]];
+
 /** Counts that GET /generation shows in addition to tokens; absent means none. */
 interface MediaCounts {
   promptMedia?: number;
@@ -52,6 +55,17 @@ const STRING = Type.String();
 const STRING_OR_NULL = nullable(Type.String());
 const NUMBER_OR_NULL = nullable(Type.Number());
 const COUNT_OR_NULL = nullable(Type.Integer({ minimum: 0 }));
+
+const UNASKED = Type.Object({
+  endpoint_id: STRING,
+  provider_name: STRING,
+  model: STRING,
+  reasons: Type.Array(STRING),
+});
+
+function unaskedOnWire([endpointId, provider, model, ...reasons]: UnaskedEndpoint): Static<typeof UNASKED> {
+  return { endpoint_id: endpointId, provider_name: provider, model, reasons };
+}
 
 /** Facts known when a request is accepted. */
 const ACCEPTED = {
@@ -123,6 +137,12 @@ const OUTCOME = {
   moderationMs: column('moderation_ms', kind.duration, { moderation_latency: NUMBER_OR_NULL }),
   providerResponses: column('provider_responses', kind.json<readonly ProviderResponse[]>([]), {
     provider_responses: nullable(Type.Array(Type.Object({ status: COUNT_OR_NULL }, { additionalProperties: true }))),
+  }),
+  /** Endpoints of the requested models that were not asked; absent if there are none. */
+  unaskedEndpoints: column('unasked_endpoints', kind.tuples(unaskedOnWire), {
+    unasked_endpoints: Type.Array(UNASKED, {
+      description: 'Endpoints of the requested models that were not asked, each with the reasons; at most 20',
+    }),
   }),
   serviceTier: column('service_tier', kind.optionalText, { service_tier: STRING_OR_NULL }),
   router: column('router', kind.optionalText, { router: STRING_OR_NULL }),

@@ -19,6 +19,7 @@ export type {
   Generation,
   GuardrailMark,
   ProviderResponse,
+  UnaskedEndpoint,
 } from './generation.ts';
 export { unansweredRow } from './generation.ts';
 export { encodeGeneration, GenerationEnvelope } from './generation-reply.ts';

@@ -81,6 +81,7 @@ function rowColumns(row: Generation): RowColumns {
     generation_ms: row.generationMs ?? undefined,
     moderation_ms: row.moderationMs ?? undefined,
     provider_responses: row.providerResponses,
+    unasked_endpoints: row.unaskedEndpoints,
     service_tier: row.serviceTier ?? undefined,
     router: row.router ?? undefined,
     preset_id: row.presetId ?? undefined,

@@ -9,10 +9,11 @@ import {
   unansweredRow,
 } from '../../spend/index.ts';
 import { marksOf } from '../admission/guardrails.ts';
-import type { Admission } from '../context.ts';
+import type { Admission, RequestContext } from '../context.ts';
 import type { Candidate, Route } from '../routing/index.ts';
 import type { Attempt } from '../task.ts';
 import type { Metered } from './meter.ts';
+import { unaskedOf } from './unasked.ts';
 
 export function acceptedOf({ request, hits }: Admission, apiType: ApiType): Accepted {
   const { about, facts, caller } = request;
@@ -50,7 +51,7 @@ export interface Ending {
   generationMs: number;
 }
 
-export function rowOf(context: Admission, apiType: ApiType, route: Route, ending: Ending): Generation {
+export function rowOf(context: RequestContext, apiType: ApiType, route: Route, ending: Ending): Generation {
   const { attempt, candidate, error, metered } = ending;
   const accepted = acceptedOf(context, apiType);
   // Listed member by member: starting an object of this size as a copy of another costs several times as much.
@@ -93,6 +94,7 @@ export function rowOf(context: Admission, apiType: ApiType, route: Route, ending
     generationMs: Math.round(ending.generationMs),
     moderationMs: context.moderationMs === undefined ? null : Math.round(context.moderationMs),
     providerResponses: ending.responses,
+    unaskedEndpoints: unaskedOf(context, route, ending),
     serviceTier: attempt?.serviceTier ?? null,
     router: route.router?.slug ?? null,
     presetId: null,

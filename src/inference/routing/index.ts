@@ -17,7 +17,7 @@
 export { byokCredentialId, type CallerByok } from './byok.ts';
 export { type Credential, Credentials, targetOf } from './credentials.ts';
 export { Health } from './health.ts';
-export { type Candidate, type Route, type RoutingParts, type RoutingRequest, route } from './route.ts';
+export { type Candidate, type Considered, type Route, type RoutingParts, type RoutingRequest, route } from './route.ts';
 export { offersWhere } from './router-models.ts';
 export { type AccountPolicy, isOutputFeature, leavesEndpoint } from './rules.ts';
 export { type SessionKey, Sessions, sessionKey } from './sessions.ts';

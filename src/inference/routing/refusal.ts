@@ -126,8 +126,13 @@ function excludedBy(endpoints: readonly PreparedEndpoint[], rules: readonly Rule
     provider: prepared.endpoint.provider.id,
     model: prepared.endpoint.modelId,
     ...(prepared.endpoint.tier && { service_tier: prepared.endpoint.tier.name }),
-    excluded_by: unique(rules.filter((rule) => !rule.keeps(prepared)).map(({ name }) => name)),
+    excluded_by: namesOf(rules, prepared),
   }));
+}
+
+/** The names of the rules that exclude an endpoint. */
+export function namesOf(rules: readonly Rule[], prepared: PreparedEndpoint): string[] {
+  return unique(rules.filter((rule) => !rule.keeps(prepared)).map(({ name }) => name));
 }
 
 /**

@@ -21,6 +21,7 @@ import { inOrder, type Live, type Wanted } from './order.ts';
 import { type PreparedEndpoint, positionIn, prepare } from './prepared.ts';
 import {
   allExcluded,
+  namesOf,
   noEndpoints,
   passesToNothing,
   undecryptedKey,
@@ -52,6 +53,23 @@ export interface Route {
   router?: Pick<RoutedModels, 'slug' | 'stage'> | undefined;
   /** The session that is kept at the endpoint that answers. */
   session?: SessionKey | undefined;
+  /** What became of the endpoints of the requested models; absent if there is only one. */
+  considered?: Considered | undefined;
+}
+
+/** Endpoints that routing looked at, for the row of the request. */
+export interface Considered {
+  /** Those that may serve the request, a list for each model; more than the candidates if those are limited. */
+  readonly kept: readonly (readonly Candidate[])[];
+  readonly excluded: readonly Excluded[];
+  readonly inCooldown: readonly Candidate[];
+}
+
+/** An endpoint that may not serve the request. */
+export interface Excluded {
+  readonly endpoint: Endpoint;
+  /** The names of rules, `operation` or `service_tier`. */
+  readonly reasons: readonly string[];
 }
 
 export interface RoutingRequest {
@@ -119,7 +137,8 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
     models.push(...chosen.models);
   }
   if (models.length === 0) throw passesToNothing(names);
-  const kept = models.map((model, rank) => admitted(model, rank, admission, request));
+  const excluded: Excluded[] = [];
+  const kept = models.map((model, rank) => admitted(model, rank, admission, request, excluded));
   if (kept.every(({ length }) => length === 0)) {
     if (byok && models.some((model) => lacksKey(model, rules, byok, request))) throw undecryptedKey(names);
     throw refusal(names, models, onlyByok === undefined ? rules : [...rules, onlyByok], request);
@@ -127,13 +146,22 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
   const choice = routed !== undefined || kept.some(({ length }) => length > 1);
   const session = choice ? request.session(names[0]!) : undefined;
   const variant = models[0]!.variant;
+  const candidates = ordered(kept, variant, session, request, parts).slice(0, parts.maxCandidates);
+  const alone = excluded.length === 0 && kept.length === 1 && kept[0]!.length === 1;
   return {
-    candidates: ordered(kept, variant, session, request, parts).slice(0, parts.maxCandidates),
+    candidates,
     requested: names[0]!,
     strategy: routed?.strategy ?? strategyOf(names, models),
     router: routed,
     session,
+    considered: alone ? undefined : { kept, excluded, inCooldown: inCooldown(candidates, parts) },
   };
+}
+
+const NO_CANDIDATES: readonly Candidate[] = [];
+
+function inCooldown(candidates: readonly Candidate[], parts: RoutingParts): readonly Candidate[] {
+  return parts.health.anyCooldown ? candidates.filter((one) => isInCooldown(one, parts)) : NO_CANDIDATES;
 }
 
 /** Undefined if the name is not that of a router model. */
@@ -178,19 +206,35 @@ interface Admission {
   onlyByok: Rule | undefined;
 }
 
-/** The endpoints of one model that pass all rules. */
-function admitted(model: Model, rank: number, { rules, byok, onlyByok }: Admission, request: RoutingRequest): Choice[] {
+/** The endpoints of one model that pass all rules. @param excluded gets the others */
+function admitted(
+  model: Model,
+  rank: number,
+  { rules, byok, onlyByok }: Admission,
+  request: RoutingRequest,
+  excluded?: Excluded[],
+): Choice[] {
   const { facts } = request;
   const tiers = wantedTiers(facts.serviceTier, model.variant);
   const choices: Choice[] = [];
   for (const prepared of prepare(model)) {
-    if (!request.servedBy(prepared.endpoint) || !isOffered(prepared, tiers, facts)) continue;
+    const { endpoint } = prepared;
+    const isServed = request.servedBy(endpoint);
+    if (!isServed || !isOffered(prepared, tiers, facts)) {
+      excluded?.push({ endpoint, reasons: isServed ? OTHER_TIER : OTHER_OPERATION });
+      continue;
+    }
     const shared = rules.every((rule) => rule.keeps(prepared)) && (onlyByok?.keeps(prepared) ?? true);
-    const keys = byok === undefined ? NO_KEYS : fittingKeys(prepared, byok.of(prepared.endpoint), rules);
+    const keys = byok === undefined ? NO_KEYS : fittingKeys(prepared, byok.of(endpoint), rules);
     if (shared || keys.length > 0) choices.push({ ...prepared, rank, keys, shared });
+    else
+      excluded?.push({ endpoint, reasons: namesOf(onlyByok === undefined ? rules : [...rules, onlyByok], prepared) });
   }
   return choices;
 }
+
+const OTHER_OPERATION: readonly string[] = ['operation'];
+const OTHER_TIER: readonly string[] = ['service_tier'];
 
 /** Whether an endpoint would be left if this machine could decrypt all of the caller's BYOK credentials. */
 function lacksKey(model: Model, rules: readonly Rule[], byok: CallerByok, request: RoutingRequest): boolean {

@@ -87,20 +87,28 @@ export class Dispatcher {
       const candidate = this.#retry ?? this.#candidates[this.#position++];
       this.#retry = undefined;
       if (candidate === undefined) return undefined;
-      if (this.#dropped.includes(candidate.rank)) continue;
       const { endpoint } = candidate;
+      if (this.#dropped.includes(candidate.rank)) {
+        this.#context.addSkipped(endpoint.id, 'model_ruled_out');
+        continue;
+      }
       if (!this.#parts.concurrency.enter(endpoint.provider)) {
         this.#full = true;
+        this.#context.addSkipped(endpoint.id, 'concurrency_limit');
         continue;
       }
       let dispatched: Dispatched | undefined;
       try {
         dispatched = await this.#prepare(candidate, owner, generation);
       } catch (error) {
-        if (error instanceof Uncarried) this.#uncarried.push({ endpoint, error });
-        // A refusal for one endpoint (no price, too expensive) leaves the others; the first refusal is reported.
-        else if (error instanceof GatewayError && error.status < 500) this.#refused ??= error;
-        else throw error;
+        if (error instanceof Uncarried) {
+          this.#uncarried.push({ endpoint, error });
+          this.#context.addSkipped(endpoint.id, `feature:${error.feature}`);
+        } else if (error instanceof GatewayError && error.status < 500) {
+          // A refusal for one endpoint (no price, too expensive) leaves the others; the first refusal is reported.
+          this.#refused ??= error;
+          this.#context.addSkipped(endpoint.id, `refused:${error.type}`);
+        } else throw error;
       } finally {
         if (dispatched === undefined) this.#parts.concurrency.leave(endpoint.provider);
       }

@@ -9,6 +9,7 @@ import { balances } from './0025-balances.ts';
 import { summedRows } from './0026-summed-rows.ts';
 import { unreturned } from './0027-unreturned.ts';
 import { holds } from './0028-holds.ts';
+import { unaskedEndpoints } from './0029-unasked-endpoints.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -20,4 +21,5 @@ export const spendMigrations: readonly Migration[] = [
   summedRows,
   unreturned,
   holds,
+  unaskedEndpoints,
 ];
