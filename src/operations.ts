@@ -31,6 +31,7 @@ import {
 } from './responses/index.ts';
 import { type ScimParts, scimOperations } from './scim/index.ts';
 import { healthOperations, type Readiness } from './server/health.ts';
+import { type SystemParts, systemOperations } from './server/system.ts';
 import { type SignInParts, signInOperations } from './sign-in/index.ts';
 import { spendOperations } from './spend/index.ts';
 import { type TranscriptOperationParts, transcriptOperations } from './transcripts/index.ts';
@@ -62,6 +63,7 @@ export interface OperationParts {
   pages: PageParts;
   console: ConsoleParts;
   readiness: Readiness;
+  system: SystemParts;
 }
 
 /** Parts of the API whose unknown paths have a plain 404: nothing may tell callers outside of the programme what there is. */
@@ -117,5 +119,6 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     ...destinationOperations(parts.destinations),
     ...auditOperations<Caller>(parts.audit),
     ...analyticsOperations(parts.analytics),
+    ...systemOperations(parts.system),
   ];
 }

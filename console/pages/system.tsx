@@ -1,10 +1,11 @@
-/** The state of the gateway: readiness, problems, processes, load, and what is configured. */
+/** The state of the gateway: readiness, problems, load, processes, findings of the doctor, and what is configured. */
 import { useQuery } from '@tanstack/preact-query';
-import type { ApiReadyStatus } from '../api.gen.ts';
+import { useState } from 'preact/hooks';
+import type { ApiReadyStatus, ApiSystemFindings, ApiSystemProcesses } from '../api.gen.ts';
 import { type ApiError, root } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi } from '../query.ts';
-import { Badge, Card, Code, Facts, Note, Page, Problem, Waiting } from '../ui/basics.tsx';
+import { Badge, Button, Card, Code, Facts, Note, Page, Problem, Time, type Tone, Waiting } from '../ui/basics.tsx';
 import { bytes, count, duration, NONE, usd } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
 
@@ -73,6 +74,8 @@ export function System(_: PageParts) {
           <Load metrics={metrics.data} />
         )}
       </Card>
+      <Processes />
+      <Doctor />
       <div class="columns">
         <Card title="Providers" flush>
           {providers.data === undefined ? (
@@ -89,20 +92,110 @@ export function System(_: PageParts) {
             />
           )}
         </Card>
-        <Card title="On the machine">
-          <div class="stack">
-            <p class="soft">
-              The doctor checks settings, the database and every provider, and says how to repair what it finds.
-            </p>
-            <Code label="command" text="npx gatehouse doctor" />
-            <p class="soft">
-              A changed <code>gatehouse.yaml</code> is read without a restart:
-            </p>
-            <Code label="command to reload" text="kill -HUP <process>" />
-          </div>
+        <Card title="Change settings">
+          <p class="soft">
+            A changed <code>gatehouse.yaml</code> is read without a restart:
+          </p>
+          <Code label="command to reload" text="kill -HUP <process>" />
         </Card>
       </div>
     </Page>
+  );
+}
+
+const STATES: Readonly<Record<ApiSystemProcesses['data'][number]['state'], readonly [Tone, string]>> = {
+  live: ['good', 'Live'],
+  gone: ['bad', 'No sign of life'],
+  replayed: ['warn', 'Died, cost unknown'],
+};
+
+function Processes() {
+  const { data, error } = useApi('GET /system/processes', {}, { every: LIVE_MS });
+  return (
+    <Card title="Processes" flush>
+      <Problem error={error} />
+      {data === undefined ? (
+        error === null && <Waiting lines={2} />
+      ) : (
+        <Table
+          label="Processes of the gateway"
+          rows={data.data}
+          keyOf={({ id }) => id}
+          columns={[
+            {
+              head: 'Process',
+              cell: ({ id, is_this }) => (
+                <span class="badges">
+                  <span class="mono small">{id}</span>
+                  {is_this && <Badge tone="info">Answers you</Badge>}
+                </span>
+              ),
+            },
+            {
+              head: 'State',
+              cell: ({ state }) => <Badge tone={STATES[state][0]}>{STATES[state][1]}</Badge>,
+            },
+            { head: 'Host', cell: ({ host }) => host ?? NONE },
+            { head: 'Version', cell: ({ version }) => version ?? NONE },
+            { head: 'Started', cell: ({ started_at }) => <Time at={started_at} /> },
+            { head: 'Last seen', minor: true, cell: ({ seen_at }) => <Time at={seen_at} /> },
+          ]}
+        />
+      )}
+    </Card>
+  );
+}
+
+const LEVELS: Readonly<Record<ApiSystemFindings['data'][number]['level'], readonly [Tone, string]>> = {
+  fault: ['bad', 'Fault'],
+  note: ['warn', 'Note'],
+  ok: ['good', 'OK'],
+};
+const ORDER = Object.keys(LEVELS);
+
+/** What `gatehouse doctor` finds; providers and the bucket only on request, since that asks others. */
+function Doctor() {
+  const [online, setOnline] = useState(false);
+  const { data, error, isFetching, refetch } = useApi('GET /system/findings', { query: { online } });
+  const rows = data?.data.toSorted((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));
+  return (
+    <Card
+      title="Doctor"
+      flush
+      actions={
+        <Button
+          icon="refresh"
+          busy={isFetching && data !== undefined}
+          onClick={() => (online ? void refetch() : setOnline(true))}
+        >
+          {online ? 'Check again' : 'Check providers too'}
+        </Button>
+      }
+    >
+      <Problem error={error} />
+      {rows === undefined ? (
+        error === null && <Waiting lines={6} />
+      ) : (
+        <Table
+          label="Findings of the doctor"
+          rows={rows.map((finding, at) => ({ ...finding, at }))}
+          keyOf={({ at }) => String(at)}
+          columns={[
+            { head: 'Result', cell: ({ level }) => <Badge tone={LEVELS[level][0]}>{LEVELS[level][1]}</Badge> },
+            { head: 'Area', minor: true, cell: ({ area }) => area },
+            {
+              head: 'Finding',
+              cell: ({ message, advice }) => (
+                <div>
+                  {message}
+                  {advice !== null && <div class="soft small">{advice}</div>}
+                </div>
+              ),
+            },
+          ]}
+        />
+      )}
+    </Card>
   );
 }
 

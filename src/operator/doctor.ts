@@ -4,17 +4,16 @@
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { type Config, ConfigError } from '../base/config.ts';
+import { ConfigError } from '../base/config.ts';
 import { socketFolderOf } from '../storage/embedded.ts';
 import { type CommandParts, UsageError } from './command.ts';
 import { examineBucket } from './doctor/blobs.ts';
 import { examineDatabase } from './doctor/database.ts';
 import { examineEgressProxy } from './doctor/egress-proxy.ts';
 import { type Finding, fault, note, ok } from './doctor/finding.ts';
-import { examineAddress, examineCertificate, examineDataFolder, examineRuntime } from './doctor/machine.ts';
-import { examineModules } from './doctor/modules.ts';
+import { examineAddress, examineRuntime } from './doctor/machine.ts';
 import { examineProviders } from './doctor/providers.ts';
-import { examineIsolation } from './doctor/sandboxes.ts';
+import { examineSettings } from './doctor/settings.ts';
 import { type Installation, withInstallation } from './installation.ts';
 
 export const DOCTOR_HELP = `gatehouse doctor [--json] [--offline]
@@ -48,20 +47,13 @@ async function examine(
     // Without settings the other checks have no target.
     return findings.concat(error.message.split('\n').map((problem) => fault('configuration', problem)));
   }
-  findings.push(ok('configuration', `${config.file ?? 'no yaml file'}, providers: ${config.providers.length}`));
-  findings.push(...config.unknownVariables.map(unknownVariable));
-  findings.push(...examineDataFolder(config.dataDir), ...examineCertificate(config, parts.clock));
-  findings.push(...examineModules(config), ...(await examineIsolation({ ...parts, config })));
+  findings.push(...(await examineSettings(config, parts)));
   const blocked = findings.some(({ level, area }) => level === 'fault' && area !== 'network');
   if (!blocked) findings.push(...(await examineInstallation({ ...parts, config })));
   if (!blocked) findings.push(await examineEgressProxy(config, parts));
   if (!offline) findings.push(...(await examineBucket(config)));
   if (!offline) findings.push(...(await examineProviders(config, parts.clock, parts.log)));
   return findings;
-}
-
-function unknownVariable({ name, suggested }: Config['unknownVariables'][number]): Finding {
-  return note('configuration', `${name} is not a setting${suggested === null ? '' : `; did you mean ${suggested}?`}`);
 }
 
 async function examineInstallation(parts: CommandParts): Promise<Finding[]> {

@@ -20,6 +20,9 @@ import { SEALING_HELP, sealingCommand } from './sealing.ts';
 import { SPEND_HELP, spendCommand } from './spend.ts';
 import { VAULT_HELP, vaultCommand } from './vault.ts';
 
+export type { Finding } from './doctor/finding.ts';
+export { examineRunning } from './doctor/while-running.ts';
+
 type Command = (args: readonly string[], parts: CommandParts, config: Machine['config']) => Promise<number>;
 
 const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {

@@ -41,6 +41,7 @@ import { peerHost } from '../peers/index.ts';
 import { providersFrom } from '../providers/index.ts';
 import { createResponses, endResponses } from '../responses/index.ts';
 import { endMappings } from '../scim/index.ts';
+import { sealedRows } from '../sealed-rows.ts';
 import { serviceDocument } from '../service-document.ts';
 import { ENTERED_WITHIN_MS } from '../spend/index.ts';
 import { refresher } from '../storage/followed.ts';
@@ -49,6 +50,7 @@ import type { Readiness } from './health.ts';
 import type { LiveConfig } from './live-config.ts';
 import type { AppOptions, Parts } from './parts.ts';
 import { isOnlySimulated } from './start-summary.ts';
+import type { SystemParts } from './system.ts';
 
 export function operationParts(
   options: AppOptions,
@@ -134,6 +136,7 @@ export function operationParts(
     analytics: { database, clock, catalog, entered: () => spend.flush() },
     ...{ audit: { database }, pages: pageParts(live, consoleFiles), readiness },
     console: consoleParts(options, live, parts, consoleFiles),
+    system: systemParts(options, live, parts),
   };
 }
 
@@ -146,6 +149,17 @@ function consoleParts(
   const settings = () => live.settings.console.oidc;
   const oidc = new OidcSignIn({ database, egress, clock, log, sessions, settings });
   return { sessions, oidc, files, version: manifest.version };
+}
+
+function systemParts({ target, clock, log }: AppOptions, live: LiveConfig, { database, spend }: Parts): SystemParts {
+  return {
+    ...{ database, clock, processId: () => spend.processId },
+    // Loaded on demand: few processes are ever examined.
+    examine: async (online) => {
+      const { examineRunning } = await import('../operator/index.ts');
+      return examineRunning({ config: live.settings, database, target, clock, log, sealedRows }, online);
+    },
+  };
 }
 
 function internRuntime(

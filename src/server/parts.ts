@@ -130,7 +130,7 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
     ...{ access, programme, scim, random, endOfTurn: atEndOfTurn },
     consoleSessions: new ConsoleSessions({ ...shared, access }),
     ...{ jobs, cache, transcripts, blobs, ...isolated, exporter, destinationEgress, tracer },
-    spend: await createSpend({ ...shared, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
+    spend: await createSpend({ ...shared, version, dataDir: config.dataDir, endOfTurn: atEndOfTurn }),
     balance: await followBalance({ ...shared, configured }),
     limiter: new Limiter(shared),
     transport: createTransport({ clock, log, endOfTurn: atEndOfTurn, ...outgoingOf(config) }),

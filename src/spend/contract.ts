@@ -120,6 +120,8 @@ export interface Spend {
   /** Tokens that an organization has used per model in the last `days` UTC days, including today. */
   tokensByModel(organizationId: string, days: number): Promise<Map<string, number>>;
   stateOf(budgets: readonly Budget[]): Promise<BudgetState[]>;
+  /** Of this process, as in `listProcesses`. */
+  readonly processId: string;
   /** Current values. */
   readonly backlog: Backlog;
   /** Resolves when everything settled so far is in the database. */

@@ -12,6 +12,8 @@ export interface SpendOptions {
   changes: Changes;
   clock: Clock;
   log: Log;
+  /** Of this gateway, for the list of processes. */
+  version?: string;
   /** Contains the journals in its folder `journal`. */
   dataDir: string;
   /** Overridden in tests. */

@@ -24,7 +24,7 @@ import { Leases } from './leases.ts';
 import { LEDGER_LIMITS, Ledger } from './ledger.ts';
 import type { SpendOptions } from './options.ts';
 import { RETURN } from './processes/processes.ts';
-import { forgetProcess, type JournalLocation, touchProcess } from './processes/store.ts';
+import { forgetProcess, type ProcessFacts, touchProcess } from './processes/store.ts';
 import { findGeneration, readBudgetStates, readUsage } from './reading.ts';
 import { type Attempt, encodeAttempt, encodeIntent, encodeProgress } from './record.ts';
 import { RecordBuffer } from './record-buffer.ts';
@@ -53,8 +53,10 @@ export async function createSpend(options: SpendOptions): Promise<Spend> {
   mkdirSync(unowned, { mode: 0o700 });
   writeOwner(join(unowned, OWNER_FILE));
   renameSync(unowned, directory);
-  await touchProcess(database, processId, locationOf(directory), clock.now());
-  return new Spending(options, processId, journalsDir, directory);
+  const startedAt = new Date(clock.now());
+  const facts = { host: hostname(), folder: directory, version: options.version ?? null, startedAt };
+  await touchProcess(database, processId, facts, clock.now());
+  return new Spending(options, processId, journalsDir, facts);
 }
 
 class Spending implements Spend {
@@ -73,7 +75,8 @@ class Spending implements Spend {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #leases: Leases;
-  readonly #processId: string;
+  readonly processId: string;
+  readonly #facts: ProcessFacts;
   readonly #journalsDir: string;
   readonly #directory: string;
   #maintenance: Timer;
@@ -82,13 +85,15 @@ class Spending implements Spend {
   #closed = false;
   readonly #activity = new SerialQueue();
 
-  constructor(options: SpendOptions, processId: string, journalsDir: string, directory: string) {
+  constructor(options: SpendOptions, processId: string, journalsDir: string, facts: ProcessFacts) {
+    const { folder: directory } = facts;
+    this.#facts = facts;
     const { database, changes, clock, log } = options;
     this.#database = database;
     this.#changes = changes;
     this.#clock = clock;
     this.#log = log;
-    this.#processId = processId;
+    this.processId = processId;
     this.#journalsDir = journalsDir;
     this.#directory = directory;
     this.journal = new Journal({
@@ -198,7 +203,7 @@ class Spending implements Spend {
     this.ledger.stop();
     if (done && this.open === 0) {
       done = await this.ledger
-        .inOrder(() => this.#database.transaction((tx) => forgetProcess(tx, this.#processId)))
+        .inOrder(() => this.#database.transaction((tx) => forgetProcess(tx, this.processId)))
         .then(
           () => true,
           () => false,
@@ -216,14 +221,14 @@ class Spending implements Spend {
   #leaseStore(): LeaseStore {
     const announce = (topic: string, ids: readonly string[]) =>
       this.#database.transaction(async (tx) => {
-        await this.#changes.announce(tx, topic, ...ids.map((id) => `${this.#processId} ${id}`));
+        await this.#changes.announce(tx, topic, ...ids.map((id) => `${this.processId} ${id}`));
       });
     return {
       ask: (requests) =>
         this.ledger.inOrder(() => {
           // A closed process has returned its leases. It must not take new ones, because nothing would return them.
           if (this.#closed) throw closing();
-          return this.#database.transaction((tx) => askLeases(tx, this.#processId, requests));
+          return this.#database.transaction((tx) => askLeases(tx, this.processId, requests));
         }),
       recall: (ids) => announce(RECALL, ids),
       announceReturn: (ids) => announce(RETURN, ids),
@@ -233,7 +238,7 @@ class Spending implements Spend {
   #subscribe(): void {
     const fromOthers = (handle: (windowId: string) => void) => (id: string | null) => {
       // After a lost connection waiting requests recall once more.
-      if (id === null || id.startsWith(this.#processId)) return;
+      if (id === null || id.startsWith(this.processId)) return;
       handle(id.slice(id.indexOf(' ') + 1));
     };
     this.#changes.subscribe(
@@ -262,9 +267,9 @@ class Spending implements Spend {
       renewOwner(join(this.#directory, OWNER_FILE), this.#clock);
       if (this.#leases.uncertain) await this.#reconcile();
       if (++this.#maintained % MAINTAIN_DATABASE_EVERY === 0) {
-        await touchProcess(this.#database, this.#processId, locationOf(this.#directory), this.#clock.now());
+        await touchProcess(this.#database, this.processId, this.#facts, this.#clock.now());
         this.#leases.sweep();
-        await this.ledger.inOrder(() => removeEmptyLeases(this.#database, this.#processId));
+        await this.ledger.inOrder(() => removeEmptyLeases(this.#database, this.processId));
       }
       await replayDead(this.#journalsDir, this.#database, this.#clock, this.#log);
     } catch (error) {
@@ -275,9 +280,9 @@ class Spending implements Spend {
 
   #reconcile(): Promise<void> {
     return this.ledger.inOrder(async () => {
-      const forgotten = this.#leases.reconcile(await leasesOf(this.#database, this.#processId));
+      const forgotten = this.#leases.reconcile(await leasesOf(this.#database, this.processId));
       if (forgotten.length === 0) return;
-      await this.#database.transaction((tx) => askLeases(tx, this.#processId, forgotten));
+      await this.#database.transaction((tx) => askLeases(tx, this.processId, forgotten));
     });
   }
 }
@@ -365,10 +370,6 @@ class OpenRow implements OpenGeneration {
     this.#spending.dirty.push(this);
     this.#spending.journal.wake();
   }
-}
-
-function locationOf(folder: string): JournalLocation {
-  return { host: hostname(), folder };
 }
 
 const nothing = () => {};

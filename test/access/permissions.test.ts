@@ -150,6 +150,8 @@ const EXPECTED: Record<string, Expectation | Open> = {
   getActivity: { inference: 403, management: 200 },
   listAuditEntries: { inference: 403, management: 200 },
   listGenerations: { inference: 403, management: 200 },
+  listSystemFindings: { inference: 403, management: 200 },
+  listSystemProcesses: { inference: 403, management: 200 },
   testGuardrail: { inference: 403, management: 404, path: () => `${NO_GUARDRAIL}/test`, body: { text: 'x' } },
   getAnalyticsMeta: { inference: 403, management: 200 },
   queryAnalytics: { inference: 403, management: 200, body: { metrics: ['request_count'] } },

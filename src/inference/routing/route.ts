@@ -66,7 +66,7 @@ export interface Considered {
 }
 
 /** An endpoint that may not serve the request. */
-export interface Excluded {
+interface Excluded {
   readonly endpoint: Endpoint;
   /** The names of rules, `operation` or `service_tier`. */
   readonly reasons: readonly string[];

@@ -26,41 +26,57 @@ export async function examineDatabase(parts: CommandParts, { target }: Installat
   } catch (error) {
     return [fault('database', (error as Error).message, 'check DATABASE_URL, the network and the server')];
   }
-  const findings: Finding[] = [];
   try {
-    const facts = await databaseFacts(database);
-    findings.push(ok('database', `${describeTarget(target)}, version ${facts.version}`));
-    if (!facts.mayCreate) {
-      findings.push(
-        fault(
-          'database',
-          `the role ${facts.role} may not create tables in the schema ${facts.schema}`,
-          `grant create on schema ${facts.schema} to ${facts.role}`,
-        ),
-      );
-    }
-    const skewMs = Math.abs(facts.nowMs - clock.now());
-    if (skewMs > SKEW_MS) {
-      const seconds = Math.round(skewMs / 1000);
-      findings.push(
-        note('database', `its clock differs from this machine's by ${seconds} s`, 'synchronize both clocks with NTP'),
-      );
-    }
+    const findings = await examineServer(parts, target, database);
     findings.push(await examineNotifications(parts, target, database));
     const pending = await pendingMigrations({ target, migrations });
-    if (pending.length > 0) {
-      findings.push(note('database', `the next start will run ${pending.length} migrations`));
-      return findings;
-    }
-    findings.push(...(await examineSealing(parts, database)));
-    findings.push(...(await examineBlobs(parts.config, database)));
-    findings.push(...(await examineKeys(database, clock.now(), parts.config.federation)));
-    return findings.concat(await examineBudgets(database, clock.now(), parts.config.limits.unreturnedAfterMs));
+    if (pending.length === 0) return findings.concat(await examineContents(parts, database));
+    return findings.concat(note('database', `the next start will run ${pending.length} migrations`));
   } catch (error) {
-    return findings.concat(fault('database', (error as Error).message));
+    return [fault('database', (error as Error).message)];
   } finally {
     await database.close();
   }
+}
+
+/** The server, and the rights of the gateway there. */
+export async function examineServer(
+  { clock }: Pick<CommandParts, 'clock'>,
+  target: Target,
+  database: Database,
+): Promise<Finding[]> {
+  const facts = await databaseFacts(database);
+  const findings = [ok('database', `${describeTarget(target)}, version ${facts.version}`)];
+  if (!facts.mayCreate) {
+    findings.push(
+      fault(
+        'database',
+        `the role ${facts.role} may not create tables in the schema ${facts.schema}`,
+        `grant create on schema ${facts.schema} to ${facts.role}`,
+      ),
+    );
+  }
+  const skewMs = Math.abs(facts.nowMs - clock.now());
+  if (skewMs > SKEW_MS) {
+    const seconds = Math.round(skewMs / 1000);
+    findings.push(
+      note('database', `its clock differs from this machine's by ${seconds} s`, 'synchronize both clocks with NTP'),
+    );
+  }
+  return findings;
+}
+
+type ContentParts = Pick<CommandParts, 'config' | 'clock' | 'sealedRows'>;
+
+/** What the tables of this version contain. */
+export async function examineContents(parts: ContentParts, database: Database): Promise<Finding[]> {
+  const { config, clock } = parts;
+  return [
+    ...(await examineSealing(parts, database)),
+    ...(await examineBlobs(config, database)),
+    ...(await examineKeys(database, clock.now(), config.federation)),
+    ...(await examineBudgets(database, clock.now(), config.limits.unreturnedAfterMs)),
+  ];
 }
 
 /** Sends a notification through the server and waits for it, as a running gateway does continuously. */
@@ -79,7 +95,7 @@ async function examineNotifications(
   }
 }
 
-async function examineSealing({ config, clock, sealedRows }: CommandParts, database: Database): Promise<Finding[]> {
+async function examineSealing({ config, clock, sealedRows }: ContentParts, database: Database): Promise<Finding[]> {
   const sealing = new Sealing({ database, clock, settings: config.sealing });
   try {
     const key = await sealing.check();

@@ -4,7 +4,11 @@ import { examineSandboxes } from '../../sandboxes/index.ts';
 import type { CommandParts } from '../command.ts';
 import { type Finding, fault, note, ok } from './finding.ts';
 
-export async function examineIsolation({ config, clock, log }: CommandParts): Promise<Finding[]> {
+export async function examineIsolation({
+  config,
+  clock,
+  log,
+}: Pick<CommandParts, 'config' | 'clock' | 'log'>): Promise<Finding[]> {
   const { dataDir, sandboxes: settings, outgoing } = config;
   // Only named, never started: no sandbox is created here.
   const proxySettings = () => ({ networks: config.egress.networks, extraCa: outgoing.extraCa });

@@ -10,6 +10,7 @@ import { summedRows } from './0026-summed-rows.ts';
 import { unreturned } from './0027-unreturned.ts';
 import { holds } from './0028-holds.ts';
 import { unaskedEndpoints } from './0029-unasked-endpoints.ts';
+import { processFacts } from './0030-process-facts.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -22,4 +23,5 @@ export const spendMigrations: readonly Migration[] = [
   unreturned,
   holds,
   unaskedEndpoints,
+  processFacts,
 ];

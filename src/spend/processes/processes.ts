@@ -33,6 +33,10 @@ export interface SpendProcess {
   host: string | null;
   /** Folder of its journal. */
   journalDir: string | null;
+  /** Of the gateway; null if unknown. */
+  version: string | null;
+  /** Wall time in ms; null if unknown. */
+  startedAt: number | null;
   /** Last heartbeat, wall time in ms; null if unknown. */
   seenAt: number | null;
   /** Requests that were open when it died; null before its journal is replayed. */
@@ -52,6 +56,8 @@ export async function listProcesses(db: Queryable, nowMs: number): Promise<Spend
       state,
       host: row.host,
       journalDir: row.journalDir,
+      version: row.version,
+      startedAt: row.startedAt === null ? null : row.startedAt.getTime(),
       seenAt: row.seenAt === null ? null : row.seenAt.getTime(),
       openRequests: row.openRequests,
       journalHere: state === 'gone' && isHere(row),
@@ -145,7 +151,8 @@ export async function releaseProcess(
 }
 
 function unknownProcess(id: string): ProcessRow {
-  return { id, host: null, journalDir: null, seenAt: null, replayedAt: null, releasedAt: null, openRequests: null };
+  const nothing = { host: null, journalDir: null, version: null, startedAt: null, seenAt: null };
+  return { id, ...nothing, replayedAt: null, releasedAt: null, openRequests: null };
 }
 
 /** Adds an audit entry that a released process returned and its rows were entered: a limit may be exceeded. */

@@ -6,23 +6,26 @@ import { leasesOf, lockWindows } from '../store.ts';
 /** A process without a heartbeat for this long counts as gone: three times the heartbeat interval. */
 export const GONE_MS = 90_000;
 
-/** Location of a process: its host and its journal folder there. */
-export interface JournalLocation {
+/** What a process tells of itself. */
+export interface ProcessFacts {
   host: string;
+  /** Of its journal. */
   folder: string;
+  version: string | null;
+  startedAt: Date;
 }
 
 /** Registers a process, or renews its heartbeat. A released process that is alive becomes an ordinary one again. */
 export async function touchProcess(
   db: Queryable,
   processId: string,
-  { host, folder }: JournalLocation,
+  { host, folder, version, startedAt }: ProcessFacts,
   nowMs: number,
 ): Promise<void> {
   await db.query(
-    `insert into spend_processes (id, place, host, seen_at) values ($1, $2, $3, $4)
+    `insert into spend_processes (id, place, host, version, started_at, seen_at) values ($1, $2, $3, $4, $5, $6)
      on conflict (id) do update set seen_at = excluded.seen_at, released_at = null`,
-    [processId, folder, host, new Date(nowMs)],
+    [processId, folder, host, version, startedAt, new Date(nowMs)],
   );
 }
 
@@ -104,13 +107,15 @@ export interface ProcessRow {
   id: string;
   host: string | null;
   journalDir: string | null;
+  version: string | null;
+  startedAt: Date | null;
   seenAt: Date | null;
   replayedAt: Date | null;
   releasedAt: Date | null;
   openRequests: number | null;
 }
 
-const COLUMNS = `id, host, place AS "journalDir", seen_at AS "seenAt", replayed_at AS "replayedAt", released_at AS "releasedAt",
+const COLUMNS = `id, host, place AS "journalDir", version, started_at AS "startedAt", seen_at AS "seenAt", replayed_at AS "replayedAt", released_at AS "releasedAt",
   open_requests AS "openRequests"`;
 
 /** Locks the row until the transaction ends. */
@@ -132,6 +137,8 @@ export async function readProcesses(db: Queryable): Promise<ProcessRow[]> {
   const nothing = {
     host: null,
     journalDir: null,
+    version: null,
+    startedAt: null,
     seenAt: null,
     replayedAt: null,
     releasedAt: null,
