@@ -24,7 +24,7 @@ import { readOutgoing } from './config/outgoing.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
 import { NO_RATE_LIMITS, rateLimits } from './config/rate-limits.ts';
-import { distinct, mapping } from './config/readers.ts';
+import { distinct, mapping, text } from './config/readers.ts';
 import { DEFAULT_ROUTING, routing } from './config/routing.ts';
 import { DEFAULT_SANDBOXES, sandboxes } from './config/sandboxes.ts';
 import { DEFAULT_SCIM, scim } from './config/scim.ts';
@@ -192,6 +192,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     sandboxes: read?.sandboxes ?? DEFAULT_SANDBOXES,
     webSearch: read?.web_search ?? NO_WEB_SEARCH,
     moderation: read?.moderation ?? null,
+    alignmentModel: read?.alignment?.model ?? null,
     interns: read?.interns ?? DEFAULT_INTERNS,
     internProgramme: read?.intern_programme ?? null,
     console: read?.console ?? DEFAULT_CONSOLE,
@@ -220,6 +221,7 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     sandboxes,
     web_search: webSearch,
     moderation,
+    alignment: (at: Field) => mapping(at, { model: text }),
     interns,
     intern_programme: internProgramme,
     console: consoleSection,

@@ -365,9 +365,9 @@ export class Call implements TurnOwner, Interruptible {
     if (listeners && this.#ended) notifyEnded(listeners, this.#ended, this.#parts.log);
   }
 
-  #closing(metered: Metered): Closing {
+  #closing({ usage, cost }: Metered): Closing {
     const completed = Math.floor(this.#parts.clock.now() / 1000);
-    return { usage: metered.usage, cost: metered.cost, completed, metadata: this.#metadata() };
+    return { usage, cost, completed, metadata: this.#metadata(), alignment: this.#context.alignment };
   }
 
   #metadata(): Closing['metadata'] {

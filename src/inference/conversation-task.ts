@@ -38,7 +38,8 @@ import { Transcript } from './answer/transcript.ts';
 import type { RequestContext } from './context.ts';
 import { RequestMedia } from './media/request-media.ts';
 import type { InferenceParts } from './parts.ts';
-import { revisionOf } from './plugins/index.ts';
+import { judgeOf, revisionOf } from './plugins/index.ts';
+import type { TurnJudge } from './plugins/plugin.ts';
 import type { ConversationRequest } from './request.ts';
 import { isOutputFeature, isPricedTier } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Preparing, Task, TokenBound } from './task.ts';
@@ -49,7 +50,7 @@ import type { WantedTools } from './turns/gateway-tools.ts';
 import type { Passage } from './turns/passage.ts';
 import { promptCachingFor } from './turns/prompt-caching.ts';
 import { Translation } from './turns/translate.ts';
-import { gatewayToolsFor, type LoopRunning, TurnLoop } from './turns/turn-loop.ts';
+import { gatewayToolsFor, type LoopRunning, NO_TOOLS, TurnLoop } from './turns/turn-loop.ts';
 
 /** Models whose only output is one of these cannot serve a conversation. */
 const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank']);
@@ -65,6 +66,8 @@ export class ConversationTask implements Task {
   readonly promptBytes: number;
   /** The tools that the gateway runs for this request. */
   readonly #tools: WantedTools | undefined;
+  /** What judges the answer's turns. */
+  readonly #judge: TurnJudge | undefined;
   /** For a request whose answer may take several turns. */
   #loop: TurnLoop | undefined;
   readonly #media: RequestMedia;
@@ -81,7 +84,8 @@ export class ConversationTask implements Task {
     const memory = remembers ? parts.thinking?.of(request.caller.keyId) : undefined;
     this.#translation = new Translation(request.format, request.document, memory);
     this.#media = new RequestMedia(context, () => this.#translation.conversation, parts);
-    this.#tools = gatewayToolsFor(request, parts);
+    this.#judge = judgeOf(context, parts);
+    this.#tools = gatewayToolsFor(request, parts) ?? (this.#judge && NO_TOOLS);
     this.promptBytes = request.document.bytes.length;
     const { format, document } = request;
     // Tools that change something run for every request: their answers are not repeated from the cache.
@@ -228,7 +232,8 @@ export class ConversationTask implements Task {
     if (this.#tools === undefined || this.#loop !== undefined) return;
     const { format, facts } = this.#request;
     const tools = this.#tools.begin(this.#translation.conversation, format);
-    this.#loop = new TurnLoop(tools, facts.stream, facts.maxOutputTokens, this.#tools.definitionBytes);
+    const judge = this.#judge;
+    this.#loop = new TurnLoop({ tools, judge, request: facts, definitionBytes: this.#tools.definitionBytes });
   }
 
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {

@@ -82,6 +82,8 @@ export interface InferenceParts {
   memories?: Memories;
   /** The moderation service; absent if none is configured. */
   moderator?: Moderator;
+  /** The model that judges answers, as currently configured; undefined or absent: the model of the request. */
+  alignmentModel?(): string | undefined;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */
   tokens?: TokenCounter;
   /** Reads the text of PDFs. Absent: they are not read. */

@@ -256,6 +256,7 @@ function inferenceParts(
     requestContainers: parts.requestContainers,
     memories: new Memories({ database: parts.database, clock }),
     moderator: createModerator(parts.operatorEgress, () => live.settings.moderation),
+    alignmentModel: () => live.settings.alignmentModel ?? undefined,
     webSearch: createWebSearch(parts.operatorEgress, () => live.settings.webSearch),
     accountPolicy: () => live.settings.account,
     promptCaching: () => live.settings.account.promptCaching,

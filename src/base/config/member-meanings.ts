@@ -7,11 +7,11 @@ import { DEFAULT_OIDC_NAME } from './console.ts';
 import { DEFAULT_AGENT } from './interns.ts';
 import { DEFAULT_IO_LOGGING } from './io-logging.ts';
 import { type Meaning, type Row, section } from './meaning.ts';
-import { OPENAI_MODERATION_URL } from './moderation.ts';
 import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
 import { DEFAULT_KUBERNETES, DEFAULT_SANDBOXES } from './sandboxes.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_LIMITS, DEFAULT_RETENTION } from './section-readers.ts';
 import type { Limits } from './settings.ts';
+import { TOOL_MEANINGS } from './tool-meanings.ts';
 import { DEFAULT_VAULT } from './vault.ts';
 
 export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
@@ -158,21 +158,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     ],
     kubeconfig: ['Path of a kubeconfig file. Defaults to the service account of the pod.'],
   }),
-  ...section('moderation', 'The service behind the plugin [moderation](../guides/plugins.md#moderation).', {
-    url: ['Base URL of an API with `/moderations` as OpenAI has it.', OPENAI_MODERATION_URL],
-    api_key: ['Key of the service.'],
-    model: ['Model of the service. By default it chooses.'],
-    on_failure: ['Whether requests that could not be checked are refused or allowed.', 'refuse'],
-  }),
-  ...section('web_search', 'Searching the web for requests ([server tools](../guides/server-tools.md)).', {}),
-  ...section('web_search.engines', 'Search engines. Requests that name none use the first.', {}),
-  ...section('web_search.engines[]', 'One engine.', {
-    kind: ['The service.'],
-    url: ['Its base URL. Required for `searxng`; otherwise defaults to that of the service.'],
-    api_key: ['Key for it. Required except for `searxng`.'],
-    serves: ['Other engines whose requests this one answers.', '[]'],
-    price_per_search: ['USD that a search costs the request.', 0],
-  }),
+  ...TOOL_MEANINGS,
   ...section('interns', 'The program that runs as an intern ([interns](../guides/interns.md#agents)).', {
     agent: ['`gatehouse`, which ships with the gateway, or the name of an installed agent.', DEFAULT_AGENT],
   }),

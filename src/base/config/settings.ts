@@ -72,6 +72,8 @@ export interface Config {
   webSearch: WebSearchSettings;
   /** null: the plugin `moderation` cannot be used. */
   moderation: ModerationSettings | null;
+  /** The model that judges answers for the plugin `alignment`; null: the model of the request. */
+  alignmentModel: string | null;
   sandboxes: SandboxesSettings;
   interns: InternSettings;
   /** null: every key, as long as its organization has a single member. */

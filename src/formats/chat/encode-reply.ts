@@ -24,6 +24,7 @@ export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields 
   if (usage !== undefined) reply['usage'] = usage;
   if (turn.safeguards !== undefined) reply['safeguard_results'] = turn.safeguards;
   for (const [key, value] of Object.entries(turn.extras?.chat ?? {})) if (!(key in reply)) reply[key] = value;
+  if (closing.alignment !== undefined) reply['alignment'] = closing.alignment;
   if (closing.metadata !== undefined) reply[closing.metadata.key] = closing.metadata.value;
   return reply;
 }

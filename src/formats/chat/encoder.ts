@@ -53,7 +53,7 @@ export class ChatEncoder implements StreamEncoder {
   end(closing: Closing): string {
     if (this.#finishes.size === 0) this.#finishes.set(0, { unified: 'stop', native: null });
     const usage = this.#stamp.usage === 'none' ? undefined : closingUsage(closing);
-    const metadata = closing.metadata === undefined ? {} : { [closing.metadata.key]: closing.metadata.value };
+    const more = ownMembers(closing);
     const separate = this.#stamp.usage === 'chunk' && usage !== undefined;
     const last = [...this.#finishes.keys()].at(-1);
     let text = '';
@@ -61,17 +61,16 @@ export class ChatEncoder implements StreamEncoder {
       text += this.#introduction(choice);
       const choices = `{"index":${choice},"delta":{},"finish_reason":"${finish.unified}","native_finish_reason":${JSON.stringify(finish.native)}}`;
       const extra: Fields =
-        choice === last && !separate ? { ...this.#safeguards, ...(usage && { usage }), ...metadata } : {};
+        choice === last && !separate ? { ...this.#safeguards, ...(usage && { usage }), ...more } : {};
       text += this.#whole(choices, extra);
     }
-    if (separate) text += this.#whole('', { ...this.#safeguards, usage, ...metadata });
+    if (separate) text += this.#whole('', { ...this.#safeguards, usage, ...more });
     return text + DONE;
   }
 
   failure(error: GatewayError, closing: Closing): string {
     const usage = this.#stamp.usage === 'none' ? undefined : closingUsage(closing);
-    const metadata = closing.metadata === undefined ? {} : { [closing.metadata.key]: closing.metadata.value };
-    return this.#whole(ERROR_CHOICE, { error: errorObject(error), ...(usage && { usage }), ...metadata });
+    return this.#whole(ERROR_CHOICE, { error: errorObject(error), ...(usage && { usage }), ...ownMembers(closing) });
   }
 
   #frame(start: TurnEvent & { type: 'start' }): void {
@@ -100,6 +99,11 @@ export class ChatEncoder implements StreamEncoder {
     const more = members === '{}' ? '}' : `,${members.slice(1)}`;
     return `${this.#head}${choices}${this.#tail}${more}\n\n`;
   }
+}
+
+/** Members of the gateway besides `usage`. */
+function ownMembers({ metadata, alignment }: Closing): Fields {
+  return { ...(alignment && { alignment }), ...(metadata && { [metadata.key]: metadata.value }) };
 }
 
 /** The choice in the chunk that reports a failed stream. */

@@ -73,6 +73,8 @@ export interface Closing {
   usage?: Usage;
   cost?: Cost;
   metadata?: { key: string; value: Record<string, unknown> };
+  /** What a plugin has judged of the answer's turns, for formats that have a member for it. */
+  alignment?: { readonly calls: readonly object[] };
 }
 
 /**

@@ -43,6 +43,8 @@ export interface AnswerWriter {
   readonly whole: WholeReply | undefined;
   /** Writes the end of a stream. */
   readonly end: AnswerEnd | undefined;
+  /** Whether the answer is shown is decided after it is complete. */
+  readonly judged?: boolean;
   /** What the gateway has to run before the answer can continue. */
   readonly calls?: readonly ToolCallPart[] | undefined;
   readonly hits: AnswerScreen['hits'] | undefined;

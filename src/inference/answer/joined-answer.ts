@@ -15,6 +15,7 @@ import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { eventsOf } from '../../formats/conversation/replay.ts';
 import type { JoinedTurn } from '../turns/joined-turn.ts';
 import type { WholeReply } from '../turns/passage.ts';
+import { visibleSize } from '../turns/visible-output.ts';
 import type { AnswerScreen } from './answer-screen.ts';
 import { type AnswerEnd, type AnswerWriter, type ClientAnswer, someVisible } from './client-answer.ts';
 import type { Transcript } from './transcript.ts';
@@ -37,19 +38,31 @@ export interface ShownCall {
   parts: readonly Part[];
 }
 
+/** The most characters of a turn that are held back until it is judged. */
+const MAX_WITHHELD = 4 * 1024 * 1024;
+
+const TOO_LONG: UpstreamFailure = {
+  kind: 'malformed',
+  status: null,
+  message: 'the answer is too long to be held back until it is judged',
+};
+
 export class JoinedAnswer implements AnswerWriter {
   readonly #answer: ClientAnswer;
   readonly #present: PresentEvents;
   readonly turn: JoinedTurn;
   readonly #stream: boolean;
-  /** Events of a later turn that are not visible yet. */
+  /** Events of a later turn that are not visible yet, or of a turn that has to be judged. */
   #held: TurnEvent[] | undefined;
+  #heldLength = 0;
+  #released = false;
 
   constructor(answer: ClientAnswer, present: PresentEvents, turn: JoinedTurn, stream: boolean) {
     this.#answer = answer;
     this.#present = present;
     this.turn = turn;
     this.#stream = stream;
+    if (turn.withheld) this.#held = [];
     answer.begin();
   }
 
@@ -70,8 +83,13 @@ export class JoinedAnswer implements AnswerWriter {
     return this.turn.calls;
   }
 
+  /** Nothing has been decided about the turn when it ends. */
+  get judged(): boolean {
+    return this.turn.judged;
+  }
+
   get failure(): UpstreamFailure | undefined {
-    return this.turn.failure;
+    return this.#heldLength > MAX_WITHHELD ? TOO_LONG : this.turn.failure;
   }
 
   get visible(): boolean {
@@ -116,8 +134,14 @@ export class JoinedAnswer implements AnswerWriter {
     return this.turn.whole;
   }
 
-  finish(): void {
+  /** The turn was judged: the client may see it. */
+  release(): void {
+    this.#released = true;
     this.#commit();
+  }
+
+  finish(): void {
+    if (!this.#withholds) this.#commit();
     if (!this.#stream && this.calls === undefined) this.#answer.finish();
   }
 
@@ -163,7 +187,12 @@ export class JoinedAnswer implements AnswerWriter {
       return;
     }
     for (const event of events) this.#held.push(event);
-    if (this.#stream && someVisible(events)) this.#commit();
+    if (this.#withholds) this.#heldLength += lengthOf(events);
+    else if (this.#stream && someVisible(events)) this.#commit();
+  }
+
+  get #withholds(): boolean {
+    return this.turn.withheld && !this.#released;
   }
 
   #commit(): void {
@@ -171,4 +200,13 @@ export class JoinedAnswer implements AnswerWriter {
     this.#held = undefined;
     if (held !== undefined) this.#write(held);
   }
+}
+
+function lengthOf(events: readonly TurnEvent[]): number {
+  let sum = 0;
+  for (const event of events) {
+    if (event.type === 'partDelta') sum += visibleSize(event.delta);
+    else if (event.type === 'partStart') sum += visibleSize(event.part);
+  }
+  return sum;
 }

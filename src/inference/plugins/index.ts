@@ -9,4 +9,4 @@ export { wantsFusion, withFusion } from './fusion.ts';
 export { ONLINE, withSearch } from './online.ts';
 export { requestedPlugins } from './requested.ts';
 export { isRouterModel, ROUTERS, routerModels } from './routers/index.ts';
-export { beforeFilters, revisionOf, runPlugins } from './run.ts';
+export { beforeFilters, judgeOf, revisionOf, runPlugins } from './run.ts';

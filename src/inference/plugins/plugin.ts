@@ -1,12 +1,13 @@
 /** The contract of a plugin: what the gateway does to a request or its answer when `plugins` names it. */
 import type { TProperties } from 'typebox';
-import type { Conversation, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
+import type { Conversation, Message, Part, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
 import type { EarlyRunning } from '../before-routing.ts';
 import type { Admission, RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';
 import type { Candidate } from '../routing/index.ts';
+import type { ToolsRunning } from '../turns/gateway-tools.ts';
 
 /** One file each; `registry.ts` lists all. Every step is optional. */
 export interface Plugin {
@@ -29,6 +30,8 @@ export interface Plugin {
   beforeRouting?(step: PluginStep): undefined | Promise<void>;
   /** Changes the answer on its way to the client; undefined if this request's answers stay as they are. */
   revise?(step: AnswerStep): AnswerRevision | undefined;
+  /** Judges the turns of the answer; one plugin of the registry does. */
+  judge?(step: JudgeStep): TurnJudge;
 }
 
 /** A plugin that a request asks for. */
@@ -65,6 +68,26 @@ interface AnswerStep {
   readonly conversation: Conversation;
   readonly context: RequestContext<ConversationRequest>;
   readonly settings: Fields;
+}
+
+export interface JudgeStep {
+  readonly context: RequestContext<ConversationRequest>;
+  readonly settings: Fields;
+  readonly parts: InferenceParts;
+}
+
+/** What judging may use. */
+export type JudgeRunning = Pick<ToolsRunning, 'ask' | 'signal'>;
+
+/** Judges each turn of an answer once it is complete, before its tools run. */
+export interface TurnJudge {
+  /** The client sees nothing of a turn before it is judged. Otherwise turns are only recorded, and `judge` never rejects. */
+  readonly withholds: boolean;
+  /**
+   * Undefined if the answer continues. Otherwise the turn is discarded, and the model writes it again after these messages.
+   * Rejects with GatewayError for an answer that may not be shown.
+   */
+  judge(parts: readonly Part[], running: JudgeRunning): Promise<Message[] | undefined>;
 }
 
 /** An entry of `pipeline` in the routing metadata. */

@@ -1,4 +1,5 @@
 /** Every plugin, in the order in which they act. */
+import { alignment } from './alignment/index.ts';
 import { contextCompression } from './context-compression/index.ts';
 import { fileParser } from './file-parser/index.ts';
 import { fusion } from './fusion.ts';
@@ -12,6 +13,7 @@ import { webFetch } from './web-fetch/index.ts';
 export const PLUGINS: readonly Plugin[] = [
   ...routerPlugins,
   fusion,
+  alignment,
   fileParser,
   moderation,
   web,
@@ -19,6 +21,3 @@ export const PLUGINS: readonly Plugin[] = [
   contextCompression,
   responseHealing,
 ];
-
-/** Ids of plugins that are not built. */
-export const UNBUILT: ReadonlySet<string> = new Set(['alignment']);

@@ -6,7 +6,7 @@ import { type Fields, fieldsOf, listOf, textOf } from '../../formats/conversatio
 import { optional } from '../../formats/conversation/loose-schema.ts';
 import { valueCheck } from '../../http/validate.ts';
 import type { Plugin, RequestedPlugin } from './plugin.ts';
-import { PLUGINS, UNBUILT } from './registry.ts';
+import { PLUGINS } from './registry.ts';
 
 const BY_ID = new Map(PLUGINS.map((plugin) => [plugin.id, plugin]));
 const checks = new Map<Plugin, (settings: Fields, path: string) => void>();
@@ -25,10 +25,7 @@ export function requestedPlugins(document: JsonDocument): readonly RequestedPlug
     if (ids.has(id)) throw invalidField(`${path}.id`, `names the plugin ${JSON.stringify(id)} a second time`);
     ids.add(id);
     const plugin = BY_ID.get(id);
-    if (plugin === undefined) {
-      if (UNBUILT.has(id) && settings['enabled'] === false) return;
-      throw invalidField(`${path}.id`, refusal(id));
-    }
+    if (plugin === undefined) throw invalidField(`${path}.id`, refusal(id));
     checkOf(plugin)(settings, path);
     if (settings['enabled'] !== false) requested.push({ plugin, settings, path });
   });
@@ -36,9 +33,7 @@ export function requestedPlugins(document: JsonDocument): readonly RequestedPlug
 }
 
 function refusal(id: string): string {
-  const name = JSON.stringify(id.slice(0, 100));
-  if (UNBUILT.has(id)) return `requests the plugin ${name}, which this gateway does not support`;
-  return `must be the id of a plugin, not ${name}: ${[...BY_ID.keys()].join(', ')}`;
+  return `must be the id of a plugin, not ${JSON.stringify(id.slice(0, 100))}: ${[...BY_ID.keys()].join(', ')}`;
 }
 
 /** Plugins act in the order of the registry, however the client orders them. */

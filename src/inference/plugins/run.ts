@@ -5,7 +5,7 @@ import type { Admission, RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';
 import type { Candidate } from '../routing/index.ts';
-import type { AdmissionParts, AnswerRevision, PluginStep, RequestedPlugin } from './plugin.ts';
+import type { AdmissionParts, AnswerRevision, PluginStep, RequestedPlugin, TurnJudge } from './plugin.ts';
 
 interface Running {
   context: RequestContext<ConversationRequest>;
@@ -54,6 +54,14 @@ export function revisionOf(
   });
   // The plugin that changed the request last is the closest to the model.
   return revisions.length <= 1 ? revisions[0] : inTurn(revisions.reverse());
+}
+
+/** What judges the turns of one answer; undefined for most requests. */
+export function judgeOf(context: RequestContext<ConversationRequest>, parts: InferenceParts): TurnJudge | undefined {
+  for (const { plugin, settings } of context.request.plugins ?? []) {
+    if (plugin.judge !== undefined) return plugin.judge({ context, settings, parts });
+  }
+  return undefined;
 }
 
 function inTurn(revisions: readonly AnswerRevision[]): AnswerRevision {

@@ -352,7 +352,8 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
 
   #finished(): void {
     this.#reader!.stop();
-    if (this.answer.calls !== undefined) {
+    const { calls } = this.answer;
+    if (calls !== undefined && (calls.length > 0 || this.answer.judged !== true)) {
       this.#complete();
       return;
     }
@@ -363,7 +364,7 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
   }
 
   #emptyFailure(): UpstreamFailure | undefined {
-    if (this.answer.gathers) return turnFailure(this.answer.gatheredTurn());
+    if (this.answer.gathers || this.answer.judged === true) return turnFailure(this.answer.gatheredTurn());
     return emptyFailure(this.finish, (this.usage?.output ?? 0) > 0);
   }
 

@@ -14,6 +14,7 @@ import type {
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { collect } from '../../formats/conversation/replay.ts';
 import { addUsage } from '../../formats/conversation/usage.ts';
+import type { TurnJudge } from '../plugins/plugin.ts';
 import type { GatewayTools } from './gateway-tools.ts';
 
 /** Limit for the arguments of one call of a gateway tool, in UTF-16 units. */
@@ -32,6 +33,7 @@ export const FIRST: Joint = { started: false, nextIndex: 0, usage: undefined };
 
 export class JoinedTurn {
   readonly #tools: Pick<GatewayTools, 'claims' | 'cites' | 'resumes'>;
+  readonly #judge: Pick<TurnJudge, 'withholds'> | undefined;
   #started: boolean;
   #nextIndex: number;
   readonly #earlier: Usage | undefined;
@@ -56,12 +58,24 @@ export class JoinedTurn {
   constructor(
     { started, nextIndex, usage, prelude = [] }: Joint,
     tools: Pick<GatewayTools, 'claims' | 'cites' | 'resumes'>,
+    judge?: Pick<TurnJudge, 'withholds'>,
   ) {
     this.#started = started;
     this.#nextIndex = nextIndex;
     this.#earlier = usage;
     this.#prelude = prelude;
     this.#tools = tools;
+    this.#judge = judge;
+  }
+
+  /** The turn is judged before the answer can continue or end. */
+  get judged(): boolean {
+    return this.#judge !== undefined;
+  }
+
+  /** The client sees nothing of the turn until then. */
+  get withheld(): boolean {
+    return this.#judge?.withholds === true;
   }
 
   /** The events for the client. The end is withheld while the gateway has calls to run. */
@@ -76,10 +90,14 @@ export class JoinedTurn {
 
   /**
    * What the gateway has to run before the answer can continue; undefined until the turn is over, or if nothing. Empty for
-   * a turn that is only paused.
+   * a turn that is only paused or judged.
    */
   get calls(): readonly ToolCallPart[] | undefined {
-    return this.#ended && (this.#held.size > 0 || this.paused) ? [...this.#held.values()] : undefined;
+    return this.#ended && this.#waits ? [...this.#held.values()] : undefined;
+  }
+
+  get #waits(): boolean {
+    return this.#held.size > 0 || this.paused || this.judged;
   }
 
   /** The upstream only waits for its turn to be sent back. */
@@ -223,7 +241,7 @@ export class JoinedTurn {
     const unified = this.#finish?.unified;
     // Truncated arguments are not run.
     if (unified === 'length' || unified === 'content_filter') this.#held.clear();
-    if (this.#held.size === 0 && !this.paused) out.push(...this.end());
+    if (!this.#waits) out.push(...this.end());
   }
 }
 

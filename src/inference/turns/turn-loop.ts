@@ -5,12 +5,14 @@
 import { GatewayError } from '../../base/errors.ts';
 import type { Nano } from '../../base/money.ts';
 import type { Restoring } from '../../formats/adapters/index.ts';
-import type { Conversation, Finish, ToolCallPart } from '../../formats/conversation/conversation.ts';
-import type { TurnDecoder } from '../../formats/conversation/format.ts';
+import type { Conversation, Finish, Message, ToolCallPart } from '../../formats/conversation/conversation.ts';
+import type { RequestFacts, TurnDecoder } from '../../formats/conversation/format.ts';
+import { Uncarried } from '../../formats/conversation/losses.ts';
 import { resultPart } from '../../formats/conversation/tool-steps.ts';
 import type { ClientAnswer } from '../answer/client-answer.ts';
 import { JoinedAnswer, type PresentEvents, type ShownCall } from '../answer/joined-answer.ts';
 import type { InferenceParts } from '../parts.ts';
+import type { TurnJudge } from '../plugins/plugin.ts';
 import { serverTools } from '../tools/index.ts';
 import { deferredTools } from './deferred-tools.ts';
 import type {
@@ -39,6 +41,19 @@ export function gatewayToolsFor(request: ToolRequest, parts: InferenceParts): Wa
   return all;
 }
 
+/** For a request without such tools whose turns are judged. */
+export const NO_TOOLS: WantedTools = {
+  definitionBytes: 0,
+  lasting: false,
+  begin: (conversation) => ({
+    conversation,
+    claims: () => false,
+    run: ({ name }) => {
+      throw new Error(`the request has no tool ${name} of the gateway`);
+    },
+  }),
+};
+
 /** The most upstream turns of one answer whose tools have no limit of their own. */
 const MAX_TURNS = 6;
 
@@ -55,8 +70,17 @@ export interface LoopRunning extends Omit<ToolsRunning, 'conversation'> {
   spent(): { tokens: number; costNano: Nano };
 }
 
+interface LoopSetup {
+  tools: GatewayTools;
+  judge: TurnJudge | undefined;
+  request: Pick<RequestFacts, 'stream' | 'maxOutputTokens'>;
+  /** That the tools' definitions add to the request, at most. */
+  definitionBytes: number;
+}
+
 export class TurnLoop {
   readonly #tools: GatewayTools;
+  readonly #judge: TurnJudge | undefined;
   readonly #stream: boolean;
   readonly #callIds = new Set<string>();
   #conversation: Conversation;
@@ -70,19 +94,31 @@ export class TurnLoop {
   /** Output tokens left for all remaining turns; undefined without a cap of the client. */
   leftTokens: number | undefined;
 
-  /** @param definitionBytes that the tools' definitions add to the request, at most */
-  constructor(tools: GatewayTools, stream: boolean, maxOutputTokens: number | undefined, definitionBytes: number) {
+  /** What the model reads before it writes a turn again. */
+  #reminder: readonly Message[] = [];
+
+  /** @throws Uncarried for several choices, which cannot be judged */
+  constructor({ tools, judge, request, definitionBytes }: LoopSetup) {
+    if (judge !== undefined && (tools.conversation.choices ?? 1) > 1) {
+      throw new Uncarried('n', 'the plugin alignment supports a single choice only');
+    }
     this.#tools = tools;
+    this.#judge = judge;
     this.#joint = { ...FIRST, prelude: tools.prelude };
     this.#conversation = tools.conversation;
-    this.#stream = stream;
+    this.#stream = request.stream;
     this.addedBytes = definitionBytes;
-    this.leftTokens = maxOutputTokens;
+    this.leftTokens = request.maxOutputTokens;
   }
 
   /** What the next turn sends. */
   get turn(): LoopTurn {
-    return { conversation: this.#conversation, callIds: this.#callIds };
+    const { messages } = this.#conversation;
+    const conversation =
+      this.#reminder.length === 0
+        ? this.#conversation
+        : { ...this.#conversation, messages: [...messages, ...this.#reminder] };
+    return { conversation, callIds: this.#callIds };
   }
 
   /** Distinguishes ids that are made up for one turn from those of the others. */
@@ -92,21 +128,50 @@ export class TurnLoop {
 
   /** The answer of one attempt. @param begin makes that of a first turn @param presentation changes it for the client */
   answerOf(begin: () => ClientAnswer, presentation: () => Restoring | undefined): JoinedAnswer {
-    const turn = new JoinedTurn(this.#joint, this.#tools);
+    const turn = new JoinedTurn(this.#joint, this.#tools, this.#judge);
     if (this.#answer !== undefined) return this.#answer.continued(turn);
     return new JoinedAnswer(begin(), presenting(presentation()), turn, this.#stream);
   }
 
   /**
-   * Runs what a complete turn asks of the gateway. Resolves with true if another turn follows.
-   * @throws GatewayError 502 for a model that does not come to an end, 403 when a filter blocks what a tool shows
+   * Has a complete turn judged, and runs what it asks of the gateway. Resolves with true if another turn follows.
+   * @throws GatewayError 502 for a model that does not come to an end, 403 when a filter blocks what a tool shows, and
+   * what the judge throws
    */
   async next(attempt: LoopAttempt, running: LoopRunning): Promise<boolean> {
+    if (this.#judge === undefined) return this.#next(attempt, running);
+    const { answer } = attempt;
+    const judging = this.#judge.judge(answer.turn.whole.choices[0]?.parts ?? [], running);
+    if (this.#judge.withholds) {
+      const reminder = await judging;
+      if (reminder !== undefined) {
+        this.#writeAgain(answer, reminder);
+        return true;
+      }
+    }
+    answer.release();
+    const continues = await this.#next(attempt, running);
+    await judging;
+    return continues;
+  }
+
+  /** The client has seen nothing of the turn. */
+  #writeAgain({ turn }: JoinedAnswer, reminder: readonly Message[]): void {
+    this.#joint = { ...this.#joint, usage: turn.joint.usage };
+    this.#remind(reminder);
+  }
+
+  #remind(reminder: readonly Message[]): void {
+    this.addedBytes += sizeOf(reminder) - sizeOf(this.#reminder);
+    this.#reminder = reminder;
+  }
+
+  async #next(attempt: LoopAttempt, running: LoopRunning): Promise<boolean> {
     const { answer } = attempt;
     const { turn } = answer;
     const calls = turn.calls!;
     this.#answer = answer;
-    if (this.#last) {
+    if (this.#last && (calls.length > 0 || turn.paused)) {
       answer.close('stop');
       return false;
     }
@@ -169,6 +234,7 @@ export class TurnLoop {
     };
     this.#joint = turn.joint;
     this.#turns += 1;
+    this.#remind([]);
   }
 
   #toolChoice(): Pick<Conversation, 'toolChoice'> {
@@ -177,6 +243,10 @@ export class TurnLoop {
     const forces = mode === 'required' || mode === 'tool';
     return forces && this.#tools.ending?.forcesOnce === true ? { toolChoice: { mode: 'auto' } } : {};
   }
+}
+
+function sizeOf(messages: readonly Message[]): number {
+  return messages.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(messages));
 }
 
 function shown(run: ToolRun, started: number | undefined): ShownCall {

@@ -2,6 +2,7 @@
 import { invalidField } from '../../../base/errors.ts';
 import type { Conversation, Part } from '../../../formats/conversation/conversation.ts';
 import { type Fields, textOf, textOrUndefined } from '../../../formats/conversation/fields.ts';
+import { textOfReply } from '../../nested-reply.ts';
 import { Members } from '../../tool-settings.ts';
 import type { ToolsRunning } from '../../turns/gateway-tools.ts';
 import { type RequestedTool, type ServerTool, ToolError, type ToolOutcome } from '../tool.ts';
@@ -13,7 +14,6 @@ import {
   modelParameter,
   readAskSettings,
   requireKnown,
-  textOfReply,
 } from './settings.ts';
 
 const INSTRUCTIONS =

@@ -1,14 +1,7 @@
 /** Settings of tools that ask other models: which model, and how it is asked. */
 import { invalidField } from '../../../base/errors.ts';
 import type { Catalog } from '../../../catalog/index.ts';
-import {
-  type Fields,
-  fieldsOf,
-  isFields,
-  listOf,
-  textOf,
-  textOrUndefined,
-} from '../../../formats/conversation/fields.ts';
+import { type Fields, isFields, textOrUndefined } from '../../../formats/conversation/fields.ts';
 import { isRouterModel } from '../../plugins/index.ts';
 import { Members } from '../../tool-settings.ts';
 import type { ToolsRunning } from '../../turns/gateway-tools.ts';
@@ -100,9 +93,4 @@ export function askedModel(
 export function modelParameter({ model }: Pick<AskSettings, 'model'>): Fields {
   if (model !== undefined) return {};
   return { model: { type: 'string', description: 'The model to ask; your own by default', maxLength: LONGEST_MODEL } };
-}
-
-/** The text of a chat reply; '' if it has none. */
-export function textOfReply(reply: Fields): string {
-  return textOf(fieldsOf(fieldsOf(listOf(reply['choices'])[0])['message'])['content']);
 }

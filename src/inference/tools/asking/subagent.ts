@@ -1,6 +1,7 @@
 /** `svc:subagent`: the model hands a task to another model, which works on it with server tools of its own. */
 import { invalidField } from '../../../base/errors.ts';
 import { type Fields, textOf, textOrUndefined } from '../../../formats/conversation/fields.ts';
+import { textOfReply } from '../../nested-reply.ts';
 import { Members } from '../../tool-settings.ts';
 import type { ToolsRunning } from '../../turns/gateway-tools.ts';
 import { type RequestedTool, type ServerTool, ToolError, type ToolOutcome } from '../tool.ts';
@@ -12,7 +13,6 @@ import {
   modelParameter,
   readAskSettings,
   requireKnown,
-  textOfReply,
 } from './settings.ts';
 
 const MAX_TOOL_CALLS = 25;

@@ -1,9 +1,9 @@
 /** The analyst of a fusion: one model compares the replies of the panel. */
 import { parseJson } from '../../../../base/json.ts';
 import { type Fields, isFields } from '../../../../formats/conversation/fields.ts';
+import { textOfReply } from '../../../nested-reply.ts';
 import type { ToolsRunning } from '../../../turns/gateway-tools.ts';
 import { ToolError } from '../../tool.ts';
-import { textOfReply } from '../settings.ts';
 import type { Reply } from './panel.ts';
 
 const TEXT = { type: 'string' };

@@ -3,10 +3,10 @@ import { GatewayError } from '../../../../base/errors.ts';
 import type { Model } from '../../../../catalog/index.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../../../formats/conversation/fields.ts';
 import { policyOf } from '../../../../guardrails/index.ts';
+import { textOfReply } from '../../../nested-reply.ts';
 import { leavesEndpoint, offersWhere } from '../../../routing/index.ts';
 import type { ToolsRunning } from '../../../turns/gateway-tools.ts';
 import { ToolError } from '../../tool.ts';
-import { textOfReply } from '../settings.ts';
 import type { FusionSettings } from './settings.ts';
 
 /** The router model whose order the gateway's choice of a panel follows. */
