@@ -4,6 +4,8 @@ import { EventReader } from '../http/sse.ts';
 import { type AssistantMessage, type Message, NO_USAGE, type ToolCall, type Usage } from './message.ts';
 
 interface ModelRequest {
+  /** Tells the gateway which calls belong together. */
+  readonly session: string;
   readonly model: string | null;
   readonly system: string;
   readonly messages: readonly Message[];
@@ -77,10 +79,14 @@ export class Model {
     }
   }
 
-  async #try({ model, system, messages, tools }: ModelRequest, collector: ReplyCollector, signal: AbortSignal) {
+  async #try(
+    { session, model, system, messages, tools }: ModelRequest,
+    collector: ReplyCollector,
+    signal: AbortSignal,
+  ) {
     const response = await fetch(this.#url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', 'x-session-id': session },
       body: JSON.stringify({
         ...(model === null ? {} : { model }),
         messages: [{ role: 'system', content: system }, ...messages],

@@ -102,14 +102,14 @@ export class Session {
   }
 
   async #callModel(person: Person, signal: AbortSignal): Promise<Reply> {
-    const { model, modelName, system, tools, history, contextTokens } = this.#parts;
+    const { id: session, model, modelName, system, tools, history, contextTokens } = this.#parts;
     history.shorten(contextTokens);
     const declared = tools.map(({ name, description, parameters }) => ({
       type: 'function',
       function: { name, description, parameters },
     }));
     const ask = () => {
-      const request = { model: modelName, system, messages: history.messages, tools: declared };
+      const request = { session, model: modelName, system, messages: history.messages, tools: declared };
       return model.call(request, person, signal);
     };
     const reply = await ask().catch((error: unknown) => {

@@ -11,7 +11,7 @@ import type { Authority } from './trust/authority.ts';
 export { DOOR_NAME } from './door-key.ts';
 export { sandboxInitFile } from './launch.ts';
 export { type BoundSecret, createPlaceholder } from './secret.ts';
-export type { GatewaySettings, ProxyUser, RefusalReport, SandboxSettings } from './settings.ts';
+export type { GatewaySettings, ModelCall, ProxyUser, RefusalReport, SandboxSettings } from './settings.ts';
 export { SOCKET_NAME, socketFolderFor } from './socket-folder.ts';
 export {
   DEFAULT_PROXY_USER,

@@ -34,6 +34,8 @@ export class ProxyProcess {
         return this.#open(order);
       case 'close':
         return this.#close(order.id);
+      case 'sync':
+        return this.#send({ type: 'synced' });
     }
   }
 
@@ -57,8 +59,11 @@ export class ProxyProcess {
         known.sandbox.update(settings);
       } else {
         const reports = new RefusalReports(this.#clock, (refusal) => this.#send({ type: 'refused', id, refusal }));
-        const sandbox = new Sandbox(settings, this.#context!, (refusal, destination) =>
-          reports.add(refusal, destination),
+        const sandbox = new Sandbox(
+          settings,
+          this.#context!,
+          (refusal, destination) => reports.add(refusal, destination),
+          (call) => this.#send({ type: 'called', id, call }),
         );
         this.#sandboxes.set(id, { sandbox, keyHash });
         await sandbox.listen(path, mode);

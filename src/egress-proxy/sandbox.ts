@@ -14,7 +14,7 @@ import { tunnel } from './forward/tunnel.ts';
 import { reach } from './forward/upstream.ts';
 import { asRefusal, Refusal } from './refusal.ts';
 import { checkSecrets } from './secret.ts';
-import type { GatewaySettings, SandboxSettings } from './settings.ts';
+import type { GatewaySettings, ModelCall, SandboxSettings } from './settings.ts';
 import { Release, SecretTexts } from './text/release.ts';
 import type { Authority } from './trust/authority.ts';
 import { LeafIssuer } from './trust/leaf-issuer.ts';
@@ -31,6 +31,7 @@ const RENEWAL_MS = 3_600_000;
 export class Sandbox {
   readonly #context: ProxyContext;
   readonly #report: Report;
+  readonly #called: (call: ModelCall) => void;
   readonly #server: http.Server;
   readonly #hosts = new Map<string, InterceptedHost>();
   readonly #sockets = new Set<Duplex>();
@@ -41,9 +42,10 @@ export class Sandbox {
   #issuer!: LeafIssuer;
 
   /** @throws Error if the settings are malformed */
-  constructor(settings: SandboxSettings, context: SharedContext, report: Report) {
+  constructor(settings: SandboxSettings, context: SharedContext, report: Report, called: (call: ModelCall) => void) {
     this.#context = { ...context, bodies: new Allowance(HELD_BYTES), dials: new Allowance(MOST_DIALS) };
     this.#report = report;
+    this.#called = called;
     this.update(settings);
     this.#server = http.createServer({ maxHeaderSize: MOST_HEAD_BYTES, keepAliveTimeout: 60_000 });
     this.#server.maxConnections = 2 * MOST_CONNECTIONS;
@@ -126,7 +128,7 @@ export class Sandbox {
     try {
       this.#checkBusy();
       if (this.#gateway !== undefined && request.url?.startsWith('/')) {
-        await forwardToGateway(this.#gateway, request, response);
+        await forwardToGateway(this.#gateway, request, response, this.#called);
         return;
       }
       const target = plainDestination(request.url ?? '');

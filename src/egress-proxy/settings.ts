@@ -59,7 +59,8 @@ export type Order =
   | { type: 'start'; settings: ProxySettings }
   | { type: 'door'; settings: DoorSettings }
   | { type: 'open'; id: string; path: string; mode: number; keyHash: string | null; sandbox: SandboxSettings }
-  | { type: 'close'; id: string };
+  | { type: 'close'; id: string }
+  | { type: 'sync' };
 
 /** From the proxy. */
 export type News =
@@ -68,7 +69,25 @@ export type News =
   | { type: 'opened'; id: string }
   | { type: 'failed'; id: string; problem: string }
   | { type: 'refused'; id: string; refusal: RefusalReport }
+  | { type: 'called'; id: string; call: ModelCall }
+  /** All news from before the order has been sent. */
+  | { type: 'synced' }
   | { type: 'fault'; stack: string };
+
+/** A model call of a sandbox: reported before it is sent to the gateway, and when it has ended. */
+export interface ModelCall {
+  /** `request_id` of its row. */
+  requestId: string;
+  /** The session that the program in the sandbox names, as it likes. */
+  session: string | null;
+  /**
+   * - `begun`: it is about to be sent
+   * - `charged`: it was answered by a generation, so it has a row, or will have one
+   * - `free`: it was answered without one, as a count of tokens is
+   * - `unclear`: there may be a row or not, since it failed, or one end closed the connection
+   */
+  state: 'begun' | 'charged' | 'free' | 'unclear';
+}
 
 /** A refusal for the audit log. Equal ones are reported once a minute, with their number. */
 export interface RefusalReport {

@@ -12,6 +12,7 @@ import { launch } from './launch.ts';
 import type {
   DoorNews,
   DoorSettings,
+  ModelCall,
   News,
   Order,
   ProxySettings,
@@ -44,6 +45,8 @@ export interface ProxiedSandbox {
   load(way: EgressWay): Promise<SandboxSettings>;
   /** For the audit log. */
   onRefused(refusal: RefusalReport): void;
+  /** Its model calls. */
+  onCalled?(call: ModelCall): void;
   /** The group of the sandbox's processes, if they run as a user of their own. */
   gid: number | null;
 }
@@ -66,6 +69,11 @@ export interface EgressWay {
   reload(): Promise<void>;
   /** Closes the way out until the secrets can be loaded, which is retried at intervals. */
   suspend(): void;
+  /**
+   * Resolves once all model calls of the sandbox up to now were reported.
+   * @returns the pid of the proxy: reports of one that ended may be lost. Rejects if there is none
+   */
+  reported(): Promise<number>;
 }
 
 const ID = /^[a-z0-9-]{1,40}$/;
@@ -96,6 +104,8 @@ interface Child {
   door: PromiseWithResolvers<DoorNews>;
   /** What waits for the answer to an order to open, by sandbox. */
   waiting: Map<string, PromiseWithResolvers<void>>;
+  /** What waits for the answer to an order to synchronize, oldest first. */
+  syncs: PromiseWithResolvers<void>[];
 }
 
 export class EgressProxy {
@@ -234,8 +244,20 @@ export class EgressProxy {
         send(child, { type: 'close', id });
         this.#restoreLater(id);
       },
+      reported: () => this.#reported(),
     };
     return way;
+  }
+
+  async #reported(): Promise<number> {
+    const child = this.#child;
+    const pid = child?.process.pid;
+    if (child === undefined || pid === undefined) throw new Error('the egress proxy does not run');
+    const answer = Promise.withResolvers<void>();
+    child.syncs.push(answer);
+    send(child, { type: 'sync' });
+    await answer.promise;
+    return pid;
   }
 
   #tell(id: string, entry: Entry): Promise<void> {
@@ -269,6 +291,7 @@ export class EgressProxy {
       exited: exited.promise,
       door: Promise.withResolvers<DoorNews>(),
       waiting: new Map(),
+      syncs: [],
     };
     this.#child = child;
     child.process.on('message', (news: News) => {
@@ -284,7 +307,7 @@ export class EgressProxy {
       child.door.resolve({ problem: 'no port: the process ended' });
       const problem = new Error('the egress proxy ended');
       ready.reject(problem);
-      for (const { promise, reject } of child.waiting.values()) {
+      for (const { promise, reject } of [...child.waiting.values(), ...child.syncs]) {
         promise.catch(() => {});
         reject(problem);
       }
@@ -342,6 +365,12 @@ export class EgressProxy {
         return;
       case 'refused':
         this.#sandboxes.get(news.id)?.onRefused(news.refusal);
+        return;
+      case 'called':
+        this.#sandboxes.get(news.id)?.onCalled?.(news.call);
+        return;
+      case 'synced':
+        child.syncs.shift()?.resolve();
         return;
       case 'door':
         if ('problem' in news.door) log.error('sandboxes on other machines have no egress', news.door);

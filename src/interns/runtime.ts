@@ -10,7 +10,6 @@ import { PeerServer } from '../peers/index.ts';
 import type { Sandboxes } from '../sandboxes/index.ts';
 import type { Sealing } from '../sealing/index.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
-import type { AgentConnection } from './agents/index.ts';
 import { INTERNS_TOPIC } from './change-intern.ts';
 import { Chats } from './chat/chats.ts';
 import type { ChatSink } from './chat/chunks.ts';
@@ -23,7 +22,7 @@ import { endpointOf } from './forwarding/endpoint.ts';
 import type { Question } from './forwarding/question.ts';
 import { type Intern, sandboxIdOf } from './intern.ts';
 import * as store from './store.ts';
-import { AgentHost, type HostParts } from './work/agent-host.ts';
+import { type Agent, AgentHost, type HostParts } from './work/agent-host.ts';
 import { deleteOldArchives, forgetRemains, remains } from './work/archives.sql.ts';
 import { HeldElsewhere, type Holder, Holders } from './work/holders.ts';
 import { teardown } from './work/teardown.ts';
@@ -164,16 +163,16 @@ export class InternRuntime {
     return { ...this.#address, certificate: this.#parts.certificate };
   }
 
-  async #agentOf(intern: Intern): Promise<AgentConnection> {
+  async #agentOf(intern: Intern): Promise<Agent> {
     if ((await this.#holders.take(intern.id)) !== undefined) throw new HeldElsewhere();
-    const connection = await this.#host.agentOf(intern).catch(async (error: unknown) => {
+    const agent = await this.#host.agentOf(intern).catch(async (error: unknown) => {
       await this.#holders.release(intern.id);
       if (!(error instanceof GatewayError) || error.status !== 503) await broke(this.#work, intern, error);
       throw error;
     });
     // A request that stopped it may have been handled before it was started.
     const now = await store.internWithId(this.#parts.database, intern.id);
-    if (now?.status === 'running' && now.epoch === intern.epoch) return connection;
+    if (now?.status === 'running' && now.epoch === intern.epoch) return agent;
     await this.#stop(intern.id);
     throw internError('intern_not_ready', 'The intern was stopped.');
   }

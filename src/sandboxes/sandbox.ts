@@ -5,7 +5,7 @@
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Blob } from '../blobs/index.ts';
-import type { ProxiedSandbox, RefusalReport } from '../egress-proxy/index.ts';
+import type { ModelCall, ProxiedSandbox, RefusalReport } from '../egress-proxy/index.ts';
 
 /** The folder for files. It lasts until the sandbox is destroyed. */
 export const WORKSPACE = '/workspace';
@@ -52,6 +52,7 @@ export interface SandboxNetwork {
   load: ProxiedSandbox['load'];
   /** For the audit log. */
   onRefused(refusal: RefusalReport): void;
+  onCalled?(call: ModelCall): void;
 }
 
 /** A program that the sandbox does not have: a file or folder of the gateway's machine, read-only at `/opt/NAME`. */

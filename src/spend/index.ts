@@ -39,4 +39,5 @@ export {
 export { forgetEveryProcess } from './processes/store.ts';
 export { spentOfAccount } from './reading.ts';
 export type { Attempt } from './record.ts';
+export { type RequestCharge, requestCharges } from './requests.sql.ts';
 export { createSpend } from './spending.ts';

@@ -72,3 +72,13 @@ export async function rowsOf({ target }: Pick<Gateway, 'target'>, sql: string, v
     await client.end();
   }
 }
+
+/** What all model calls of an intern were charged, as the ledger has it; `cost` in nano-dollars. */
+export async function chargedFor(gateway: Pick<Gateway, 'target'>, internId: string): Promise<Json> {
+  const sql = `select coalesce(sum(input_tokens + cache_read_tokens), 0)::int as prompt_tokens,
+      coalesce(sum(output_tokens), 0)::int as completion_tokens,
+      coalesce(sum(input_tokens + cache_read_tokens + output_tokens), 0)::int as total_tokens,
+      coalesce(sum(cost_nano), 0) as cost
+    from generations g join api_keys k on k.id::text = g.key_id where k.intern_id = $1`;
+  return (await rowsOf(gateway, sql, [internId]))[0];
+}

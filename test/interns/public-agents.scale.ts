@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, type TestContext, test } from 'node:test';
@@ -14,8 +13,8 @@ import { systemClock } from '../../src/base/clock.ts';
 import { type AgentProfile, agentProfiles } from '../../src/interns/agents/index.ts';
 import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { type NpmProgram, npmProgram } from '../../src/testing/process/npm-program.ts';
-import { answerOf, type Told } from '../../src/testing/upstream/answers.ts';
 import { Heard, option, type RunningAgent, startAgent } from './agent-process.ts';
+import { ScriptedModel, urlOf } from './scripted-model.ts';
 
 /** Some agents refuse to run as root. */
 const USER = process.getuid?.() === 0 ? 65_534 : undefined;
@@ -38,58 +37,6 @@ const PROGRAMS: Record<string, { installed: NpmProgram; canLoad: boolean }> = {
     canLoad: true,
   },
 };
-
-/** Answers requests with tools as scripted, and those without, such as for a title, with some text. */
-class ScriptedModel {
-  readonly requests: {
-    tools: { function: { name: string; parameters?: { properties?: object } } }[];
-    messages: unknown;
-  }[] = [];
-  turns: ((shell: (command: string) => Told) => Told)[] = [];
-  readonly #server = http.createServer((request, response) => void this.#answer(request, response));
-
-  async start(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
-    return urlOf(this.#server);
-  }
-
-  stop(): void {
-    this.#server.close();
-    this.#server.closeAllConnections();
-  }
-
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = JSON.parse(Buffer.concat(await request.toArray()).toString());
-    const told = isExtra(body) ? { text: 'A title' } : this.#next(body);
-    const { headers, chunks } = answerOf('chat', body.stream === true, told);
-    response.writeHead(200, headers).end((chunks as string[]).join(''));
-  }
-
-  #next(body: (typeof this.requests)[number]): Told {
-    this.requests.push(body);
-    const shell = body.tools
-      .map((tool) => tool.function)
-      .find(({ parameters }) => 'command' in (parameters?.properties ?? {}));
-    assert.ok(shell, `no shell among ${body.tools.map((tool) => tool.function.name).join(' ')}`);
-    const known = Object.keys(shell.parameters?.properties ?? {});
-    const call = (command: string): Told => {
-      const given = Object.entries({ command, description: 'Does it', is_background: false });
-      const args = Object.fromEntries(given.filter(([name]) => known.includes(name)));
-      return { calls: [{ id: `call_${this.requests.length}`, name: shell.name, arguments: JSON.stringify(args) }] };
-    };
-    return this.turns.shift()?.(call) ?? { text: 'Nothing is left.' };
-  }
-}
-
-/** What agents ask on the side: a title of the session, a guess at the next prompt. */
-function isExtra(body: { tools?: unknown[]; messages: unknown[] }): boolean {
-  return (body.tools ?? []).length === 0 || JSON.stringify(body.messages.at(-1)).includes('[SUGGESTION MODE');
-}
-
-function urlOf(server: http.Server): string {
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 /** What the way out of the sandbox does: it adds the key. */
 function addKey(request: IncomingMessage, response: ServerResponse): void {
@@ -147,7 +94,7 @@ for (const [name, { installed, canLoad }] of Object.entries(PROGRAMS)) {
     let agent: RunningAgent = await start();
     t.after(() => agent.stop());
 
-    model.turns = [(shell) => shell('echo made > made.txt'), () => ({ text: 'It is made.' })];
+    model.turns = [({ shell }) => shell('echo made > made.txt'), () => ({ text: 'It is made.' })];
     const session = await agent.connection.openSession(null, []);
     const heard = new Heard(option('allow_once'));
     const end = await session.prompt({ text: 'Make made.txt', mode: 'manual' }, heard);
@@ -160,11 +107,11 @@ for (const [name, { installed, canLoad }] of Object.entries(PROGRAMS)) {
     );
     assert.equal(readFileSync(path.join(places.workspace, 'made.txt'), 'utf8'), 'made\n');
 
-    model.turns = [(shell) => shell('echo no > forbidden.txt'), () => ({ text: 'Then not.' })];
+    model.turns = [({ shell }) => shell('echo no > forbidden.txt'), () => ({ text: 'Then not.' })];
     await session.prompt({ text: 'Make forbidden.txt', mode: 'manual' }, new Heard(option('reject_once')));
     assert.equal(existsSync(path.join(places.workspace, 'forbidden.txt')), false);
 
-    model.turns = [(shell) => shell('echo free > free.txt'), () => ({ text: 'Done.' })];
+    model.turns = [({ shell }) => shell('echo free > free.txt'), () => ({ text: 'Done.' })];
     const free = new Heard(...Array.from({ length: 5 }, () => option('allow_once')));
     await session.prompt({ text: 'Make free.txt', mode: 'self-drive' }, free);
     assert.equal(existsSync(path.join(places.workspace, 'free.txt')), true);

@@ -11,7 +11,7 @@ import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
 import type { Json } from '../workspaces/control.ts';
 import { chatWith } from './chat.ts';
-import { internsOf, rowsOf } from './interns.ts';
+import { chargedFor, internsOf, rowsOf } from './interns.ts';
 
 /** @param sandboxes the section of the yaml, for a folder of the test and the agent in it */
 export async function sandboxedRun(t: TestContext, sandboxes: (folder: string, agent: string) => Promise<Json>) {
@@ -34,8 +34,12 @@ export async function sandboxedRun(t: TestContext, sandboxes: (folder: string, a
     answerOf('chat', true, { text: 'Done.', finish: 'stop' }),
   ]);
   const stream = await chatWith(gateway, id).prompt('Look around.');
-  assert.equal((await stream.ending()).finish, 'stop');
+  const { finish, usage } = await stream.ending();
+  assert.equal(finish, 'stop');
   assert.equal(stream.text(), 'Done.');
+  const { cost, ...tokens } = await chargedFor(gateway, id);
+  assert.deepEqual(usage, { ...tokens, prompt_tokens_details: { cached_tokens: 0 }, cost: Number(cost) / 1e9 });
+  assert.notEqual(usage.cost, 0);
   const requests = gateway.upstream.requests('text');
   assert.equal(requests.length, 2);
   const seen = requests[1]!.body.toString();

@@ -4,9 +4,10 @@ import { GatewayError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Namespace } from '../../base/namespace.ts';
 import type { Database } from '../../storage/database.ts';
-import { type AgentConnection, AgentGone, type AgentPrompt, AgentRefused } from '../agents/index.ts';
+import { AgentGone, type AgentPrompt, AgentRefused } from '../agents/index.ts';
 import { internError } from '../errors.ts';
 import type { Intern } from '../intern.ts';
+import type { Agent } from '../work/agent-host.ts';
 import type { ChatSink } from './chunks.ts';
 import type { ChatRequest } from './request.ts';
 import { ChatResponse } from './response.ts';
@@ -20,9 +21,9 @@ interface ChatParts {
   log: Log;
   namespace: Namespace;
   /** The agent of an intern that runs; it is started if it does not. @throws GatewayError, AgentGone, AgentRefused */
-  agentOf(intern: Intern): Promise<AgentConnection>;
+  agentOf(intern: Intern): Promise<Agent>;
   /** Ends an agent that does not react. */
-  endAgent(internId: string, connection: AgentConnection): void;
+  endAgent(internId: string): void;
 }
 
 /** In this process. */
@@ -124,14 +125,15 @@ export class Chats {
   ): Promise<Run> {
     const { clock, agentOf, endAgent } = this.#parts;
     const name = { internId: intern.id, sessionId };
-    const connection = await agentOf(intern);
+    const { connection, calls } = await agentOf(intern);
     const session = await openSession(this.#parts, connection, name, caller);
     await logEntry(this.#parts, name, { role: 'user', text: prompt.text });
     if (response?.isOver) throw internError('client_closed_request', 'The client closed the connection.');
+    const meter = await calls.meter(session.id);
     const run: Run = new Run({
-      ...{ clock, session, prompt, unattended: response === undefined },
+      ...{ clock, session, prompt, meter, unattended: response === undefined },
       asked: (id) => this.#remember(id, { ...name, run }),
-      stuck: () => endAgent(intern.id, connection),
+      stuck: () => endAgent(intern.id),
       over: (_, text) => {
         this.#release(intern.id, sessionId);
         logEntry(this.#parts, name, { role: 'assistant', text }).catch((error: unknown) => {

@@ -1,8 +1,9 @@
 /** Writes the events of a chat response as OpenAI's chunks, with comments while nothing else is written. */
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { GatewayError } from '../../base/errors.ts';
+import { usdFromNano } from '../../base/money.ts';
 import { fromWireName, type Namespace } from '../../base/namespace.ts';
-import type { AgentUsage } from '../agents/index.ts';
+import type { RunUsage } from '../work/model-calls.ts';
 import type { TextPart } from './run.ts';
 import type { Chunk } from './schema.ts';
 
@@ -62,18 +63,25 @@ export class ChunkWriter {
     const call = { id, index: 0, type: 'function' as const, function: { name, arguments: argumentsJson } };
     this.#delta(model, { tool_calls: [call] });
     this.#finish(model, 'tool_calls');
-    this.#close(model, sessionId, null);
+    this.close(model, sessionId, null);
   }
 
-  complete(model: string | null, sessionId: string, usage: AgentUsage | null): void {
+  /** `close` follows. */
+  complete(model: string | null): void {
     this.#finish(model, 'stop');
-    this.#close(model, sessionId, usage);
   }
 
-  /** @param usage as the intern reported it */
-  failed(error: GatewayError, sessionId: string, usage: AgentUsage | null): void {
+  /** `close` follows. */
+  failed(error: GatewayError): void {
     this.#write(null, failure(error));
-    this.#close(null, sessionId, usage);
+  }
+
+  /** The end of the response. */
+  close(model: string | null, session_id: string, usage: RunUsage | null): void {
+    this.#write(model, { choices: [], session_id, usage: usage && usageReply(usage) });
+    this.#timer.cancel();
+    this.#sink.write(DONE);
+    this.#sink.end();
   }
 
   /** The client is gone. */
@@ -87,13 +95,6 @@ export class ChunkWriter {
 
   #finish(model: string | null, finish_reason: 'stop' | 'tool_calls'): void {
     this.#write(model, { choices: [{ index: 0, delta: {}, finish_reason }] });
-  }
-
-  #close(model: string | null, session_id: string, usage: AgentUsage | null): void {
-    this.#write(model, { choices: [], session_id, usage: usage && usageReply(usage) });
-    this.#timer.cancel();
-    this.#sink.write(DONE);
-    this.#sink.end();
   }
 
   #write(model: string | null, rest: Members): boolean {
@@ -130,11 +131,12 @@ export function endingText(
   return `${finish}${chunkText(identity, namespace, null, { choices: [], session_id, usage: null })}${DONE}`;
 }
 
-function usageReply({ promptTokens, completionTokens, cachedTokens }: AgentUsage): NonNullable<Chunk['usage']> {
+function usageReply({ promptTokens, completionTokens, cachedTokens, costNano }: RunUsage): NonNullable<Chunk['usage']> {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
     prompt_tokens_details: { cached_tokens: cachedTokens },
+    ...(costNano !== null && { cost: usdFromNano(costNano) }),
   };
 }

@@ -69,10 +69,15 @@ export class ChatResponse implements RunReader {
     const { model } = output;
     if (output.type === 'text') return writer.text(output.part, output.text, model);
     this.dispose();
-    if (output.type === 'question')
-      writer.question(output.id, questionArguments(output.question), model, this.#sessionId);
-    else if (output.ending.error !== null) writer.failed(output.ending.error, this.#sessionId, output.ending.usage);
-    else writer.complete(model, this.#sessionId, output.ending.usage);
+    const sessionId = this.#sessionId;
+    if (output.type === 'question') {
+      writer.question(output.id, questionArguments(output.question), model, sessionId);
+      return true;
+    }
+    const { error, usage } = output.ending;
+    if (error === null) writer.complete(model);
+    else writer.failed(error);
+    void usage.then((used) => writer.close(error === null ? model : null, sessionId, used));
     return true;
   }
 
@@ -96,7 +101,8 @@ export class ChatResponse implements RunReader {
     }
     this.dispose();
     this.#run?.leave(this, 'timeout');
-    this.#writer.failed(internError('timeout', message, { status: 504 }), this.#sessionId, null);
+    this.#writer.failed(internError('timeout', message, { status: 504 }));
+    this.#writer.close(null, this.#sessionId, null);
   }
 
   #left(): void {

@@ -9,6 +9,7 @@ import {
   ScriptedSession,
   type ScriptedTurn,
 } from '../../testing/interns/scripted-agent.ts';
+import type { RunMeter } from '../work/model-calls.ts';
 import { Run, type RunEnding, type RunOutput, type RunReader } from './run.ts';
 import { RUN_EVENTS, RUN_STATES, RUN_TABLE, type RunState } from './run-states.ts';
 
@@ -26,6 +27,8 @@ class Reader implements RunReader {
   }
 }
 
+const meter: RunMeter = { usage: async (reported) => reported && { ...reported, costNano: null } };
+
 function begin() {
   const clock = new TestClock();
   const agent = new ScriptedAgent();
@@ -38,7 +41,7 @@ function begin() {
   const endings: RunEnding[] = [];
   const ids: string[] = [];
   const run = new Run({
-    ...{ clock, session, prompt: { text: 'go', mode: 'manual' }, unattended: false },
+    ...{ clock, session, prompt: { text: 'go', mode: 'manual' }, meter, unattended: false },
     asked: (id) => ids.push(id),
     stuck: () => session.turn!.sever(),
     over: (ending) => endings.push(ending),

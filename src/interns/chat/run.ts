@@ -11,14 +11,15 @@ import {
   type TurnEnd,
 } from '../agents/index.ts';
 import { internError, type Reason } from '../errors.ts';
+import type { RunMeter, RunUsage } from '../work/model-calls.ts';
 import { readAnswer } from './answers.ts';
 import { RUN_TABLE, type RunEvent, type RunState } from './run-states.ts';
 
 /** How a run ended. `error` null: the turn is complete. */
 export interface RunEnding {
   readonly error: GatewayError | null;
-  /** As the intern reported it. */
-  readonly usage: AgentUsage | null;
+  /** Follows within seconds; null: the intern reported none. Never rejects. */
+  readonly usage: Promise<RunUsage | null>;
 }
 
 export type TextPart = 'content' | 'reasoning';
@@ -38,6 +39,7 @@ interface RunParts {
   clock: Clock;
   session: AgentSession;
   prompt: AgentPrompt;
+  meter: RunMeter;
   /** No one reads it or answers: permissions are given, other questions declined, output is not kept. */
   unattended: boolean;
   /** A question has its id now. */
@@ -245,7 +247,7 @@ export class Run {
     this.#timer.cancel();
     this.#confirmTimer?.cancel();
     this.#dropQuestions();
-    const ending = { error: wasStopped ? this.#cause! : error, usage };
+    const ending = { error: wasStopped ? this.#cause! : error, usage: this.#parts.meter.usage(usage) };
     this.#put({ type: 'end', ending, model: this.#model });
     this.#parts.over(ending, this.#text);
   }

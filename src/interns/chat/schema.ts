@@ -89,6 +89,7 @@ export const ChunkSchema = Type.Object(
           completion_tokens: Type.Integer(),
           total_tokens: Type.Integer(),
           prompt_tokens_details: Type.Optional(Type.Object({ cached_tokens: Type.Integer() })),
+          cost: Type.Optional(Type.Number({ description: 'USD, as the model calls of the run were charged' })),
         }),
       ),
     ),

@@ -3,7 +3,7 @@ import { endSandboxSecret, startSandboxSecret } from '../../access/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { GatewaySettings } from '../../egress-proxy/index.ts';
+import type { EgressWay, GatewaySettings } from '../../egress-proxy/index.ts';
 import { type Execution, HOME, type Sandbox, type Sandboxes, WORKSPACE } from '../../sandboxes/index.ts';
 import { changeEverywhere } from '../../storage/change-everywhere.ts';
 import type { Changes, Database } from '../../storage/database.ts';
@@ -13,6 +13,7 @@ import { internError } from '../errors.ts';
 import { type Intern, sandboxIdOf } from '../intern.ts';
 import { vaultsOfIntern } from '../vaults.ts';
 import type { Holders } from './holders.ts';
+import { ModelCalls } from './model-calls.ts';
 
 export interface HostParts {
   database: Database;
@@ -56,7 +57,11 @@ interface Started {
   readonly token: string;
   readonly sandbox: Sandbox;
   readonly connection: AgentConnection;
+  readonly calls: ModelCalls;
 }
+
+/** An agent that runs. */
+export type Agent = Pick<Started, 'connection' | 'calls'>;
 
 export class AgentHost {
   readonly #parts: HostParts;
@@ -76,9 +81,9 @@ export class AgentHost {
   }
 
   /** The agent of an intern that this process holds; it is started if it does not run. */
-  async agentOf(intern: Intern, report: StepReport = async () => {}): Promise<AgentConnection> {
+  async agentOf(intern: Intern, report: StepReport = async () => {}): Promise<Agent> {
     const held = this.#held.get(intern.id);
-    if (held?.epoch === intern.epoch && held.ending === undefined) return (await held.agent).connection;
+    if (held?.epoch === intern.epoch && held.ending === undefined) return held.agent;
     if (held !== undefined) {
       await this.stop(intern.id);
       return this.agentOf(intern, report);
@@ -88,7 +93,7 @@ export class AgentHost {
     const stopOwn = () => (this.#held.get(intern.id) === entry ? this.stop(intern.id) : undefined);
     // An agent that ends is started again when it is needed.
     entry.agent.then(({ connection }) => connection.gone.then(stopOwn), stopOwn);
-    return (await entry.agent).connection;
+    return entry.agent;
   }
 
   /** Resolves when nothing of it runs in this process. */
@@ -116,16 +121,20 @@ export class AgentHost {
   }
 
   async #start(intern: Intern, report: StepReport): Promise<Started> {
-    const token = await this.#startSecret(intern);
+    const { token, key } = await this.#startSecret(intern);
     try {
-      return { token, ...(await this.#launch(intern, token, report)) };
+      return { token, ...(await this.#launch(intern, { token, keyId: key.keyId }, report)) };
     } catch (error) {
       await this.#endSecret(token).catch(() => {});
       throw error;
     }
   }
 
-  async #launch(intern: Intern, token: string, report: StepReport): Promise<Omit<Started, 'token'>> {
+  async #launch(
+    intern: Intern,
+    { token, keyId }: { token: string; keyId: string },
+    report: StepReport,
+  ): Promise<Omit<Started, 'token'>> {
     const profile = this.#parts.agent();
     const { instructions, model } = intern;
     const command = profile.command({ instructions, model }, SURROUNDINGS);
@@ -134,9 +143,15 @@ export class AgentHost {
     const { held, borrowedVaultId } = await vaultsOfIntern(this.#parts.database, intern.workspaceId, intern.id);
     const egress = await this.#parts.releases.prepare(id, { held, borrowedVaultId, domains: EVERY_HOST });
     const gateway = { ...this.#parts.gateway(), token };
+    let way: EgressWay | undefined;
+    const calls = new ModelCalls({ ...this.#parts, keyId, way: () => way });
+    const load = async (opened: EgressWay) => {
+      way = opened;
+      return { ...(await egress.network.load(opened)), gateway };
+    };
     const sandbox = await this.#parts.sandboxes.create({
       ...{ id, owner: `intern ${intern.id}`, environment: egress.environment(), programs: command.programs },
-      network: { ...egress.network, load: async (way) => ({ ...(await egress.network.load(way)), gateway }) },
+      network: { ...egress.network, load, onCalled: (call) => calls.called(call) },
     });
     try {
       await report(STEPS[1], 2);
@@ -144,17 +159,17 @@ export class AgentHost {
       await report(STEPS[2], 3);
       const { argv, environment: own } = command;
       const execution = await sandbox.exec({ argv, environment: own, timeoutMs: null, outputBytes: null });
-      return { sandbox, connection: await this.#connect(intern, profile, execution) };
+      return { sandbox, calls, connection: await this.#connect(intern, profile, execution) };
     } catch (error) {
       await sandbox.stop().catch(() => {});
       throw error;
     }
   }
 
-  async #startSecret({ id }: Intern): Promise<string> {
+  async #startSecret({ id }: Intern) {
     const now = new Date(this.#parts.clock.now());
     const secret = await changeEverywhere(this.#parts, (tx, announce) => startSandboxSecret(tx, announce, id, now));
-    if (secret !== undefined) return secret.token;
+    if (secret !== undefined) return secret;
     throw internError('intern_rejected', 'The API key of the intern was deleted, so it cannot call models.');
   }
 

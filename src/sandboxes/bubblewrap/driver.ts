@@ -58,8 +58,7 @@ export class BubblewrapDriver implements SandboxDriver {
       this.#running.delete(id);
     };
     try {
-      const { load, onRefused } = network ?? {};
-      const socketFolder = load && onRefused && (await egressProxy.open(egressId, { load, onRefused, gid: uid }));
+      const socketFolder = network === null ? undefined : await egressProxy.open(egressId, { ...network, gid: uid });
       const files = socketFolder === undefined ? null : this.#networkFiles(options, socketFolder);
       return await this.#start(options, uid, files, release);
     } catch (error) {

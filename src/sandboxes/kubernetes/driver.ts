@@ -188,10 +188,10 @@ export class KubernetesDriver implements SandboxDriver {
     }
   }
 
-  async #way(egressId: string, { load, onRefused, certificate }: NonNullable<DriverOptions['network']>) {
+  async #way(egressId: string, network: NonNullable<DriverOptions['network']>) {
     const { egressProxy, extraCa } = this.#parts;
-    const key = await egressProxy.openRemote(egressId, { load, onRefused });
-    return { key, bundle: trustBundle(certificate, extraCa) };
+    const key = await egressProxy.openRemote(egressId, network);
+    return { key, bundle: trustBundle(network.certificate, extraCa) };
   }
 
   /** @throws GatewayError 503 if it isolates no sandboxes any more */
