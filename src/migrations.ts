@@ -14,6 +14,7 @@ import { guardrailMigrations } from './guardrails/index.ts';
 import { inferenceMigrations } from './inference/index.ts';
 import { internMigrations } from './interns/index.ts';
 import { memoryMigrations } from './memories/index.ts';
+import { presetMigrations } from './presets/index.ts';
 import { rateLimitMigrations } from './rate-limits/index.ts';
 import { responseMigrations } from './responses/index.ts';
 import { scimMigrations } from './scim/index.ts';
@@ -50,4 +51,5 @@ export const migrations: readonly Migration[] = [
   ...containerMigrations,
   ...responseMigrations,
   ...memoryMigrations,
+  ...presetMigrations,
 ];

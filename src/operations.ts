@@ -23,6 +23,7 @@ import {
 import { type ChatOperationParts, chatOperations, internOperations } from './interns/index.ts';
 import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
 import { type PageParts, pageOperations } from './pages/index.ts';
+import { type PresetParts, presetOperations } from './presets/index.ts';
 import {
   answerWithState,
   conversationOperations,
@@ -43,6 +44,7 @@ export interface OperationParts {
   workspaces: WorkspaceOperationParts;
   guardrails: GuardrailParts;
   byok: ByokParts;
+  presets: PresetParts;
   files: FileParts;
   containers: ContainerOperationParts;
   batches: BatchParts;
@@ -86,6 +88,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     ...workspaceOperations(parts.workspaces),
     ...guardrailOperations(parts.guardrails),
     ...byokOperations(parts.byok),
+    ...presetOperations(parts.presets),
     ...fileOperations(parts.files),
     ...containerOperations(parts.containers),
     ...vaultOperations(parts.vault),

@@ -4,6 +4,7 @@
  */
 import type { PromptCachingMode } from '../base/config.ts';
 import type { Nano } from '../base/money.ts';
+import type { FormatId } from '../formats/conversation/registry.ts';
 import type { RateLimits } from '../rate-limits/index.ts';
 import type { Budget } from '../spend/index.ts';
 
@@ -67,6 +68,19 @@ export interface WorkspaceTerms {
   readonly rateLimits: RateLimits | null;
   /** Which inputs and outputs are kept; null for none. */
   readonly ioLogging: IoLoggingTerms | null;
+  /** By slug. */
+  readonly presets: ReadonlyMap<string, PresetTerms>;
+}
+
+/** A preset as requests use it; compiled and read only by `presets/`. */
+export interface PresetTerms {
+  /** UUID. */
+  readonly id: string;
+  /** Of the request that it was made from. */
+  readonly format: FormatId;
+  /** Members of requests in this format. */
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly systemPrompt: string | null;
 }
 
 export interface IoLoggingTerms {
@@ -86,6 +100,7 @@ export const NO_TERMS: WorkspaceTerms = Object.freeze({
   budgets: Object.freeze([]),
   rateLimits: null,
   ioLogging: null,
+  presets: new Map<string, PresetTerms>(),
 });
 
 /** Guardrail rules of one key; compiled and read only by `guardrails/`, opaque elsewhere. Shared, frozen. */

@@ -21,6 +21,7 @@ export {
   type LimitReset,
   NO_GUARDRAILS,
   NO_TERMS,
+  type PresetTerms,
   type WorkspaceTerms,
 } from './caller.ts';
 export { endInternKey, endSandboxSecret, issueInternKey, startSandboxSecret } from './intern-keys.ts';

@@ -49,6 +49,7 @@ export function acceptItem(body: Buffer, target: ItemTarget, caller: Caller, now
   const document = edits.length === 0 ? given : readDocument(applyEdits(given, edits));
   checkOf(target.endpoint)(document);
   const request = accept(FORMATS[target.endpoint], document, caller, now, aboutOf(target));
+  if (request.presetId !== undefined) refuseMembers(request.document);
   checkText(request);
   return request;
 }
@@ -66,15 +67,20 @@ function checkMembers(document: JsonDocument, { endpoint, model, provider }: Ite
   if (model === null) modelOf(own);
   else if (own !== undefined && own !== model) throw invalidField('model', `must be ${model}, the model of the batch`);
   if (document.member('stream') === true) throw invalidField('stream', 'must not be true in a batch');
-  for (const key of ['models', 'fallbacks', 'audio', 'image_config']) {
-    if ((document.member(key) ?? null) !== null) throw invalidField(key, 'is not supported in a batch');
-  }
+  refuseMembers(document);
   const isEmbedding = endpoint === '/v1/embeddings';
   if (document.member('provider') !== undefined && (isEmbedding || provider !== null)) {
     throw invalidField('provider', 'must be given for the whole batch');
   }
   if (isEmbedding && document.member('input_type') !== undefined) {
     throw invalidField('input_type', 'is not supported in a batch');
+  }
+}
+
+/** Members that no request of a batch may have, be it by its preset. */
+function refuseMembers(document: JsonDocument): void {
+  for (const key of ['models', 'fallbacks', 'audio', 'image_config']) {
+    if ((document.member(key) ?? null) !== null) throw invalidField(key, 'is not supported in a batch');
   }
 }
 

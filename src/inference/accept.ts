@@ -6,7 +6,9 @@ import type { Caller } from '../access/index.ts';
 import { generationId } from '../base/ids.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
+import { applyPreset } from '../presets/index.ts';
 import { refuseDisabledTools } from './admission/workspace-rules.ts';
+import { cacheUnderPreset } from './cache/options.ts';
 import { ONLINE, requestedPlugins, wantsFusion, withFusion, withSearch } from './plugins/index.ts';
 import {
   type AcceptedRequest,
@@ -18,12 +20,30 @@ import {
 import { checkServerTools } from './tools/index.ts';
 
 /**
- * @param document valid by the format's schema
+ * @param given valid by the format's schema
  * @param startedAt wall time in ms; rate limits and budgets count the request at this moment
  * @throws GatewayError 400 with the field's path for a broken rule of the format, of a server tool or of a plugin, 403
- * for a tool that the workspace has disabled
+ * for a tool that the workspace has disabled, 404 for a preset that it does not have
  */
 export function accept<Format extends AnyFormat>(
+  format: Format,
+  given: JsonDocument,
+  caller: Caller,
+  startedAt: number,
+  about: RequestAbout,
+): AcceptedRequest<Format> {
+  const preset = isConversationFormat(format) ? applyPreset(format, given, caller) : undefined;
+  if (preset === undefined) return acceptWhole(format, given, caller, startedAt, about);
+  const accepted = acceptWhole(format, preset.document, caller, startedAt, {
+    ...about,
+    cache: cacheUnderPreset(preset, about.cache),
+  });
+  return { ...accepted, presetId: preset.id };
+}
+
+/** A request to which nothing is to be added from a preset. */
+// biome-ignore lint/complexity/useMaxParams: those of `accept`.
+function acceptWhole<Format extends AnyFormat>(
   format: Format,
   document: JsonDocument,
   caller: Caller,

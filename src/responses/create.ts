@@ -64,7 +64,7 @@ async function answer(exchange: Exchange<Caller>, wanted: Wanted, parts: Respons
   const accepted = acceptExchange(exchange, echoing(stateMembers(wanted)), parts.inference, document);
   // A cached answer would repeat the state of another request.
   const request = { ...accepted, about: { ...accepted.about, cache: undefined } };
-  if (keeps) refuseUnderZdr(wanted.store ? 'store' : 'conversation', own, termsOf(request, parts));
+  if (keeps) refuseUnderZdr(wanted.store ? 'store' : 'conversation', request.document, termsOf(request, parts));
   const client = new HttpSink(exchange);
   // Without a screened text the pipeline refuses the request, and nothing is stored.
   if (screened === undefined) return serve(request, client, parts.inference);

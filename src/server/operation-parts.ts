@@ -38,6 +38,7 @@ import type { Observability } from '../observability/index.ts';
 import type { OperationParts } from '../operations.ts';
 import type { PageParts } from '../pages/index.ts';
 import { peerHost } from '../peers/index.ts';
+import { endPresets } from '../presets/index.ts';
 import { providersFrom } from '../providers/index.ts';
 import { createResponses, endResponses } from '../responses/index.ts';
 import { endMappings } from '../scim/index.ts';
@@ -85,22 +86,11 @@ export function operationParts(
       ...{ database, changes, clock, spendEntered },
       knowsModel: (name) => live.catalog.find(name) !== undefined || isRouterModel(name),
       toolName: (name) => fromWireName(name, namespace),
-      ended: [
-        endGuardrails(changes),
-        endMappings,
-        endByokCredentials(changes),
-        endFiles(blobs),
-        endContainers(blobs),
-        endMemories,
-        endBatches(),
-        endInterns(changes, blobs),
-        endVaults(changes),
-        endDestinations(changes),
-        endResponses,
-      ],
+      ended: endings(parts),
     },
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
     guardrails: { database, changes, clock, spendEntered },
+    presets: { database, changes, clock },
     byok: { database, changes, clock, sealing, providers: () => live.settings.providers },
     files: { ...storing, vendors: vendorParts(options, live, parts) },
     containers: { ...storing, containers: parts.containers },
@@ -138,6 +128,24 @@ export function operationParts(
     console: consoleParts(options, live, parts, consoleFiles),
     system: systemParts(options, live, parts),
   };
+}
+
+/** What ends with a workspace. */
+function endings({ changes, blobs }: Parts): OperationParts['workspaces']['ended'] {
+  return [
+    endGuardrails(changes),
+    endMappings,
+    endByokCredentials(changes),
+    endFiles(blobs),
+    endContainers(blobs),
+    endMemories,
+    endBatches(),
+    endInterns(changes, blobs),
+    endVaults(changes),
+    endDestinations(changes),
+    endResponses,
+    endPresets,
+  ];
 }
 
 function consoleParts(

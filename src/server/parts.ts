@@ -29,6 +29,7 @@ import {
 import type { AgentProfile } from '../interns/index.ts';
 import { createJobs, type StartOfJobs } from '../jobs/index.ts';
 import type { Exposed } from '../observability/index.ts';
+import { presetsReader } from '../presets/index.ts';
 import { createTransport, type LocalServer, outgoingOf } from '../providers/index.ts';
 import { Limiter } from '../rate-limits/index.ts';
 import { remoteDoor, Sandboxes } from '../sandboxes/index.ts';
@@ -169,7 +170,7 @@ async function openAccess(live: LiveConfig, shared: Shared, parts: { sealing: Se
   const programme = await followInternProgramme({ ...shared, settings: () => live.settings.internProgramme });
   const access: Access = createAccess({
     ...shared,
-    termsOf: createTerms(database),
+    termsOf: createTerms(database, presetsReader(database)),
     guardrailsOf: guardrailsReader(database),
     accessTokens: federation.tokens,
     checks: {

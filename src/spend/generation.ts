@@ -87,6 +87,7 @@ const ACCEPTED = {
   title: column('title', kind.optionalText),
   sessionId: column('session_id', kind.optionalText, { session_id: STRING_OR_NULL }),
   externalUser: column('external_user', kind.optionalText, { external_user: STRING_OR_NULL }),
+  presetId: column('preset_id', kind.optionalText, { preset_id: STRING_OR_NULL }),
   metadata: column('metadata', kind.optionalJson<Record<string, string>>(), {
     metadata: nullable(
       Type.Record(Type.String(), Type.String(), { description: "The pairs of the request's member `metadata`" }),
@@ -146,7 +147,6 @@ const OUTCOME = {
   }),
   serviceTier: column('service_tier', kind.optionalText, { service_tier: STRING_OR_NULL }),
   router: column('router', kind.optionalText, { router: STRING_OR_NULL }),
-  presetId: column('preset_id', kind.optionalText, { preset_id: STRING_OR_NULL }),
   webSearchEngine: column('web_search_engine', kind.optionalText, { web_search_engine: STRING_OR_NULL }),
   responseCacheSourceId: column('response_cache_source_id', kind.optionalText, {
     response_cache_source_id: STRING_OR_NULL,

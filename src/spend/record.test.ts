@@ -93,6 +93,7 @@ test('an intent of an earlier version is read with empty values for what it does
     title: null,
     sessionId: null,
     externalUser: null,
+    presetId: null,
     metadata: null,
   });
   assert.deepEqual(intent.attempt.earlier, { creditNano: 7n, byokNano: 0n });

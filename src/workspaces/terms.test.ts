@@ -11,6 +11,8 @@ function tableOf(row: Record<string, unknown>) {
   };
 }
 
+const NO_PRESETS = async () => new Map();
+
 const ROW = {
   id: 'w',
   version: '3',
@@ -30,7 +32,7 @@ const ROW = {
 
 test('all keys of a workspace get one object until its version changes', async () => {
   const table = tableOf({ ...ROW });
-  const termsOf = createTerms(table as never);
+  const termsOf = createTerms(table as never, NO_PRESETS);
   const first = (await termsOf(['w', 'nobody'])).get('w');
   assert.equal((await termsOf(['w'])).get('w'), first);
   table.row['version'] = '4';
@@ -45,7 +47,7 @@ test('all keys of a workspace get one object until its version changes', async (
 });
 
 test('terms keep limits to the nano-dollar, widest first, and exact key numbers', async () => {
-  const terms = (await createTerms(tableOf({ ...ROW }) as never)(['w'])).get('w')!;
+  const terms = (await createTerms(tableOf({ ...ROW }) as never, NO_PRESETS)(['w'])).get('w')!;
   assert.deepEqual(terms.budgets, [
     {
       scope: 'workspace',
@@ -62,6 +64,6 @@ test('terms keep limits to the nano-dollar, widest first, and exact key numbers'
 });
 
 test('disabled io logging is null in the terms', async () => {
-  const terms = (await createTerms(tableOf({ ...ROW, ioLogging: false }) as never)(['w'])).get('w')!;
+  const terms = (await createTerms(tableOf({ ...ROW, ioLogging: false }) as never, NO_PRESETS)(['w'])).get('w')!;
   assert.equal(terms.ioLogging, null);
 });

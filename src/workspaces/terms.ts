@@ -1,5 +1,5 @@
 /** Compiles workspace rules, so that requests read them without the database. */
-import type { TermsOf, WorkspaceTerms } from '../access/index.ts';
+import { NO_TERMS, type TermsOf, type WorkspaceTerms } from '../access/index.ts';
 import type { Budget } from '../spend/index.ts';
 import type { Database } from '../storage/database.ts';
 import { BY_WIDTH } from './budget.ts';
@@ -7,6 +7,9 @@ import { type TermsRow, termsRows } from './store.ts';
 
 /** Beyond this number the oldest compiled entry is dropped and compiled again on demand. */
 const MAX_COMPILED = 10_000;
+
+/** By workspace id and slug. They may be newer than the version of the rules that was read before, never older. */
+type PresetsOf = (workspaceIds: readonly string[]) => Promise<ReadonlyMap<string, WorkspaceTerms['presets']>>;
 
 interface Compiled {
   version: number;
@@ -17,15 +20,18 @@ interface Compiled {
  * For `createAccess`: reads and compiles. All keys of a workspace share one object per version, so that spend sees one
  * budget and not one per key.
  */
-export function createTerms(database: Pick<Database, 'query'>): TermsOf {
+export function createTerms(database: Pick<Database, 'query'>, presetsOf: PresetsOf): TermsOf {
   const compiled = new Map<string, Compiled>();
   return async (workspaceIds) => {
     const terms = new Map<string, WorkspaceTerms>();
-    for (const row of await termsRows(database, workspaceIds)) {
+    const rows = await termsRows(database, workspaceIds);
+    const changed = rows.filter(({ id, version }) => compiled.get(id)?.version !== version);
+    const presets = changed.length === 0 ? undefined : await presetsOf(changed.map(({ id }) => id));
+    for (const row of rows) {
       let known = compiled.get(row.id);
       if (known?.version !== row.version) {
         // A result that a newer one has overtaken must not replace it; its reader reads again.
-        const fresh = { version: row.version, terms: compile(row) };
+        const fresh = { version: row.version, terms: compile(row, presets?.get(row.id) ?? NO_TERMS.presets) };
         if (known === undefined || known.version < row.version) {
           compiled.delete(row.id);
           compiled.set(row.id, fresh);
@@ -42,10 +48,14 @@ export function createTerms(database: Pick<Database, 'query'>): TermsOf {
   };
 }
 
-function compile({ id, version, settings, includeByok, budgets }: TermsRow): WorkspaceTerms {
+function compile(
+  { id, version, settings, includeByok, budgets }: TermsRow,
+  presets: WorkspaceTerms['presets'],
+): WorkspaceTerms {
   const { disabledServerTools, ioLogging, ioLoggingSamplingRate, ioLoggingKeyNumbers: keyNumbers, ...same } = settings;
   return Object.freeze({
     ...same,
+    presets,
     disabledServerTools: new Set(disabledServerTools ?? []),
     budgets: budgets
       .toSorted((a, b) => BY_WIDTH.indexOf(a.interval) - BY_WIDTH.indexOf(b.interval))

@@ -273,6 +273,23 @@ const EXPECTED: Record<string, Expectation | Open> = {
   getWorkspaceBudget: { inference: 403, management: 404, path: () => '/workspaces/kept/budgets/daily' },
   deleteWorkspaceBudget: { inference: 403, management: 200, path: () => '/workspaces/kept/budgets/weekly' },
   listGuardrails: { inference: 403, management: 200 },
+  listPresets: { inference: 200, management: 200 },
+  getPreset: { inference: 404, management: 404, path: () => '/presets/none' },
+  listPresetVersions: { inference: 404, management: 404, path: () => '/presets/none/versions' },
+  getPresetVersion: { inference: 404, management: 404, path: () => '/presets/none/versions/1' },
+  createPresetsChatCompletions: {
+    ...{ inference: 200, management: 200, path: () => '/presets/made/chat/completions' },
+    body: { temperature: 0 },
+  },
+  createPresetsMessages: {
+    ...{ inference: 200, management: 200, path: () => '/presets/made/messages' },
+    body: { temperature: 0 },
+  },
+  createPresetsResponses: {
+    ...{ inference: 200, management: 200, path: () => '/presets/made/responses' },
+    body: { temperature: 0 },
+  },
+  deletePreset: { inference: 403, management: 404, path: () => '/presets/none' },
   createGuardrail: { inference: 403, management: 201, body: { name: 'made' } },
   getGuardrail: { inference: 403, management: 404, path: () => NO_GUARDRAIL },
   updateGuardrail: { inference: 403, management: 404, path: () => NO_GUARDRAIL, body: {} },

@@ -122,6 +122,10 @@ const CALLS: Record<string, (known: Known) => Call> = {
     body: { limit_usd: 1 },
   }),
   deleteWorkspaceBudget: ({ workspaceId }) => ({ path: `/workspaces/${workspaceId}/budgets/daily` }),
+  createPresetsChatCompletions: () => ({ path: '/presets/made/chat/completions', body: { temperature: 0 } }),
+  createPresetsMessages: () => ({ path: '/presets/made/messages', body: { temperature: 0.5 } }),
+  createPresetsResponses: () => ({ path: '/presets/made/responses', body: { temperature: 1 } }),
+  deletePreset: () => ({ path: '/presets/made' }),
   createGuardrail: () => ({ path: '/guardrails', body: { name: 'made' } }),
   updateGuardrail: ({ guardrailId }) => ({ path: `/guardrails/${guardrailId}`, body: { name: 'renamed' } }),
   assignKeys: ({ guardrailId, hash }) => ({

@@ -47,6 +47,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'destinations',
     'containers',
     'memories',
+    'presets',
   ],
   ['inference'],
   ['batches', 'interns', 'responses'],
@@ -288,6 +289,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     containers: [230, 239],
     responses: [240, 249],
     memories: [250, 259],
+    presets: [260, 269],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

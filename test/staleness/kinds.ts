@@ -167,6 +167,17 @@ export const KINDS: readonly Kind[] = [
     },
   },
   {
+    ...{ name: 'a preset that is deleted', before: 200, after: 404 },
+    async given(scene, as = 'preset') {
+      const { call, keyIn, made } = scene.control;
+      const workspace = await made({ name: as, slug: slugOf(as) });
+      const key = await keyIn(workspace.id, 'preset');
+      const path = `/presets/mine?workspace_id=${workspace.id}`;
+      await ok(call('POST', path.replace('?', '/chat/completions?'), { model: 'test/a' }));
+      return { use: () => ask(scene, key.token, '@preset/mine'), revoke: () => call('DELETE', path) };
+    },
+  },
+  {
     ...{ name: 'a workspace that is deleted', before: 200, after: 401 },
     async given(scene, as = 'ending') {
       const { call, keyIn, made } = scene.control;

@@ -21,6 +21,7 @@ const ROWS: Record<string, string> = {
   intern_archives: 'deleted',
   interns: 'deleted',
   memory_files: 'deleted',
+  presets: 'deleted',
   responses: 'deleted',
   scim_group_mappings: 'deleted',
   transcripts: 'end with their retention',

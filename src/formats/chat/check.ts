@@ -18,7 +18,7 @@ import { type FeatureRules, refuseUnbuilt } from '../server-tools/index.ts';
 import { checkMessage } from './check-message.ts';
 
 /** No upstream of this format runs tools of vendors' types itself. */
-const FEATURES: FeatureRules = { shorthands: true, unbuilt: ['transforms', 'preset'] };
+const FEATURES: FeatureRules = { shorthands: true, unbuilt: ['transforms'] };
 
 export function check(value: unknown): void {
   const body = fieldsOrUndefined(value);

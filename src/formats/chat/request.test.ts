@@ -85,8 +85,6 @@ test('an unsupported feature is rejected by name, and accepted when empty or dis
     [{ stop_server_tools_when: { type: 'step_count_is' } }, 'stop_server_tools_when'],
     [{ stop_server_tools_when: 5 }, 'stop_server_tools_when'],
     [{ stop_server_tools_when: [] }, 'stop_server_tools_when'],
-    [{ preset: 'mine' }, 'preset'],
-    [{ model: 'a/b@preset/mine' }, 'model'],
     [{ models: ['a/b', '@preset/mine'] }, 'models[1]'],
     [{ transforms: ['middle-out'] }, 'transforms'],
     [{ transforms: [] }, ''],

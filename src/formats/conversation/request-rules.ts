@@ -22,15 +22,18 @@ export function checkToolName(name: unknown, path: string): void {
 
 /** `model` and `models`. */
 export function checkModels(request: Fields): void {
-  checkModel(request['model'], 'model');
+  if (isBlank(request['model'])) throw invalidField('model', 'must not be empty');
   if (!Array.isArray(request['models'])) return;
-  request['models'].forEach((model: unknown, index) => void checkModel(model, `models[${index}]`));
+  request['models'].forEach((model: unknown, index) => {
+    const path = `models[${index}]`;
+    if (isBlank(model)) throw invalidField(path, 'must not be empty');
+    if (typeof model === 'string' && model.includes('@preset/'))
+      throw invalidField(path, 'must not name a preset: use model');
+  });
 }
 
-function checkModel(model: unknown, path: string): void {
-  if (typeof model !== 'string') return;
-  if (model.includes('@preset/')) throw invalidField(path, 'requests a feature that this gateway does not support');
-  if (model.trim() === '') throw invalidField(path, 'must not be empty');
+function isBlank(model: unknown): boolean {
+  return typeof model === 'string' && model.trim() === '';
 }
 
 export function checkMetadata(request: Fields): void {

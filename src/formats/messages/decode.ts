@@ -22,6 +22,7 @@ export const OWN_MEMBERS: readonly string[] = [
   'max_tool_calls',
   'models',
   'plugins',
+  'preset',
   'provider',
   'route',
   'session_id',

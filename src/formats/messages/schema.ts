@@ -101,6 +101,7 @@ export const schema = Type.Object(
     models: Type.Optional(Nullable(Type.Array(Type.String()))),
     output_config: Type.Optional(Nullable(OutputConfig)),
     ...featureMembers,
+    preset: Type.Optional(Nullable(Type.String())),
     provider: Type.Optional(Nullable(PreferencesSchema)),
     route: Type.Optional(Nullable(Words('fallback', 'sort'))),
     safeguards: Type.Optional(Nullable(Type.Array(Type.Object({ type: Type.String() })))),

@@ -16,7 +16,7 @@ import {
 } from '../conversation/request-rules.ts';
 import { type FeatureRules, refuseUnbuilt, unbuilt } from '../server-tools/index.ts';
 
-const FEATURES: FeatureRules = { unbuilt: ['transforms', 'preset'] };
+const FEATURES: FeatureRules = { unbuilt: ['transforms'] };
 const ROLES = ['user', 'assistant', 'system', 'developer'];
 
 /** Throws GatewayError 400 with the path of the offending field. */

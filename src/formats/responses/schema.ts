@@ -62,6 +62,7 @@ export const schema: TSchema = Type.Object(
     prompt: optional(Type.Object({ id: Type.String({ minLength: 1 }) })),
     model: optional(Type.String({ minLength: 1 })),
     models: optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1 })),
+    preset: optional(Type.String()),
     provider: optional(PreferencesSchema),
     stream: optional(Type.Boolean()),
     max_output_tokens: optional(Type.Integer({ minimum: 1 })),

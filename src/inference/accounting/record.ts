@@ -34,6 +34,7 @@ export function acceptedOf({ request, hits }: Admission, apiType: ApiType): Acce
     externalUser: facts.user ?? caller.externalUser,
     metadata: facts.metadata ?? null,
     guardrails: hits && marksOf(hits),
+    presetId: request.presetId ?? null,
   };
 }
 
@@ -97,7 +98,7 @@ export function rowOf(context: RequestContext, apiType: ApiType, route: Route, e
     unaskedEndpoints: unaskedOf(context, route, ending),
     serviceTier: attempt?.serviceTier ?? null,
     router: route.router?.slug ?? null,
-    presetId: null,
+    presetId: accepted.presetId,
     webSearchEngine: null,
     responseCacheSourceId: null,
   };

@@ -22,6 +22,18 @@ export function cacheOptionsOf(headers: IncomingHttpHeaders): CacheOptions | und
   };
 }
 
+/** A preset that disables the cache overrides the headers, otherwise they override the preset. */
+export function cacheUnderPreset(
+  {
+    cacheEnabled,
+    cacheTtlSeconds = DEFAULT_TTL_SECONDS,
+  }: { cacheEnabled?: boolean | undefined; cacheTtlSeconds?: number | undefined },
+  asked: CacheOptions | undefined,
+): CacheOptions | undefined {
+  if (cacheEnabled === false) return undefined;
+  return asked ?? (cacheEnabled === true ? { ttlSeconds: cacheTtlSeconds, refresh: false } : undefined);
+}
+
 function isTrue(value: string): boolean {
   return value.trim().toLowerCase() === 'true';
 }

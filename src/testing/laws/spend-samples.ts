@@ -29,6 +29,7 @@ export function sampleAccepted(id: string, change: Partial<Accepted> = {}): Acce
     title: 'App',
     sessionId: null,
     externalUser: null,
+    presetId: null,
     metadata: null,
     ...change,
   };
