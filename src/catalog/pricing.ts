@@ -76,6 +76,9 @@ export interface Ceiling {
   /** Per output image, in addition to its tokens, and per started megapixel. */
   outputImage: Price;
   outputMegapixel: Price;
+  inputCharacter: Price;
+  inputSecond: Price;
+  outputSecond: Price;
 }
 
 export function ceilingOf(pricing: Pricing): Ceiling {
@@ -93,6 +96,9 @@ export function ceilingOf(pricing: Pricing): Ceiling {
     webSearch: highest('webSearch'),
     outputImage: highestOf(pricing.outputImages, 'image'),
     outputMegapixel: highestOf(pricing.outputImages, 'megapixel'),
+    inputCharacter: highest('inputCharacter'),
+    inputSecond: highest('inputSecond'),
+    outputSecond: highest('outputSecond'),
   };
 }
 
@@ -176,12 +182,15 @@ function exactPriceOf(usage: Usage, prices: ReturnType<typeof pricesFor>, inputI
       times(prompt.image, prices.imageToken ?? prices.prompt) +
       times(prompt.cacheRead, prices.inputCacheRead ?? prices.prompt) +
       times(prompt.cacheWrite5m, cacheWrite) +
-      times(prompt.cacheWrite1h, prices.inputCacheWrite1h ?? cacheWrite),
+      times(prompt.cacheWrite1h, prices.inputCacheWrite1h ?? cacheWrite) +
+      times(usage.inputCharacters ?? 0, prices.inputCharacter ?? 0n) +
+      times(usage.inputSeconds ?? 0, prices.inputSecond ?? 0n),
     completion:
       times(completion.text, prices.completion) +
       times(completion.reasoning, prices.internalReasoning ?? prices.completion) +
       times(completion.audio, prices.audioOutput ?? prices.completion) +
-      times(completion.image, prices.imageOutput ?? prices.completion),
+      times(completion.image, prices.imageOutput ?? prices.completion) +
+      times(usage.outputSeconds ?? 0, prices.outputSecond ?? 0n),
     fees:
       times(usage.searchUnits ?? 1, prices.request ?? 0n) +
       times(inputImages, prices.image ?? 0n) +

@@ -20,6 +20,9 @@ const PricingSchema = Type.Object(
     input_cache_write_1h: price('Per token written to a cache for an hour'),
     internal_reasoning: price('Per reasoning token, if priced separately'),
     web_search: price('Per search'),
+    input_character: price('Per character of a text to speak'),
+    input_second: price('Per started second of audio to transcribe'),
+    output_second: price('Per started second of generated audio or video'),
     overrides: Type.Optional(
       Type.Array(
         Type.Object({

@@ -72,7 +72,7 @@ export class Call implements TurnOwner, Interruptible {
     sink.onClose(() => this.#disconnected());
     if (request.facts.stream) {
       sink.onDrain(() => this.#current?.attempt.resume());
-      this.#stream.keepAlive();
+      if (this.#task.streamsBytes !== true) this.#stream.keepAlive();
     }
     try {
       await this.#turn.begin();
@@ -112,6 +112,7 @@ export class Call implements TurnOwner, Interruptible {
     if (this.#firstOutputAt === null) {
       this.#firstOutputAt = this.#turn.firstOutputAt ?? this.#parts.clock.monotonic();
       this.#startedAt ??= this.#current!.startedAt;
+      this.#stream.mediaType = attempt.mediaType;
       this.#context.debug?.record('first_token_received');
       // The first text goes out at once, since clients feel the time to first token. Later text is sent once per turn.
       this.#writeOutput(attempt);
@@ -224,7 +225,8 @@ export class Call implements TurnOwner, Interruptible {
     this.#settle({ status: 200, error: null, cancelled: false, metered }, attempt, () => {
       if (whole) {
         for (const listener of context.listeners ?? []) listener.wrote?.(answer);
-        context.sink.reply(200, headersOf(context), answer, attempt.encoding);
+        const headers = { ...headersOf(context), ...(whole.mediaType && { 'content-type': whole.mediaType }) };
+        context.sink.reply(200, headers, answer, attempt.encoding);
       } else this.#stream.complete(output, answer as string, dispatched.stamp, attempt.encoding, endedAt);
     });
   }
@@ -264,13 +266,13 @@ export class Call implements TurnOwner, Interruptible {
     this.#giveUp(error, last);
   }
 
-  /** A failure after visible output: one error event ends the stream, and nothing is replayed. */
+  /** A failure after visible output: one error event, or a cut where there are none, ends the stream. Nothing is replayed. */
   #breakOff(attempt: Attempt, error: GatewayError, last: Metered | null): void {
     const metered = this.#earlier.with(last);
     this.#context.addHits(attempt.hits);
     this.#settle({ status: 200, error, cancelled: false, metered }, attempt, () => {
       const failure = attempt.writer!.failure(error, metered === null ? {} : this.#closing(metered));
-      this.#stream.end(attempt.take() + failure, this.#current!.stamp, attempt.encoding);
+      this.#stream.breakOff(attempt.take() + failure, this.#current!.stamp, attempt.encoding);
     });
   }
 

@@ -1,5 +1,5 @@
 /**
- * An operation with a single public format (embeddings, rerank, images) as a task: decoded once, sent through the
+ * An operation with a single public format (embeddings, rerank, images, speech) as a task: decoded once, sent through the
  * adapter of the endpoint's provider, and charged by the units that its format counts.
  */
 import { GatewayError } from '../base/errors.ts';
@@ -8,7 +8,7 @@ import { ceilingOf, type Endpoint } from '../catalog/index.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
 import { addUsage } from '../formats/conversation/usage.ts';
-import type { Adapter, DirectFormatId } from '../formats/direct/index.ts';
+import { type Adapter, type DirectFormatId, inputUsage } from '../formats/direct/index.ts';
 import type { ApiType } from '../spend/index.ts';
 import { type Metered, metered } from './accounting/meter.ts';
 import type { Admission } from './context.ts';
@@ -23,9 +23,10 @@ const API_TYPES: Record<DirectFormatId, ApiType> = {
   rerank: 'rerank',
   image: 'image',
   completion: 'completions',
+  speech: 'tts',
 };
 /** The operations that report an upstream timeout as 524. */
-const TIMEOUT_524: ReadonlySet<DirectFormatId> = new Set(['rerank', 'image']);
+const TIMEOUT_524: ReadonlySet<DirectFormatId> = new Set(['rerank', 'image', 'speech']);
 type Adapters = { readonly [Id in DirectFormatId]?: unknown };
 /** The output modality that a model needs for the operation. */
 const OUTPUT: Record<DirectFormatId, string> = {
@@ -33,12 +34,14 @@ const OUTPUT: Record<DirectFormatId, string> = {
   rerank: 'rerank',
   image: 'image',
   completion: 'text',
+  speech: 'speech',
 };
 
 export class DirectTask implements Task {
   readonly apiType: ApiType;
   readonly renew: Task['renew'];
-  readonly answersWhole = true;
+  readonly answersWhole: boolean;
+  readonly streamsBytes: boolean;
   readonly timeoutStatus: number;
   readonly promptBytes: number;
   readonly #request: DirectRequest;
@@ -50,6 +53,8 @@ export class DirectTask implements Task {
   constructor({ request }: Admission<DirectRequest>, parts: InferenceParts) {
     this.apiType = API_TYPES[request.format.id];
     this.renew = request.format.renew;
+    this.streamsBytes = request.format.streamsBytes === true;
+    this.answersWhole = !this.streamsBytes;
     this.timeoutStatus = TIMEOUT_524.has(request.format.id) ? 524 : 504;
     this.promptBytes = request.format.longest?.(request.document) ?? request.document.bytes.length;
     this.#request = request;
@@ -78,7 +83,10 @@ export class DirectTask implements Task {
       BigInt(max.requests ?? 1) * ceiling.request +
       BigInt(max.inputImages ?? 0) * ceiling.image +
       BigInt(max.outputImages ?? 0) * ceiling.outputImage +
-      BigInt(max.outputMegapixels ?? 0) * ceiling.outputMegapixel;
+      BigInt(max.outputMegapixels ?? 0) * ceiling.outputMegapixel +
+      BigInt(max.inputCharacters ?? 0) * ceiling.inputCharacter +
+      BigInt(max.inputSeconds ?? 0) * ceiling.inputSecond +
+      BigInt(max.outputSeconds ?? 0) * ceiling.outputSecond;
     return { nano: nanoFromPrice(price), within: () => undefined };
   }
 
@@ -131,6 +139,7 @@ export class DirectTask implements Task {
       plan,
       decodeFailure: endpoint.provider.kind.decodeFailure ?? ((status, body) => adapter.decodeFailure(status, body)),
       encodeReply: (answer, closing) => format.encodeReply(answer, request, stamp, closing),
+      ...(format.mediaType && { mediaType: (answer) => format.mediaType!(answer, request) }),
       ...(format.events && {
         events: {
           end: (answer, closing) => format.events!.end(answer, request, stamp, closing),
@@ -147,12 +156,12 @@ export class DirectTask implements Task {
     });
   }
 
-  /** The reported usage. A call that broke off or reported none is charged at its likely usage. */
+  /** The reported usage. What a call did not report, or did not get to, is charged as it is likely. */
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
     const { usage } = attempt;
     if (complete && usage !== undefined) return this.#metered(endpoint, usage, false);
-    if (usage === undefined) return this.#metered(endpoint, this.#likely(), true);
-    const share = (attempt as DirectAttempt<unknown>).openShare;
+    const { openShare: share, known } = attempt as DirectAttempt<unknown>;
+    if (usage === undefined) return this.#supposed(endpoint, known);
     return this.#metered(endpoint, share === 0 ? usage : addUsage(usage, scaled(this.#likely(), share))!, true);
   }
 
@@ -176,6 +185,14 @@ export class DirectTask implements Task {
       endpoint.pricing?.outputImages &&
       this.#request.format.priceWords?.(this.#decode(), this.#adapter(endpoint)!, endpoint.upstreamId);
     return metered(endpoint, usage, estimated, charged, words);
+  }
+
+  /** @param known counts that are exact; the cost is, too, if it follows from them alone */
+  #supposed(endpoint: Endpoint, known: Partial<Usage> | undefined): Metered {
+    const supposed = this.#metered(endpoint, { ...this.#likely(), ...known }, true);
+    if (known === undefined) return supposed;
+    const exact = this.#metered(endpoint, { ...inputUsage(0), ...known }, false);
+    return { ...supposed, estimated: supposed.costNano !== exact.costNano };
   }
 
   #inputImages(): number {

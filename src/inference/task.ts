@@ -26,6 +26,8 @@ export interface Task {
   readonly apiType: ApiType;
   /** True for operations whose answers arrive in one piece, without a first token. */
   readonly answersWhole?: boolean;
+  /** The answer is bytes without events, so nothing but them can be written. */
+  readonly streamsBytes?: boolean;
   /** Error status when every upstream timed out; default 504. */
   readonly timeoutStatus?: number;
   /** Size of the part that has to fit into an endpoint's context. */
@@ -153,6 +155,8 @@ export interface Attempt {
   /** HTTP status of the upstream; 0 until the response head arrives. */
   readonly status: number;
   readonly whole: WholeAnswer | undefined;
+  /** Of a streamed answer that is bytes; undefined for event streams. */
+  readonly mediaType?: string | undefined;
   /** Writes the end of a streamed answer. */
   readonly writer: AnswerEnd | undefined;
   /** True once the client has seen output; from then on no other endpoint may answer. */
@@ -184,4 +188,6 @@ export interface Attempt {
 /** A whole answer as read; `write` renders it for the client once its usage and cost are known. */
 export interface WholeAnswer {
   write(stamp: Stamp, closing: Closing): WholeBody;
+  /** Default JSON. */
+  readonly mediaType?: string;
 }

@@ -25,6 +25,9 @@ const KEPT: Readonly<Record<OptionalCount, boolean>> = {
   toolCallsExecuted: false,
   outputImages: false,
   outputMegapixels: false,
+  inputCharacters: true,
+  inputSeconds: true,
+  outputSeconds: true,
 };
 
 const USAGE_DETAILS = (Object.keys(KEPT) as OptionalCount[]).filter((name) => KEPT[name]);

@@ -342,6 +342,7 @@ const EXPECTED: Record<string, Expectation | Open> = {
   createEmbeddings: { inference: 400, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
   rerank: { inference: 400, management: 403, body: { model: 'simulated/echo', query: 'q', documents: ['d'] } },
   createImage: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
+  createSpeech: { inference: 400, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
   createImageGeneration: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
   listImageModels: { inference: 200, management: 200 },
   listImageModelEndpoints: {

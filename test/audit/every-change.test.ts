@@ -33,6 +33,7 @@ const EXCEPTIONS: Record<string, string> = {
   rerank: 'inference',
   createImage: 'inference',
   createImageGeneration: 'inference',
+  createSpeech: 'inference',
   countMessageTokens: 'inference',
   takeConsent: 'makes a code as createAuthKeysCode does',
   exchangeAuthCodeForAPIKey: 'makes a key as createKey does, shown in test/sign-in/oauth.test.ts',

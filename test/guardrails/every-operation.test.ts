@@ -34,6 +34,7 @@ before(async () => {
             output_modalities: ['image'],
           },
         },
+        voices: { kind: 'openai', model: { upstream_id: 'tts-1', pricing, output_modalities: ['speech'] } },
       },
     },
   );
@@ -41,7 +42,7 @@ before(async () => {
     id: 'x',
     choices: [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }],
   };
-  for (const name of ['text', 'vectors', 'ranks', 'pictures']) {
+  for (const name of ['text', 'vectors', 'ranks', 'pictures', 'voices']) {
     scene.gateway.upstream.script(name, [{ ...wholeOf(reply), repeat: true }]);
   }
 });
@@ -129,6 +130,11 @@ const ASKED: Record<string, { route: string; at?: string; model: string; bodies:
   },
   createImage: { route: '/images', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
   createImageGeneration: { route: '/images/generations', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
+  createSpeech: {
+    route: '/audio/speech',
+    model: 'test/voices',
+    bodies: (text) => [{ input: text }, { input: 'hi', instructions: text }],
+  },
 };
 
 /** What they ask for, if anything, runs later: test/batches/limits.test.ts shows that guardrails hold for each item. */
@@ -178,7 +184,7 @@ test('every operation that asks a model is in the table', () => {
 test('a model that a guardrail does not allow is asked by no operation, under none of its names', async () => {
   const key = await scene.guarded({ allowed_models: ['test/elsewhere'] });
   const asked = () =>
-    ['text', 'vectors', 'ranks', 'pictures'].map((name) => scene.gateway.upstream.requests(name).length);
+    ['text', 'vectors', 'ranks', 'pictures', 'voices'].map((name) => scene.gateway.upstream.requests(name).length);
   const earlier = asked();
   await every(key, 'hi', (name, { status, body }) =>
     assert.ok([403, 404].includes(status), `${name}: ${JSON.stringify(body)}`),

@@ -21,6 +21,10 @@ const gateway = await startGateway(
           output_modalities: ['image'],
         },
       },
+      speaker: {
+        kind: 'openai',
+        model: { pricing: { prompt: '0', completion: '0', input_character: '0.001' }, output_modalities: ['speech'] },
+      },
     },
   },
 );
@@ -39,6 +43,7 @@ const BODIES: Record<string, Json | 'free'> = {
   rerank: { model: 'test/ranker', query: 'q', documents: ['d'] },
   createImage: { model: 'test/painter', prompt: 'p' },
   createImageGeneration: { model: 'test/painter', prompt: 'p' },
+  createSpeech: { model: 'test/speaker', input: 'hi' },
   getResponse: 'free',
   listResponseInputItems: 'free',
   cancelResponse: 'free',
@@ -131,5 +136,6 @@ test('a budget with nothing left refuses every inference operation with 402, and
     }
     await call('DELETE', `/workspaces/team/budgets/${interval}`);
   }
-  for (const name of ['text', 'vectors', 'ranker', 'painter']) assert.equal(gateway.upstream.requests(name).length, 0);
+  for (const name of ['text', 'vectors', 'ranker', 'painter', 'speaker'])
+    assert.equal(gateway.upstream.requests(name).length, 0);
 });

@@ -7,6 +7,7 @@ import { DEFAULT_OIDC_NAME } from './console.ts';
 import { DEFAULT_AGENT } from './interns.ts';
 import { DEFAULT_IO_LOGGING } from './io-logging.ts';
 import { type Meaning, type Row, section } from './meaning.ts';
+import { FURTHER_PRICES } from './price-meanings.ts';
 import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
 import { DEFAULT_KUBERNETES, DEFAULT_SANDBOXES } from './sandboxes.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_LIMITS, DEFAULT_RETENTION } from './section-readers.ts';
@@ -318,16 +319,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
       ['priority', 'flex', 'scale', 'ultrafast'].map((tier) => [`service_tiers.${tier}`, [`The tier \`${tier}\`.`]]),
     ),
   }),
-  ...prices('providers[].models[].pricing', {
-    request: 'Per request.',
-    image: 'Per image in the prompt.',
-    image_token: 'Per image token in the prompt.',
-    image_output: 'Per generated image token.',
-    audio: 'Per audio token in the prompt.',
-    audio_output: 'Per generated audio token.',
-    internal_reasoning: 'Per reasoning token, where it differs from `completion`.',
-    web_search: 'Per web search.',
-  }),
+  ...prices('providers[].models[].pricing', FURTHER_PRICES),
   ...prices('providers[].models[].pricing.overrides[]', { audio: 'Per audio token in the prompt.' }),
   ...section('providers[].models[].pricing', 'Prices in USD.', {
     overrides: ['Prices for long prompts.'],

@@ -318,6 +318,9 @@ export const PRICE_NAMES = {
   input_cache_write_1h: 'inputCacheWrite1h',
   internal_reasoning: 'internalReasoning',
   web_search: 'webSearch',
+  input_character: 'inputCharacter',
+  input_second: 'inputSecond',
+  output_second: 'outputSecond',
 } as const;
 
 /** The prices that may differ for long prompts (`PricingOverride` in openapi.json). */
@@ -332,7 +335,10 @@ export const OVERRIDE_PRICE_NAMES = {
 
 export type Prices = Partial<Record<(typeof PRICE_NAMES)[keyof typeof PRICE_NAMES], Price>>;
 
-/** USD per token; `request` per request, `image` per image of the prompt, `webSearch` per search. */
+/**
+ * USD per token; `request` per request, `image` per image of the prompt, `webSearch` per search; `inputCharacter` per character
+ * to speak, `inputSecond` and `outputSecond` per started second of audio or video.
+ */
 export interface Pricing extends Prices {
   prompt: Price;
   completion: Price;

@@ -14,6 +14,7 @@ import type { UpstreamFailure } from './failure.ts';
 import type { NativeWish } from './native-tool.ts';
 import type { FormatId } from './registry.ts';
 import type { ServedCall } from './served-call.ts';
+import type { UsageCall } from './usage.ts';
 
 export type { FormatId } from './registry.ts';
 
@@ -319,6 +320,11 @@ export interface Usage {
   /** Generated images, for models billed per image, and their area in megapixels, rounded up. */
   outputImages?: number;
   outputMegapixels?: number;
+  /** Speech: characters of the text. */
+  inputCharacters?: number;
+  /** Started seconds of audio in the request, and of audio or video in the reply. */
+  inputSeconds?: number;
+  outputSeconds?: number;
   /**
    * The individual calls in the totals, each priced separately, where one answer took several. Tokens in the totals
    * that are in no call belong to the requested model. Absent: one call.
@@ -326,12 +332,6 @@ export interface Usage {
   calls?: readonly UsageCall[];
   /** The upstream's own record, unchanged, for its own format. */
   native?: { origin: FormatId; value: Record<string, unknown> };
-}
-
-export interface UsageCall {
-  /** The upstream's name of the model; absent: the requested model. */
-  model?: string;
-  usage: Usage;
 }
 
 export interface Logprobs {

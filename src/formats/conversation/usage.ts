@@ -1,5 +1,11 @@
 /** Adds up the usage of several upstream calls that form one answer. */
-import type { Usage, UsageCall } from './conversation.ts';
+import type { Usage } from './conversation.ts';
+
+export interface UsageCall {
+  /** The upstream's name of the model; absent: the requested model. */
+  model?: string;
+  usage: Usage;
+}
 
 /** The vendor's own record covers only one of the calls, so it is left out. */
 export function addUsage(first: Usage, second: Usage | undefined): Usage;

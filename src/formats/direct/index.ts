@@ -1,5 +1,5 @@
 /**
- * The contract of operations with a single public format each: embeddings, rerank, images. That format is also the
+ * The contract of operations with a single public format each: embeddings, rerank, images, speech. That format is also the
  * internal one, so there is no canonical conversation: a `DirectFormat` serves the client, and an `Adapter` per family of
  * services calls the upstream. Both are pure. `inference/` runs them under the same rules as conversations.
  */
@@ -13,7 +13,7 @@ import type { LoggedContent } from '../conversation/logged-content.ts';
 import type { Renewal } from '../conversation/renewal.ts';
 import type { VisitTexts } from '../conversation/texts.ts';
 
-export type DirectFormatId = 'embedding' | 'rerank' | 'image' | 'completion';
+export type DirectFormatId = 'embedding' | 'rerank' | 'image' | 'completion' | 'speech';
 
 /** The client side of an operation. Adapters work with `Request` and `Answer`. */
 export interface DirectFormat<Request, Answer> {
@@ -43,11 +43,15 @@ export interface DirectFormat<Request, Answer> {
   /** Estimated usage, recorded if the upstream did the work but reported no usage. */
   likely(request: Request): Usage;
   /**
-   * The complete reply body, as JSON.
+   * The complete reply body, as JSON unless `mediaType` says otherwise.
    * @param closing final usage and its cost
    */
   encodeReply(answer: Answer, request: Request, stamp: Stamp, closing: Closing): WholeBody;
   encodeFailure(error: GatewayError, about: FailureContext): unknown;
+  /** Media type of the complete reply; default JSON. */
+  mediaType?(answer: Answer, request: Request): string;
+  /** The reply is bytes, such as audio, and those that the service streams are passed on as they arrive. */
+  readonly streamsBytes?: true;
   /** A cached reply as the reply to another request. Absent: replies of this operation are not cached. */
   renew?(json: string, renewal: Renewal): string;
   /** Encodes a streamed reply, including framing. Absent: replies are never streamed. */
@@ -78,6 +82,11 @@ interface Demand {
   /** Images in the reply and their area, for prices per image. */
   outputImages?: number;
   outputMegapixels?: number;
+  /** Characters to speak. */
+  inputCharacters?: number;
+  /** Seconds of audio in the request, and of audio or video in the reply. */
+  inputSeconds?: number;
+  outputSeconds?: number;
 }
 
 /** One HTTP call, relative to the provider's base URL and with its credential. */
@@ -140,8 +149,18 @@ export interface CallPlan<Answer> {
   /** Share of the request that this call carries, 0 to 1; used for the estimate if the call breaks off. Default 1. */
   readonly share?: number;
   read(reply: Reply): Step<Answer>;
+  /** A reply that is a medium is passed on like this, and events may have bytes. */
+  readonly bytes?: ByteReply;
   /** Reads an event-stream reply. Absent: such a reply is malformed. */
   events?(): ReplyEvents<Answer>;
+}
+
+/** A reply whose bytes are passed on. */
+export interface ByteReply {
+  /** For the client, if the service does not name a type of audio or video. */
+  mediaType: string;
+  /** What is known of the usage of a complete reply of so many bytes; the rest is estimated. */
+  known(bytes: number): Partial<Usage>;
 }
 
 /** Reads the events of one streamed reply, in order. */
@@ -153,6 +172,10 @@ export interface ReplyEvents<Answer> {
 export interface EventStep<Answer> {
   /** Text for a streaming client, including framing; empty or absent sends nothing. */
   text?: string;
+  /** Bytes for the client, if the plan passes bytes on. */
+  bytes?: Buffer;
+  /** The stream of bytes is complete. */
+  ended?: true;
   /** The complete answer, which ends the stream. */
   answer?: Answer;
   /** Replaces every earlier count. */

@@ -4,9 +4,9 @@
  * billed at its own model's price, except those declined before any output (platform.claude.com, "Compaction", "Advisor
  * tool", "Refusals and fallback"; also BerriAI/litellm#27060, pydantic/pydantic-ai#5065).
  */
-import type { Usage, UsageCall } from '../conversation/conversation.ts';
+import type { Usage } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
-import { beyond } from '../conversation/usage.ts';
+import { beyond, type UsageCall } from '../conversation/usage.ts';
 import { countsOf } from './counts.ts';
 
 /** Calls of the answering model; the record's own counts are their sum. */

@@ -14,6 +14,8 @@ export class AnswerStream {
   opened = false;
   /** True once anything of the answer is sent; keep-alive comments are not. */
   begun = false;
+  /** Of an answer that is bytes; undefined for event streams. */
+  mediaType: string | undefined;
   readonly #context: RequestContext;
   readonly #parts: InferenceParts;
   #keepAlive: Timer | undefined;
@@ -64,6 +66,16 @@ export class AnswerStream {
     if (!this.#context.sink.closed) this.#context.sink.end();
   }
 
+  /** Ends a stream with an error. Bytes have no event for one, so the client sees that they break off. */
+  breakOff(text: string, stamp: Stamp, encoding: TextEncoding): void {
+    if (this.mediaType === undefined) {
+      this.end(text, stamp, encoding);
+      return;
+    }
+    this.write(text, stamp, encoding);
+    if (!this.#context.sink.closed) this.#context.sink.cut!();
+  }
+
   /** The answer begins: sends the response head, unless keep-alive comments needed it. */
   begin(): void {
     this.begun = true;
@@ -73,6 +85,8 @@ export class AnswerStream {
   #open(): void {
     if (this.opened) return;
     this.opened = true;
-    this.#context.sink.open(headersOf(this.#context));
+    const { mediaType } = this;
+    const headers = headersOf(this.#context);
+    this.#context.sink.open(mediaType === undefined ? headers : { ...headers, 'content-type': mediaType });
   }
 }

@@ -36,8 +36,8 @@ export class HttpSink implements Sink {
     let length = 0;
     for (const piece of pieces) length += encoding === 'latin1' ? piece.length : Buffer.byteLength(piece);
     this.#response.writeHead(status, {
-      ...this.#withId(headers),
       'content-type': 'application/json; charset=utf-8',
+      ...this.#withId(headers),
       'content-length': length,
     });
     const last = pieces.length - 1;
@@ -61,6 +61,13 @@ export class HttpSink implements Sink {
 
   end(): void {
     this.#response.end();
+  }
+
+  cut(): void {
+    const { socket, writableNeedDrain } = this.#response;
+    // What was written still arrives, unless the client reads too slowly.
+    if (socket === null || writableNeedDrain) this.#response.destroy();
+    else socket.destroySoon();
   }
 
   entered(row: Generation): void {

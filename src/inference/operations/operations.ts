@@ -8,6 +8,7 @@ import { EmbeddingsReply, embedding } from '../../formats/embedding/index.ts';
 import { ImageReply, image } from '../../formats/image/index.ts';
 import { SERVED_FORMATS } from '../../formats/index.ts';
 import { RerankReply, rerank } from '../../formats/rerank/index.ts';
+import { speech } from '../../formats/speech/index.ts';
 import { ANY_KEY, INFERENCE } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import { ErrorSchema } from '../../http/openapi.ts';
@@ -71,6 +72,14 @@ export function inferenceOperations(
       events: ImageEvents,
       errors: [SILENT],
     }),
+    single(parts, limits, speech, {
+      id: 'createSpeech',
+      path: '/audio/speech',
+      summary: 'Speak a text; the audio is streamed as it is made',
+      reply: Type.Unsafe({ type: 'string', format: 'binary' }),
+      contentType: 'audio/*',
+      errors: [SILENT],
+    }),
     ...companionOperations(parts, limits),
     ...contentOperations(parts, limits.inferenceBodyBytes),
     generation(parts),
@@ -82,6 +91,8 @@ interface DirectOperation {
   path: string;
   summary: string;
   reply: TSchema;
+  /** Default JSON. */
+  contentType?: string;
   events?: NonNullable<OperationReply['events']>;
   errors?: readonly number[];
 }
@@ -134,7 +145,7 @@ function single(
   parts: InferenceParts,
   limits: InferenceLimits,
   form: DirectFormat<unknown, unknown>,
-  { id, path, summary, reply, events, errors = [] }: DirectOperation,
+  { id, path, summary, reply, contentType, events, errors = [] }: DirectOperation,
 ): Operation<Caller> {
   return {
     id,
@@ -145,7 +156,15 @@ function single(
     access: INFERENCE,
     anyText: true,
     body: { schema: form.schema, maxBytes: limits.inferenceBodyBytes },
-    replies: { 200: { description: 'The reply', schema: reply, ...(events && { events }), headers: NAMED } },
+    replies: {
+      200: {
+        description: 'The reply',
+        schema: reply,
+        ...(contentType && { contentType }),
+        ...(events && { events }),
+        headers: NAMED,
+      },
+    },
     errors: [...INFERENCE_ERRORS, ...errors],
     handle: (exchange) => answer(exchange, form, parts),
     encodeError: (error, { caller }) =>

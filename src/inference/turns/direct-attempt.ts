@@ -1,8 +1,9 @@
 /**
  * One attempt of an operation with a single public format at one endpoint. It makes the upstream calls that the
- * operation takes, one after the other; each response is read whole or, for a stream, event by event. It notifies its
- * owner exactly once how it ended.
+ * operation takes, one after the other; each response is read whole, event by event or, if it is audio, passed on byte by
+ * byte. It notifies its owner exactly once how it ended.
  */
+import type { TextEncoding } from '../../base/byte-text.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Limits } from '../../base/config.ts';
 import type { GatewayError } from '../../base/errors.ts';
@@ -25,13 +26,15 @@ import type { AnswerEnd } from '../answer/client-answer.ts';
 import { fetchResults } from '../media/fetch-results.ts';
 import type { Attempt, AttemptOwner, Send, WholeAnswer } from '../task.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
-import { isEventStream, refusalOf } from './reply-headers.ts';
+import { isEventStream, isMedium, refusalOf } from './reply-headers.ts';
 
 interface DirectAttemptSetup<Answer> {
   format: DirectFormatId;
   plan: CallPlan<Answer>;
   decodeFailure(status: number, body: string, headers: Readonly<Record<string, string>>): UpstreamFailure;
   encodeReply(answer: Answer, closing: Closing): WholeBody;
+  /** Of the complete reply; default JSON. */
+  mediaType?(answer: Answer): string;
   events?: { end(answer: Answer, closing: Closing): string; failure(error: GatewayError): string };
   /** The client asked for a stream. */
   stream: boolean;
@@ -53,12 +56,14 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   /** Aborts the fetching of results. */
   #stop: AbortController | undefined;
   #startedAt = 0;
-  #mode: 'head' | 'error' | 'whole' | 'stream' | 'waiting' | 'over' = 'head';
+  #mode: 'head' | 'error' | 'whole' | 'stream' | 'bytes' | 'waiting' | 'over' = 'head';
   #headers: Record<string, string> = {};
   readonly #body = new BodyText();
   #reader: FrameReader | undefined;
   #events: ReplyEvents<Answer> | undefined;
   #pending = '';
+  /** Bytes passed on so far. */
+  #passed = 0;
   /** Usage of the completed calls. Within a stream, later usage events replace earlier ones. */
   #earlier: Usage | undefined;
 
@@ -68,8 +73,12 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   visible = false;
   paid = false;
   usage: Usage | undefined;
+  /** What is known of the usage that the upstream did not report. */
+  known: Partial<Usage> | undefined;
   upstreamId: string | undefined;
-  readonly encoding = 'utf8';
+  encoding: TextEncoding = 'utf8';
+  /** Of the bytes that are passed on; undefined for other replies. */
+  mediaType: string | undefined;
   readonly finish = undefined;
   readonly outputBytes = 0;
   readonly uncountedBytes = 0;
@@ -122,6 +131,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     this.#headers = headers;
     if (status >= 300) this.#mode = 'error';
     else if (isEventStream(headers['content-type'])) this.#startStream();
+    else if (this.#plan.bytes !== undefined && isMedium(headers['content-type'])) this.#startBytes(headers);
     else this.#mode = 'whole';
   }
 
@@ -133,6 +143,9 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
       this.#body.addUpTo(ERROR_BODY_BYTES, chunk);
     } else if (this.#mode === 'stream') {
       this.#read(chunk);
+    } else if (this.#mode === 'bytes') {
+      this.#pass(chunk);
+      this.#setup.owner.attemptAdvanced(this);
     } else if (this.#mode === 'over') {
       // Data after the end is useless and may never end.
       this.#call?.abort();
@@ -143,6 +156,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     if (this.#mode === 'whole') this.#readWhole();
     else if (this.#mode === 'error') this.#refused();
     else if (this.#mode === 'stream') this.#fail(cut());
+    else if (this.#mode === 'bytes') this.#completeBytes(undefined);
   }
 
   failed(failure: UpstreamFailure, sent: boolean): void {
@@ -160,7 +174,8 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     this.#call = this.#send!(
       {
         format,
-        stream,
+        // Bytes have no heartbeats.
+        stream: stream && this.#plan.bytes === undefined,
         path,
         body,
         ...(method && { method }),
@@ -229,6 +244,41 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     else this.#take(withMedia(media));
   }
 
+  /** An end that only the closed connection shows could be a cut, so such a reply is refused. */
+  #startBytes(headers: Record<string, string>): void {
+    if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) {
+      const message = 'the upstream answered with bytes of unknown length';
+      this.#fail({ kind: 'malformed', status: this.status, message });
+      return;
+    }
+    this.#mode = 'bytes';
+    this.#asBytes(headers['content-type']);
+  }
+
+  #asBytes(told?: string): void {
+    this.encoding = 'latin1';
+    this.mediaType = told !== undefined && /^(?:audio|video)\//.test(told) ? told : this.#plan.bytes!.mediaType;
+    this.writer = { end: () => '', failure: () => '' };
+  }
+
+  #pass(bytes: Buffer): void {
+    this.#pending += bytes.toString('latin1');
+    this.#passed += bytes.length;
+    this.visible = true;
+  }
+
+  #completeBytes(usage: Usage | undefined): void {
+    if (this.#passed === 0) {
+      this.#fail({ kind: 'empty', status: 502, message: 'the upstream answered without a byte' });
+      return;
+    }
+    this.usage = addUsage(this.#earlier, usage);
+    this.known = this.#plan.bytes!.known(this.#passed);
+    this.#mode = 'over';
+    this.#call = undefined;
+    this.#setup.owner.attemptCompleted(this);
+  }
+
   #startStream(): void {
     this.#events = this.#plan.events?.();
     if (this.#events === undefined) {
@@ -242,7 +292,8 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
       framing === undefined
         ? new EventReader(onEvent, limits.upstreamEventBytes)
         : framing(onEvent, limits.upstreamEventBytes);
-    if (this.#setup.stream) this.writer = this.#writer(undefined);
+    if (this.#plan.bytes !== undefined) this.#asBytes();
+    else if (this.#setup.stream) this.writer = this.#writer(undefined);
   }
 
   #read(chunk: Buffer): void {
@@ -265,23 +316,33 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
       this.#pending += step.text;
       this.visible = true;
     }
+    if (step.bytes !== undefined && step.bytes.length > 0) this.#pass(step.bytes);
     if (step.failure !== undefined) {
       this.#fail(step.failure);
     } else if (step.answer !== undefined) {
       this.#reader!.stop();
       this.#call?.abort();
       this.#complete(step.answer);
+    } else if (step.ended) {
+      this.#reader!.stop();
+      this.#call?.abort();
+      this.#completeBytes(step.usage);
     }
   }
 
   #complete(answer: Answer): void {
-    const { owner, encodeReply, stream } = this.#setup;
+    const { owner, encodeReply, mediaType, stream } = this.#setup;
     const streamed = stream && this.#mode === 'stream';
     this.#mode = 'over';
     this.#call = undefined;
     // Needed for a whole response too: a keep-alive comment may have opened the client's stream meanwhile.
     this.writer = this.#writer(answer);
-    if (!streamed) this.whole = { write: (_stamp: Stamp, closing: Closing) => encodeReply(answer, closing) };
+    if (!streamed) {
+      this.whole = {
+        write: (_stamp: Stamp, closing: Closing) => encodeReply(answer, closing),
+        ...(mediaType && { mediaType: mediaType(answer) }),
+      };
+    }
     owner.attemptCompleted(this);
   }
 

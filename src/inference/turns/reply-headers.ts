@@ -10,6 +10,11 @@ export function isEventStream(contentType: string | undefined): boolean {
   return contentType !== undefined && /^text\/event-stream\b/i.test(contentType);
 }
 
+/** Whether a reply is a medium, as far as its type says. */
+export function isMedium(contentType: string | undefined): boolean {
+  return contentType === undefined || /^(?:audio|video)\/|^(?:application|binary)\/octet-stream/i.test(contentType);
+}
+
 /** Seconds from `retry-after-ms` or `retry-after`. */
 function retryAfter(headers: Record<string, string>): number | undefined {
   const milliseconds = Number(headers['retry-after-ms']);

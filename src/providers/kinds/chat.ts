@@ -1,6 +1,7 @@
 import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
+import { openaiSpeech } from '../../formats/speech/index.ts';
 import { bearer } from '../auth/bearer.ts';
 import type { ProviderKind } from '../provider.ts';
 
@@ -14,7 +15,7 @@ export const chat: ProviderKind = {
   dialect: {},
 };
 
-/** The kind of this name: an unknown server, which may also have embeddings and rerank at the usual paths. */
+/** The kind of this name: an unknown server, which may also have embeddings, rerank and speech at the usual paths. */
 export const anyChat: ProviderKind = {
   ...chat,
   guide: {
@@ -25,4 +26,5 @@ export const anyChat: ProviderKind = {
   completion: completionAdapter(),
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
   rerank: rerankAdapter({ images: 'public' }),
+  speech: openaiSpeech({ voice: 'alloy', instructed: /./ }),
 };

@@ -1,4 +1,5 @@
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import { openaiSpeech } from '../../formats/speech/index.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -15,4 +16,6 @@ export const deepinfra: ProviderKind = {
   guide: { verifiedBy: 'documentation', quirks: 'thinking in the text of some models' },
   dialect: { chat: { reasoningReplay: 'reasoning_content', thinkTags: true } },
   embedding: openaiEmbedding({ takesTokens: false, takesUser: false }),
+  // deepinfra.com/docs/advanced/openai_tts
+  speech: openaiSpeech(),
 };

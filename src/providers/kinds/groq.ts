@@ -1,3 +1,4 @@
+import { openaiSpeech } from '../../formats/speech/index.ts';
 import { openaiBatches } from '../batches/openai.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
@@ -21,6 +22,8 @@ export const groq: ProviderKind = {
     verifiedBy: 'recording',
     quirks: 'strict messages and parameters, thinking in a separate field or hidden on request, usage in `x_groq`',
   },
+  // console.groq.com/docs/text-to-speech
+  speech: openaiSpeech({ formats: ['wav', 'mp3', 'flac'], speeds: [0.5, 5], options: ['sample_rate'] }),
   // console.groq.com/docs/batch
   batches: openaiBatches({ paths: ['/chat/completions'], limits: { items: 50_000, bytes: 200 * 1024 * 1024 } }),
   dialect: {

@@ -1,6 +1,7 @@
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { publicImages } from '../../formats/image/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
+import { publicSpeech } from '../../formats/speech/index.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -31,4 +32,5 @@ export const openrouter: ProviderKind = {
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
   rerank: rerankAdapter({ images: 'public' }),
   image: publicImages,
+  speech: publicSpeech,
 };

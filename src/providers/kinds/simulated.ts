@@ -1,18 +1,20 @@
 /**
- * The provider without an account: two in-process models that reply with real bytes of the chat format, so that
- * everything downstream runs as with a real upstream.
+ * The provider without an account: in-process models that reply with real bytes of OpenAI's formats, so that everything
+ * downstream runs as with a real upstream.
  *
  * - `simulated/echo` replies with the text of the last user message.
  * - `simulated/script` follows the JSON in the last user message (`simulated/script.ts`): texts, tool calls, thinking,
  *   token counts, errors, delays, cuts, stalls.
+ * - `simulated/speech` speaks: 20 ms of a tone for each byte of the text (`simulated/speech.ts`).
  *
- * Both count a token per four bytes of UTF-8 and honour the output cap, `n` and `stream_options`. Their prices are made
+ * The first two count a token per four bytes of UTF-8 and honour the output cap, `n` and `stream_options`. Their prices are made
  * up, to make costs and budgets visible: 1 USD per million prompt tokens (0.1 from a cache, 1.25 into it) and 2 USD per
- * million completion tokens.
+ * million completion tokens, 15 USD per million characters of speech.
  */
 import { systemClock } from '../../base/clock.ts';
-import type { ModelSettings } from '../../base/config.ts';
+import type { ModelSettings, Pricing } from '../../base/config.ts';
 import { parsePrice } from '../../base/money.ts';
+import { openaiSpeech } from '../../formats/speech/index.ts';
 import type { ProviderKind } from '../provider.ts';
 import { SIMULATED_LIMITS } from '../simulated/call.ts';
 import { simulatedTransport } from '../simulated/transport.ts';
@@ -45,6 +47,21 @@ function model(upstreamId: string, name: string): ModelSettings {
   };
 }
 
+/** A model of another operation. */
+function medium(upstreamId: string, name: string, from: string, to: string, price: Partial<Pricing>): ModelSettings {
+  return {
+    ...model('echo', name),
+    id: `simulated/${upstreamId}`,
+    upstreamId,
+    contextLength: null,
+    maxCompletionTokens: null,
+    pricing: Object.freeze({ prompt: 0n, completion: 0n, ...price }),
+    inputModalities: [from],
+    outputModalities: [to],
+    supportedParameters: [],
+  };
+}
+
 export const simulated: ProviderKind = {
   id: 'simulated',
   name: 'Simulated',
@@ -53,7 +70,12 @@ export const simulated: ProviderKind = {
   origin: 'unknown',
   dialect: { chat: { maxTokens: 'max_completion_tokens', reasoningReplay: 'reasoning_content' } },
   transport: simulatedTransport(systemClock),
-  models: [model('echo', 'Simulated: Echo'), model('script', 'Simulated: Script')],
+  speech: openaiSpeech({ formats: ['pcm', 'wav'], voice: 'tone' }),
+  models: [
+    model('echo', 'Simulated: Echo'),
+    model('script', 'Simulated: Script'),
+    medium('speech', 'Simulated: Speech', 'text', 'speech', { inputCharacter: parsePrice('0.000015') }),
+  ],
   standIn: true,
   standInSwitch: 'GATEHOUSE_SIMULATED',
 };

@@ -1,5 +1,6 @@
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
+import { openaiSpeech } from '../../formats/speech/index.ts';
 import { openaiBatches } from '../batches/openai.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
@@ -42,4 +43,6 @@ export const together: ProviderKind = {
     dimensionsMember: null,
   }),
   rerank: rerankAdapter({ constants: { return_documents: false } }),
+  // docs.together.ai/docs/text-to-speech
+  speech: openaiSpeech({ formats: ['mp3', 'wav'], speeds: [1, 1], options: ['language', 'sample_rate'] }),
 };

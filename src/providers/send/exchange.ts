@@ -13,6 +13,8 @@ import { readEncoding, type UnpackedReceiver, Unpacker } from './unpack.ts';
 /** Response headers that the gateway uses. All others are dropped, because they may repeat our credential. */
 const SHOWN_HEADERS = new Set([
   'content-type',
+  'content-length',
+  'transfer-encoding',
   'retry-after',
   'retry-after-ms',
   'x-should-retry',

@@ -5,6 +5,7 @@ import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from '../send/tr
 import { answer, type ChatRequest, lastUserText, parseRequest, promptTokensOf } from './answer.ts';
 import { type Envelope, errorBody, type Frame, frames, wholeBody } from './frames.ts';
 import { parseScript, type Script } from './script.ts';
+import { speak } from './speech.ts';
 
 /** Context and output limits of the simulated models, by upstream name. */
 export const SIMULATED_LIMITS: Readonly<Record<string, { contextTokens: number; outputTokens: number }>> = {
@@ -143,7 +144,8 @@ export class SimulatedCall implements UpstreamCall {
   }
 }
 
-function replyTo({ body }: UpstreamRequest, created: number): Reply {
+function replyTo({ url, body }: UpstreamRequest, created: number): Reply {
+  if (url.endsWith('/audio/speech')) return spoken(body);
   const request = parseRequest(body);
   if (typeof request === 'string') return failure(400, request);
   const limits = SIMULATED_LIMITS[request.model];
@@ -161,6 +163,18 @@ function replyTo({ body }: UpstreamRequest, created: number): Reply {
     created,
     model: request.model,
   });
+}
+
+function spoken(body: Buffer | string): Reply {
+  const speech = speak(body);
+  if (typeof speech === 'string') return failure(400, speech);
+  const { contentType, bytes, pieces } = speech;
+  return {
+    status: 200,
+    headers: { 'content-type': contentType, 'content-length': String(bytes) },
+    frames: pieces,
+    delayMs: { headers: 0, chunks: 0 },
+  };
 }
 
 function scripted(request: ChatRequest, script: Script, outputTokens: number, envelope: Envelope): Reply {

@@ -42,7 +42,8 @@ function look({ request, response }: { request: GatewayRequest; response: Gatewa
     ? [reply.contentType ?? usual, ...(reply.events ? ['text/event-stream'] : []), ...(reply.texts ?? [])]
     : [usual, ...(operation.errorPages ? ['text/html'] : [])];
   const known = reply !== undefined || errorStatuses(operation).includes(status) || UNTOLD.has(status);
-  if (!known || (type !== '' && !types.includes(type) && !types.includes('*/*'))) undeclared.add(told);
+  const ranges = [type, `${type.split('/')[0]}/*`, '*/*'];
+  if (!known || (type !== '' && !types.some((each) => ranges.includes(each)))) undeclared.add(told);
 }
 
 /** Of the protocol and not of an operation: an unknown `Expect`. */
