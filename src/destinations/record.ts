@@ -2,7 +2,7 @@
  * The data that destinations receive for one generation: plain JSON, built once for all destinations of a workspace. Each
  * kind converts it to its own format. No I/O.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Caller } from '../access/index.ts';
 import { type Nano, usdFromNano } from '../base/money.ts';
 import { OPERATION_NAMES } from '../otlp/index.ts';
@@ -178,6 +178,11 @@ interface Visibility {
 /** The record as a destination may see it. Error messages may quote inputs and outputs, so they count as such. */
 export function shownTo(settings: Visibility, record: GenerationRecord): GenerationRecord {
   const { privacyMode, sendsCost, sendsIdentity, sendsRequestContext } = settings;
+  const hidesMore =
+    (!sendsCost && record.costDetails !== null) ||
+    (!sendsIdentity && record.identity !== null) ||
+    (!sendsRequestContext && record.context !== null);
+  if (!hidesMore && !privacyMode) return record;
   const error = record.error && { type: record.error.type, message: null };
   return {
     ...record,
@@ -203,7 +208,7 @@ function idOf(value: unknown, digits: number): string | undefined {
 }
 
 function hashed(value: string, digits: number): string {
-  return createHash('sha256').update(value).digest('hex').slice(0, digits);
+  return hash('sha256', value, 'hex').slice(0, digits);
 }
 
 function nameOf(value: unknown): string | null {

@@ -2,19 +2,17 @@
 import type { Attributes, Source, Span, SpanWriter, TraceEncoding } from './span.ts';
 import { STATUS_ERROR } from './span.ts';
 
-type AnyValue =
-  | { stringValue: string }
-  | { boolValue: boolean }
-  | { intValue: string }
-  | { doubleValue: number }
-  | { arrayValue: { values: AnyValue[] } };
+/** Keys are few, except for those of clients. */
+const MOST_KEYS = 500;
+const OPENED = new Map<string, string>();
 
 export const JSON_TRACES: TraceEncoding = {
   contentType: 'application/json',
   writer: () => new JsonWriter(),
-  body: (source, pieces) => Buffer.from(payload(source, pieces.join())),
+  body,
 };
 
+/** Writes text and builds no objects, since the encoding is most of what a record costs. */
 class JsonWriter implements SpanWriter {
   #text = '';
 
@@ -33,39 +31,62 @@ class JsonWriter implements SpanWriter {
   }
 }
 
-/** @param spans the elements of the list */
-function payload({ resource, name, version, schemaUrl }: Source, spans: string): string {
-  if (spans === '') return '{"resourceSpans":[]}';
-  const attributes = JSON.stringify(listOf(resource));
-  const scope = JSON.stringify({ name, version });
-  const scopeSpans = `[{"scope":${scope},"schemaUrl":${JSON.stringify(schemaUrl)},"spans":[${spans}]}]`;
-  return `{"resourceSpans":[{"resource":{"attributes":${attributes}},"scopeSpans":${scopeSpans}}]}`;
+const COMMA = Buffer.from(',');
+const END = Buffer.from(']}]}]}');
+
+function body({ resource, name, version, schemaUrl }: Source, pieces: readonly Buffer[]): Buffer {
+  if (pieces.length === 0) return Buffer.from('{"resourceSpans":[]}');
+  const scope = `{"scope":${JSON.stringify({ name, version })},"schemaUrl":${JSON.stringify(schemaUrl)},"spans":[`;
+  const begin = `{"resourceSpans":[{"resource":{"attributes":[${listed(resource)}]},"scopeSpans":[${scope}`;
+  const spans = pieces.flatMap((piece, at) => (at === 0 ? [piece] : [COMMA, piece]));
+  return Buffer.concat([Buffer.from(begin), ...spans, END]);
 }
 
-function spanJson({ traceId, spanId, parentSpanId, name, kind, startedAt, endedAt, attributes, error }: Span): string {
-  return JSON.stringify({
-    ...{ traceId, spanId },
-    ...(parentSpanId !== null && { parentSpanId }),
-    ...{ name, kind },
-    startTimeUnixNano: nanoseconds(startedAt),
-    endTimeUnixNano: nanoseconds(endedAt),
-    attributes: listOf(attributes),
-    status: error === null ? {} : { code: STATUS_ERROR, message: error },
-  });
-}
-
-function listOf(attributes: Attributes): { key: string; value: AnyValue }[] {
-  return Object.entries(attributes).flatMap(([key, value]) =>
-    value === null || value === undefined ? [] : [{ key, value: anyValue(value) }],
+/** Ids are hexadecimal digits, which need no escapes. */
+function spanJson(span: Span): string {
+  const { traceId, spanId, parentSpanId, error } = span;
+  const parent = parentSpanId === null ? '' : `,"parentSpanId":"${parentSpanId}"`;
+  const times = `"startTimeUnixNano":"${nanoseconds(span.startedAt)}","endTimeUnixNano":"${nanoseconds(span.endedAt)}"`;
+  const status = error === null ? '{}' : JSON.stringify({ code: STATUS_ERROR, message: error });
+  let attributes = listed(span.attributes);
+  for (const more of span.more ?? []) {
+    const others = listed(more);
+    attributes += attributes === '' || others === '' ? others : `,${others}`;
+  }
+  return (
+    `{"traceId":"${traceId}","spanId":"${spanId}"${parent},"name":${JSON.stringify(span.name)},"kind":${span.kind},` +
+    `${times},"attributes":[${attributes}],"status":${status}}`
   );
 }
 
-function anyValue(value: NonNullable<Attributes[string]>): AnyValue {
-  if (typeof value === 'string') return { stringValue: value };
-  if (typeof value === 'boolean') return { boolValue: value };
-  if (typeof value === 'number')
-    return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
-  return { arrayValue: { values: value.map((each) => ({ stringValue: each })) } };
+/** The elements of a list of attributes. */
+function listed(attributes: Attributes): string {
+  let text = '';
+  for (const key in attributes) {
+    const value = attributes[key];
+    if (value === null || value === undefined) continue;
+    text += (text === '' ? '' : ',') + opened(key) + valueJson(value);
+  }
+  return text;
+}
+
+/** A pair up to its value. */
+function opened(key: string): string {
+  const known = OPENED.get(key);
+  if (known !== undefined) return known;
+  const text = `{"key":${JSON.stringify(key)},"value":`;
+  if (OPENED.size < MOST_KEYS) OPENED.set(key, text);
+  return text;
+}
+
+/** A value, and the end of its pair. */
+function valueJson(value: NonNullable<Attributes[string]>): string {
+  if (typeof value === 'string') return `{"stringValue":${JSON.stringify(value)}}}`;
+  if (typeof value === 'boolean') return value ? '{"boolValue":true}}' : '{"boolValue":false}}';
+  if (typeof value === 'number') {
+    return Number.isSafeInteger(value) ? `{"intValue":"${value}"}}` : `{"doubleValue":${JSON.stringify(value)}}}`;
+  }
+  return `{"arrayValue":${JSON.stringify({ values: value.map((each) => ({ stringValue: each })) })}}}`;
 }
 
 /** Digits, because the number is beyond 2^53. */

@@ -18,6 +18,8 @@ const PAIR = { key: 1, value: 2 };
 const VALUE = { string: 1, bool: 2, int: 3, double: 4, array: 5 };
 const ARRAY_VALUES = 1;
 
+const NO_MORE: readonly Attributes[] = [];
+
 export const PROTOBUF_TRACES: TraceEncoding = {
   contentType: 'application/x-protobuf',
   writer: () => new ProtobufWriter(),
@@ -42,6 +44,7 @@ class ProtobufWriter implements SpanWriter {
     out.nanoseconds(SPAN.start, span.startedAt);
     out.nanoseconds(SPAN.end, span.endedAt);
     addAttributes(out, SPAN.attributes, span.attributes);
+    for (const more of span.more ?? NO_MORE) addAttributes(out, SPAN.attributes, more);
     if (span.error !== null) {
       const status = out.open(SPAN.status);
       out.text(STATUS.message, span.error);

@@ -18,6 +18,8 @@ export interface Span {
   readonly startedAt: number;
   readonly endedAt: number;
   readonly attributes: Attributes;
+  /** Attributes that few spans have, so that nothing has to be copied into one object. Without names of `attributes`. */
+  readonly more?: readonly Attributes[];
   /** Null: the span did not fail. */
   readonly error: string | null;
 }

@@ -53,34 +53,34 @@ function sourceOf(version: string, { resource }: Payload): Source {
   };
 }
 
-function spanOf(record: GenerationRecord, more: Attributes = {}): Span {
-  const { traceId, spanId, parentSpanId, startedAt, endedAt, error } = record;
+function spanOf(record: GenerationRecord, ofKind: Attributes | undefined): Span {
+  const { error } = record;
   return {
-    ...{ traceId, spanId, parentSpanId, startedAt, endedAt },
+    traceId: record.traceId,
+    spanId: record.spanId,
+    parentSpanId: record.parentSpanId,
+    startedAt: record.startedAt,
+    endedAt: record.endedAt,
     name: record.spanName ?? `${record.operation} ${record.requestedModel}`,
     kind: SpanKind.client,
-    attributes: { ...attributesOf(record), ...more },
+    attributes: attributesOf(record),
+    more: moreOf(record, ofKind),
     error: error && (error.message ?? error.type),
   };
 }
 
-/** The attributes of a record that every destination gets. */
+/** The attributes that nearly every record has. */
 function attributesOf(record: GenerationRecord): Attributes {
-  const { usage, input, output, metadata } = record;
-  const parameters = Object.entries(record.parameters).map(([name, value]) => [PARAMETERS[name], value] as const);
-  const custom = Object.entries(metadata).map(
-    ([name, value]) => [`trace.metadata.${name}`, customValue(value)] as const,
-  );
+  const { usage, input, output, finishReason } = record;
   return {
     [GEN_AI.operation]: record.operation,
     [GEN_AI.provider]: record.provider,
     [GEN_AI.system]: record.provider,
     [GEN_AI.requestModel]: record.requestedModel,
     [GEN_AI.stream]: record.streamed,
-    ...Object.fromEntries(parameters),
     [GEN_AI.responseId]: record.id,
     [GEN_AI.responseModel]: record.model,
-    [GEN_AI.finishReasons]: record.finishReason === null ? undefined : [record.finishReason],
+    [GEN_AI.finishReasons]: finishReason === null ? undefined : [finishReason],
     [GEN_AI.timeToFirstChunk]: record.latencyMs === null ? undefined : record.latencyMs / 1_000,
     [GEN_AI.inputTokens]: usage?.prompt,
     [GEN_AI.outputTokens]: usage?.completion,
@@ -90,7 +90,7 @@ function attributesOf(record: GenerationRecord): Attributes {
     [GEN_AI.cost]: record.cost,
     [GEN_AI.conversation]: record.sessionId,
     [GEN_AI.inputMessages]: input === null ? undefined : JSON.stringify(inputMessages(input)),
-    [GEN_AI.outputMessages]: output === null ? undefined : JSON.stringify(outputMessages(output, record.finishReason)),
+    [GEN_AI.outputMessages]: output === null ? undefined : JSON.stringify(outputMessages(output, finishReason)),
     'error.type': record.error?.type,
     'http.response.status_code': record.status,
     'session.id': record.sessionId,
@@ -98,9 +98,21 @@ function attributesOf(record: GenerationRecord): Attributes {
     'trace.name': record.traceName,
     'gatehouse.api_key.name': record.keyName,
     'gatehouse.cancelled': record.cancelled ? true : undefined,
-    ...detailsOf(record),
-    ...Object.fromEntries(custom),
   };
+}
+
+function moreOf(record: GenerationRecord, ofKind: Attributes | undefined): Attributes[] {
+  const { costDetails, identity, context } = record;
+  const more: Attributes[] = [];
+  const parameters: Record<string, Attributes[string]> = {};
+  for (const name in record.parameters) parameters[PARAMETERS[name]!] = record.parameters[name];
+  more.push(parameters);
+  if (costDetails !== null || identity !== null || context !== null) more.push(detailsOf(record));
+  const custom: Record<string, Attributes[string]> = {};
+  for (const name in record.metadata) custom[`trace.metadata.${name}`] = customValue(record.metadata[name]);
+  more.push(custom);
+  if (ofKind !== undefined) more.push(ofKind);
+  return more;
 }
 
 function detailsOf({ costDetails, identity, context }: GenerationRecord): Attributes {
