@@ -1,5 +1,6 @@
 /** The playground: up to four models side by side, in any format, with tools and images. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ApiModelList } from '../api.gen.ts';
 import type { PageParts } from '../frame.tsx';
 import {
   type Answer,
@@ -37,7 +38,10 @@ export function Playground({ session }: PageParts) {
   const format = (params.get('format') ?? 'chat') as FormatName;
   const models = (params.get('model') ?? '').split(',').filter(Boolean).slice(0, MOST_MODELS);
   const catalog = useApi('GET /models', {}, { enabled: session.inference_key !== null });
-  const names = (catalog.data?.data ?? []).map(({ id }) => id);
+  const listed = (catalog.data as ApiModelList | undefined)?.data ?? [];
+  const names = listed.map(({ id }) => id);
+  const makesImages = (model: string) =>
+    listed.some(({ id, architecture }) => id === model && architecture.output_modalities.includes('image'));
   const shown = models.length > 0 ? models : names.slice(0, 1);
   const [settings, setSettings] = useState<Omit<Settings, 'format'>>({
     system: '',
@@ -71,7 +75,9 @@ export function Playground({ session }: PageParts) {
     const chosen = shown.map((model, at) => ({ model, at })).filter(({ at }) => only === undefined || only === at);
     let bodies: Record<string, unknown>[];
     try {
-      bodies = chosen.map(({ model, at }) => FORMATS[all.format].body(model, usable(lanes[at]), sent, all));
+      bodies = chosen.map(({ model, at }) =>
+        FORMATS[all.format].body(model, usable(lanes[at]), sent, all, makesImages(model)),
+      );
     } catch (error) {
       setProblem((error as Error).message);
       return;
@@ -155,6 +161,9 @@ export function Playground({ session }: PageParts) {
         </Button>
       )}
       {problem !== undefined && <Note tone="bad">{problem}</Note>}
+      {!FORMATS[all.format].hasImages && shown.some(makesImages) && (
+        <Note>Answers in this format cannot have images. Choose another one to see those of the model.</Note>
+      )}
       <Composer
         prompt={prompt}
         onPrompt={setPrompt}
@@ -168,6 +177,7 @@ export function Playground({ session }: PageParts) {
         <CodeDialog
           settings={all}
           model={shown[0] ?? ''}
+          makesImages={makesImages(shown[0] ?? '')}
           turns={usable(lanes[0])}
           prompt={prompt}
           onClose={() => setCode(false)}
@@ -223,7 +233,9 @@ function SettingsDialog({ settings, onSettings, onClose }: SettingsDialogProps) 
 
 /** Turns that a model can be asked to continue. */
 function usable(turns: readonly Turn[] | undefined): Turn[] {
-  return (turns ?? []).filter(({ answer }) => answer.text !== '' || answer.calls.length > 0);
+  return (turns ?? []).filter(
+    ({ answer }) => answer.text !== '' || answer.calls.length > 0 || answer.images.length > 0,
+  );
 }
 
 interface ComposerProps {
@@ -313,17 +325,18 @@ function dataUrl(file: File): Promise<string> {
 interface CodeDialogProps {
   settings: Settings;
   model: string;
+  makesImages: boolean;
   turns: readonly Turn[];
   prompt: Prompt;
   onClose(): void;
 }
 
-function CodeDialog({ settings, model, turns, prompt, onClose }: CodeDialogProps) {
+function CodeDialog({ settings, model, makesImages, turns, prompt, onClose }: CodeDialogProps) {
   const [language, setLanguage] = useState('curl');
   let body: Record<string, unknown>;
   try {
     const next = prompt.text === '' && prompt.images.length === 0 ? { ...prompt, text: 'Hello, Gatehouse' } : prompt;
-    body = FORMATS[settings.format].body(model, turns, next, settings);
+    body = FORMATS[settings.format].body(model, turns, next, settings, makesImages);
   } catch (error) {
     body = { error: (error as Error).message };
   }

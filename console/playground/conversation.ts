@@ -18,11 +18,18 @@ export interface Prompt {
   results: readonly ToolResult[];
 }
 
+/** An image of an answer. */
+export interface Picture {
+  url: string;
+  /** Of its item in the responses format. */
+  id?: string;
+}
+
 export interface Answer {
   text: string;
   reasoning: string;
   calls: readonly ToolCall[];
-  images: readonly string[];
+  images: readonly Picture[];
   /** The gateway's message. */
   error: string | undefined;
   /** `gen-...` */

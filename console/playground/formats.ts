@@ -1,5 +1,5 @@
 /** The three formats of conversations: the body of a request, and what the events of its answer add. */
-import type { Answer, FormatName, Prompt, Route, Settings, ToolCall, Turn } from './conversation.ts';
+import type { Answer, FormatName, Picture, Prompt, Route, Settings, ToolCall, Turn } from './conversation.ts';
 
 type Json = Record<string, unknown>;
 
@@ -7,12 +7,16 @@ interface Format {
   path: string;
   /** Of the SDK. */
   sdk: 'openai' | 'anthropic';
-  body(model: string, turns: readonly Turn[], prompt: Prompt, settings: Settings): Json;
+  /** Whether answers can have images. */
+  hasImages: boolean;
+  /** @param makesImages whether the model can answer with images */
+  body(model: string, turns: readonly Turn[], prompt: Prompt, settings: Settings, makesImages: boolean): Json;
   /** The answer after an event; the same object if it adds nothing to show. */
   add(answer: Answer, event: Json): Answer;
 }
 
 const DEFAULT_MAX_TOKENS = 1_024;
+const MODALITIES = ['image', 'text'];
 
 interface Tool {
   name: string;
@@ -47,7 +51,8 @@ function numbers({ temperature, maxTokens }: Settings, limit: string): Json {
 const chat: Format = {
   path: '/chat/completions',
   sdk: 'openai',
-  body(model, turns, prompt, settings) {
+  hasImages: true,
+  body(model, turns, prompt, settings, makesImages) {
     const tools = readTools(settings.tools);
     return {
       model,
@@ -58,6 +63,7 @@ const chat: Format = {
       ],
       ...numbers(settings, 'max_tokens'),
       ...(tools.length > 0 && { tools: tools.map((each) => ({ type: 'function', function: each })) }),
+      ...(makesImages && { modalities: MODALITIES }),
       stream: true,
     };
   },
@@ -71,7 +77,9 @@ const chat: Format = {
       calls: ((delta['tool_calls'] ?? []) as Json[]).reduce(addChatCall, answer.calls as ToolCall[]),
       images: [
         ...answer.images,
-        ...((delta['images'] ?? []) as { image_url?: { url?: string } }[]).flatMap((each) => each.image_url?.url ?? []),
+        ...((delta['images'] ?? []) as { image_url?: { url?: string } }[]).flatMap(({ image_url }) =>
+          image_url?.url === undefined ? [] : [{ url: image_url.url }],
+        ),
       ],
     };
   },
@@ -85,13 +93,18 @@ function chatPrompt({ text, images, results }: Prompt): Json[] {
   return [...tools, { role: 'user', content }];
 }
 
-function chatAnswer({ text, calls }: Answer): Json {
+function chatAnswer({ text, calls, images }: Answer): Json {
   const made = calls.map(({ id, name, arguments: given }) => ({
     id,
     type: 'function',
     function: { name, arguments: given },
   }));
-  return { role: 'assistant', content: text, ...(calls.length > 0 && { tool_calls: made }) };
+  return {
+    role: 'assistant',
+    content: text,
+    ...(calls.length > 0 && { tool_calls: made }),
+    ...(images.length > 0 && { images: images.map(({ url }) => ({ type: 'image_url', image_url: { url } })) }),
+  };
 }
 
 function addChatCall(calls: ToolCall[], part: Json): ToolCall[] {
@@ -110,6 +123,7 @@ function addChatCall(calls: ToolCall[], part: Json): ToolCall[] {
 const messages: Format = {
   path: '/messages',
   sdk: 'anthropic',
+  hasImages: false,
   body(model, turns, prompt, settings) {
     const tools = readTools(settings.tools);
     return {
@@ -183,7 +197,8 @@ function addToLast(calls: readonly ToolCall[], text: string): readonly ToolCall[
 const responses: Format = {
   path: '/responses',
   sdk: 'openai',
-  body(model, turns, prompt, settings) {
+  hasImages: true,
+  body(model, turns, prompt, settings, makesImages) {
     const tools = readTools(settings.tools);
     return {
       model,
@@ -194,6 +209,7 @@ const responses: Format = {
       ],
       ...numbers(settings, 'max_output_tokens'),
       ...(tools.length > 0 && { tools: tools.map((each) => ({ type: 'function', ...each })) }),
+      ...(makesImages && { modalities: MODALITIES }),
       stream: true,
     };
   },
@@ -214,11 +230,21 @@ const responses: Format = {
         const call = { id: textOf(item['call_id']), name: textOf(item['name']), arguments: '' };
         return { ...answer, calls: [...answer.calls, call] };
       }
+      case 'response.output_item.done': {
+        const picture = pictureOf((event['item'] ?? {}) as Json);
+        return picture === undefined ? answer : { ...answer, images: [...answer.images, picture] };
+      }
       default:
         return answer;
     }
   },
 };
+
+function pictureOf({ id, type, result, output_format }: Json): Picture | undefined {
+  if (type !== 'image_generation_call' || typeof result !== 'string') return undefined;
+  const url = /^[a-z]+:/.test(result) ? result : `data:image/${textOf(output_format) || 'png'};base64,${result}`;
+  return { url, id: textOf(id) };
+}
 
 function responsesPrompt({ text, images, results }: Prompt): Json[] {
   const outputs = results.map((result) => ({ type: 'function_call_output', call_id: result.id, output: result.text }));
@@ -227,14 +253,18 @@ function responsesPrompt({ text, images, results }: Prompt): Json[] {
   return [...outputs, { role: 'user', content: [{ type: 'input_text', text }, ...pictures] }];
 }
 
-function responsesAnswer({ text, calls }: Answer): Json[] {
+function responsesAnswer({ text, calls, images }: Answer): Json[] {
   const made = calls.map(({ id, name, arguments: given }) => ({
     type: 'function_call',
     call_id: id,
     name,
     arguments: given,
   }));
-  return [...(text === '' ? [] : [{ role: 'assistant', content: text }]), ...made];
+  const pictures = images.map(({ url, id = '' }) => ({
+    ...{ type: 'image_generation_call', id, status: 'completed' },
+    result: url.replace(/^data:[^,]*,/, ''),
+  }));
+  return [...(text === '' ? [] : [{ role: 'assistant', content: text }]), ...pictures, ...made];
 }
 
 export const FORMATS: Readonly<Record<FormatName, Format>> = { chat, messages, responses };

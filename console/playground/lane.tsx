@@ -79,7 +79,7 @@ const isPicture = (url: string) => /^data:image\/(?:png|jpeg|webp|gif|avif);base
 
 function Answered({ answer }: { answer: Answer }) {
   const { text, reasoning, calls, images, error, state } = answer;
-  const isSilent = text === '' && reasoning === '' && calls.length === 0;
+  const isSilent = text === '' && reasoning === '' && calls.length === 0 && images.length === 0;
   return (
     <div class="answered" aria-busy={state === 'running'}>
       <Output text={text} reasoning={reasoning} />
@@ -89,9 +89,11 @@ function Answered({ answer }: { answer: Answer }) {
           <Badge tone="info">Tool</Badge> <code>{`${call.name}(${call.arguments})`}</code>
         </div>
       ))}
-      {images.filter(isPicture).map((url, at) => (
-        <img key={url.slice(-64)} src={url} alt={`Received ${at + 1}`} />
-      ))}
+      {images
+        .filter(({ url }) => isPicture(url))
+        .map(({ url }, at) => (
+          <img key={url.slice(-64)} src={url} alt={`Received ${at + 1}`} />
+        ))}
       {error !== undefined && (
         <Note tone="bad">
           <p>{error}</p>
