@@ -1,6 +1,6 @@
 /**
  * Commands other than `serve`: keys, backups, doctor and others. A command works on the installation that the settings name,
- * whether a gateway runs on it or not; `batch` is a client of a running gateway.
+ * whether a gateway runs on it or not; `batch` is a client of a running gateway, `conformance` of any.
  */
 import { systemClock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
@@ -11,6 +11,7 @@ import { BACKUP_HELP, backupCommand, restoreCommand } from './backup.ts';
 import { BATCH_HELP, batchCommand } from './batch.ts';
 import { CATALOG_HELP, catalogCommand } from './catalog.ts';
 import { type CommandParts, UsageError } from './command.ts';
+import { CONFORMANCE_HELP, conformanceCommand } from './conformance.ts';
 import { CREDITS_HELP, creditsCommand } from './credits.ts';
 import { DOCTOR_HELP, doctorCommand } from './doctor.ts';
 import { FEDERATION_HELP, federationCommand } from './federation.ts';
@@ -38,6 +39,7 @@ const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   doctor: { run: doctorCommand, help: DOCTOR_HELP },
   catalog: { run: catalogCommand, help: CATALOG_HELP },
   batch: { run: batchCommand, help: BATCH_HELP },
+  conformance: { run: conformanceCommand, help: CONFORMANCE_HELP },
 };
 
 interface Machine {

@@ -51,6 +51,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ],
   ['inference'],
   ['batches', 'interns', 'responses'],
+  ['conformance'],
   ['operator'],
   ['server'],
 ];
@@ -192,8 +193,8 @@ test('connections are opened where the architecture says and nowhere else', () =
     '@aws-sdk/client-s3': /^src\/blobs\/s3\//,
     '@kubernetes/client-node': /^src\/sandboxes\/kubernetes\/cluster\.ts$/,
     pg: /^src\/storage\//,
-    'node:http': /^src\/(?:http|egress-proxy)\//,
-    'node:https': /^src\/(?:http|egress-proxy|peers)\//,
+    'node:http': /^src\/(?:http|egress-proxy|conformance)\//,
+    'node:https': /^src\/(?:http|egress-proxy|peers|conformance)\//,
     'node:http2': /^src\/egress-proxy\//,
     // Named pipes are read as sockets.
     'node:net': /^src\/(?:http\/|providers\/send\/|egress\/|egress-proxy\/|sandboxes\/bubblewrap\/pipes\.ts$)/,

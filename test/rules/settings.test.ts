@@ -7,7 +7,9 @@ import { REFERENCE, referencePages, undescribedMembers } from '../../build/refer
 
 test('docs/reference has every variable, yaml member and command (otherwise: node build/reference.ts)', () => {
   const pages = referencePages();
-  assert.deepEqual(readdirSync(REFERENCE).sort(), [...pages.keys()].sort());
+  // Its tables come from runs against whole gateways.
+  const measured = 'conformance.md';
+  assert.deepEqual(readdirSync(REFERENCE).sort(), [...pages.keys(), measured].sort());
   for (const [name, text] of pages) assert.equal(readFileSync(path.join(REFERENCE, name), 'utf8'), text);
 });
 
