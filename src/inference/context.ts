@@ -99,11 +99,16 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
 
   /** The account of tools that run before the first turn. */
   payingForTools(parts: InferenceParts): ToolAccount {
+    return this.prepaying(parts).tools;
+  }
+
+  /** What is reserved before the first turn. */
+  prepaying(parts: InferenceParts): NonNullable<RequestContext['prepaid']> {
     if (this.prepaid === undefined) {
       const reservation = new RequestReservation(this, undefined, parts);
       this.prepaid = { reservation, tools: new ToolAccount(reservation) };
     }
-    return this.prepaid.tools;
+    return this.prepaid;
   }
 
   /** The client's side of a streamed answer. */

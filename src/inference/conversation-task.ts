@@ -166,8 +166,15 @@ export class ConversationTask implements Task {
   }
 
   get discover(): Task['discover'] {
-    const discover = this.#tools?.discover;
-    return discover && ((running) => discover({ ...running, conversation: () => this.#translation.conversation }));
+    return this.#early(this.#tools?.discover);
+  }
+
+  get runApproved(): Task['runApproved'] {
+    return this.#early(this.#tools?.runApproved);
+  }
+
+  #early(run: WantedTools['discover']): Task['discover'] {
+    return run && ((running) => run({ ...running, conversation: () => this.#translation.conversation }));
   }
 
   recover(attempt: Attempt, failure: UpstreamFailure): Promise<void> | undefined {

@@ -6,7 +6,7 @@
  * 2. `answer/log-contents` listens to the answer if its content is logged, `answer/export-generation` if its workspace has
  *    destinations.
  * 3. `plugins` change it if it asks for any.
- *    `before-routing.ts` waits for them, and for tools of other services.
+ *    `before-turns.ts` waits for them, for the lists of other services' tools, and for calls that the client has allowed.
  * 4. `routing` ranks the endpoints that may serve it.
  * 5. `cache` replays the answer to an identical request that opted in.
  * 6. `turns` reserve, send and read; `answer` writes to the client; `accounting` turns usage into cost and the row.
@@ -25,7 +25,7 @@ import { answerError, asGatewayError, unservedStamp } from './answer/error-respo
 import { exportGeneration } from './answer/export-generation.ts';
 import { logContents } from './answer/log-contents.ts';
 import type { Sink } from './answer/sink.ts';
-import { BeforeRouting } from './before-routing.ts';
+import { EarlyWork, holdFirstTurn } from './before-turns.ts';
 import { findCached, wantsCache } from './cache/lookup.ts';
 import { Replay } from './cache/replay.ts';
 import { Call } from './call.ts';
@@ -58,14 +58,17 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     if (plugins !== undefined) await changeBy(plugins, context as RequestContext<ConversationRequest>, parts);
     const task = taskOf(context, parts);
     const { discover } = task;
-    if (discover !== undefined) {
-      // Approved calls have side effects, so they wait until some endpoint can serve the request.
-      routeOf(context, task, parts);
-      await new BeforeRouting(context, parts, serve).run(discover);
-    }
+    if (discover !== undefined) await new EarlyWork(context, parts, serve).run(discover);
     let route = routeOf(context, task, parts);
     if (needsThreads(context.request)) route = await parts.threads.route(route, context);
     context.request.about.trace?.passed('admit');
+    const { runApproved } = task;
+    if (runApproved !== undefined) {
+      // They have side effects, so they wait until the first turn is paid for.
+      await new EarlyWork(context, parts, serve).run((running) =>
+        holdFirstTurn(context, task, route, parts).then(() => runApproved(running)),
+      );
+    }
     const cached = wantsCache(context, task, parts) ? await findCached(context, route, parts) : undefined;
     await answerWith(
       cached ? new Replay(context, task, cached, parts) : new Call(context, task, route, parts, serve),
@@ -95,7 +98,7 @@ function changeBy(
   parts: InferenceParts,
 ): Promise<void> {
   const candidates = () => routeOf(context, taskOf(context, parts), parts, 0).candidates;
-  return new BeforeRouting(context, parts, serve).run((early) =>
+  return new EarlyWork(context, parts, serve).run((early) =>
     runPlugins(plugins, { context, parts, early, candidates }),
   );
 }

@@ -18,7 +18,7 @@ import type { ApiType } from '../spend/index.ts';
 import type { Metered } from './accounting/meter.ts';
 import type { AnswerEnd } from './answer/client-answer.ts';
 import type { Transcript } from './answer/transcript.ts';
-import type { EarlyRunning } from './before-routing.ts';
+import type { EarlyRunning } from './before-turns.ts';
 import type { ToolCallCounts } from './turns/tool-calls.ts';
 import type { LoopRunning } from './turns/turn-loop.ts';
 
@@ -56,6 +56,10 @@ export interface Task {
    * What has to be asked of other services before the request is routed. Absent: nothing. Rejects with GatewayError.
    */
   readonly discover?: ((running: EarlyRunning) => Promise<void>) | undefined;
+  /**
+   * Runs calls of tools that the client has allowed, before the first turn. Absent: there are none. Rejects with GatewayError.
+   */
+  readonly runApproved?: ((running: EarlyRunning) => Promise<void>) | undefined;
   /**
    * Prepares an attempt at the endpoint, for example by fetching media that it accepts only as bytes; undefined if
    * there is nothing to prepare. Ends early when the signal is aborted. Rejects with a GatewayError 400 that rules out

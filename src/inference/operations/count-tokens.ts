@@ -66,7 +66,9 @@ export async function countTokens(
     const body = counting && !hasFiles && bodyFor(counting, endpoint, document, ownTools);
     if (!counting || !body) continue;
     const counted = await countByProvider(exchange, request, { candidate, ...counting, body }, parts);
-    if (typeof counted === 'number') return { input_tokens: counted };
+    // The tools of MCP servers are not listed only to be counted.
+    const estimated = ownTools?.discover !== undefined;
+    if (typeof counted === 'number') return { input_tokens: counted, ...(estimated && { estimated }) };
     const { failure } = counted;
     // Some clouds do not count tokens for every model; that is not a fault of the request.
     if (/count(ing)? tokens/i.test(failure.message)) continue;

@@ -2,7 +2,7 @@
 import type { TProperties } from 'typebox';
 import type { Conversation, Message, Part, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
-import type { EarlyRunning } from '../before-routing.ts';
+import type { EarlyRunning } from '../before-turns.ts';
 import type { Admission, RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';

@@ -1,6 +1,6 @@
 /** Runs the steps of the plugins that a request asks for. */
 import type { Conversation } from '../../formats/conversation/conversation.ts';
-import type { EarlyRunning } from '../before-routing.ts';
+import type { EarlyRunning } from '../before-turns.ts';
 import type { Admission, RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';

@@ -1,6 +1,9 @@
-/** Calls of MCP tools that the client has allowed since the answer that asked for them. They run before the first turn. */
-import type { JsonDocument } from '../../base/json.ts';
+/**
+ * Calls of MCP tools that the client has allowed since the answer that asked for them. They run before the first turn, once
+ * limits and budgets cover it.
+ */
 import type { OpaquePart } from '../../formats/conversation/conversation.ts';
+import type { Fields } from '../../formats/conversation/fields.ts';
 import type { McpAnswer, McpResult } from '../../formats/conversation/mcp.ts';
 import type { ToolStart, ToolTrace } from '../../formats/conversation/tool-steps.ts';
 import type { ToolsRunning } from '../turns/gateway-tools.ts';
@@ -18,19 +21,25 @@ const PLACE = { turn: 0, mixed: false };
 
 export class ApprovedCalls {
   readonly #trace: ToolTrace;
+  readonly #approved: readonly McpAnswer[];
   /** By the ids of the requests for approval. */
   readonly results = new Map<string, McpResult>();
   /** What the client sees of them. */
   shown: readonly OpaquePart[] = [];
 
-  constructor(trace: ToolTrace) {
+  /** @param request the body */
+  constructor(trace: ToolTrace, request: Fields) {
     this.#trace = trace;
+    this.#approved = trace.mcp?.answersIn(request).filter(({ approved }) => approved) ?? [];
+  }
+
+  get any(): boolean {
+    return this.#approved.length > 0;
   }
 
   /** @throws GatewayError 403 when a guardrail blocks the arguments */
-  async run({ value }: JsonDocument, offered: readonly Offered[], running: ToolsRunning): Promise<void> {
-    const approved = this.#trace.mcp?.answersIn(value).filter((answer) => answer.approved) ?? [];
-    const parts = approved.map(async (answer, index) => {
+  async run(offered: readonly Offered[], running: ToolsRunning): Promise<void> {
+    const parts = this.#approved.map(async (answer, index) => {
       const found = offered.find(({ tool: { mcp } }) => mcp?.label === answer.label && mcp.name === answer.name);
       return found === undefined ? [] : [await this.#one(answer, found, { running, calls: index + 1 })];
     });

@@ -83,7 +83,7 @@ class Wanted implements WantedTools {
     this.#limits = limits;
     this.#request = request;
     this.#declarations = declarations;
-    this.#approved = new ApprovedCalls(request.format.toolTrace);
+    this.#approved = new ApprovedCalls(request.format.toolTrace, request.document.value);
     // What a server changes is not known here.
     this.lasting = this.#servers.length > 0 || this.#functions.some(({ tool }) => tool.lasting === true);
     const search = this.#functions.find(({ tool }) => tool.native?.tool === 'web_search')?.tool.native;
@@ -107,8 +107,12 @@ class Wanted implements WantedTools {
     return async (running) => {
       await Promise.all(servers.map((server) => server.discover(running)));
       this.#definitionBytes = undefined;
-      await this.#approved.run(this.#request.document, this.#functions, running);
     };
+  }
+
+  get runApproved(): WantedTools['runApproved'] {
+    if (this.#servers.length === 0 || !this.#approved.any) return undefined;
+    return (running) => this.#approved.run(this.#functions, running);
   }
 
   get #functions(): Begun[] {

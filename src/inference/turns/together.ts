@@ -9,6 +9,9 @@ export function together(first: WantedTools, second: WantedTools): WantedTools {
     },
     nativeSearches: first.nativeSearches ?? second.nativeSearches,
     discover: eitherOf(first.discover, second.discover),
+    get runApproved() {
+      return first.runApproved ?? second.runApproved;
+    },
     lasting: first.lasting || second.lasting,
     load(asking) {
       const loading = [first.load?.(asking), second.load?.(asking)].filter((each) => each !== undefined);

@@ -8,7 +8,7 @@ import OpenAI from 'openai';
 import { createLog } from '../../../src/base/log.ts';
 import { CLIENT_FORMATS, type ClientFormat, PATH_OF, wholeAnswer } from '../../../src/testing/clients/whole-answer.ts';
 import { until } from '../../../src/testing/clock/clock.ts';
-import { INFERENCE_KEY, startGateway } from '../../../src/testing/gateway/gateway.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../../src/testing/gateway/gateway.ts';
 import { answerOf, type Told } from '../../../src/testing/upstream/answers.ts';
 import { startUpstream } from '../../../src/testing/upstream/upstream.ts';
 
@@ -249,6 +249,32 @@ test('a call that needs approval ends the answer, and runs in the next request i
     assert.equal(next.status, 200, next.text);
     assert.equal((await calledOf()).length, before + 2);
     assert.equal(next.sent[0].messages.filter(({ content }: Json) => content === 'deleted n1').length, 1);
+  }
+});
+
+test('an allowed call does not run for a request that its limits refuse', async () => {
+  const tools = [{ ...MCP, require_approval: 'always' }];
+  const first = await ask('responses', [calling('notes_lookup', { key: 'x' })], { tools });
+  const asked = (first.read().history as Json[]).find(({ type }) => type === 'mcp_approval_request');
+  const history = [
+    ...first.turns,
+    ...first.read().history,
+    { type: 'mcp_approval_response', approval_request_id: asked.id, approve: true },
+  ];
+  const before = (await calledOf()).length;
+  const create = async (more: Json) => {
+    const made = await gateway.post('/keys', { name: 'poor', ...more }, { authorization: `Bearer ${MANAGEMENT_KEY}` });
+    return ((await made.json()) as Json).key as string;
+  };
+  for (const stream of [false, true]) {
+    const token = await create({ limit: 0.0000001 });
+    const sent = gateway.upstream.requests('chat').length;
+    const headers = { authorization: `Bearer ${token}` };
+    const reply = await gateway.post('/responses', { model: 'test/chat', input: history, tools, stream }, headers);
+    const text = await reply.text();
+    assert.equal(reply.status, 402, text);
+    assert.equal((await calledOf()).length, before, text);
+    assert.equal(gateway.upstream.requests('chat').length, sent);
   }
 });
 

@@ -1,21 +1,24 @@
 /**
- * Work that takes long before a request is routed: plugins that ask other services, and tools that have to be listed. The
- * client's stream is kept alive meanwhile, and the work is aborted when the client disconnects or the gateway shuts down.
+ * Work that takes long before the first turn: plugins that ask other services, tools that have to be listed, and calls that
+ * the client has allowed. The client's stream is kept alive meanwhile, and the work is aborted when the client disconnects
+ * or the gateway shuts down.
  */
-import type { GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { NestedCost } from './accounting/meter.ts';
 import { shuttingDown } from './answer/error-response.ts';
 import type { RequestContext } from './context.ts';
 import { askNested, type Serve } from './nested.ts';
 import type { InferenceParts } from './parts.ts';
 import type { Interruptible } from './requests-in-flight.ts';
+import type { Route } from './routing/index.ts';
+import type { Task } from './task.ts';
 import { Abandoned } from './turns/dispatch.ts';
 import type { ToolsRunning } from './turns/gateway-tools.ts';
 
 /** What tools and plugins may use before the first turn. */
 export type EarlyRunning = Omit<ToolsRunning, 'conversation'>;
 
-export class BeforeRouting implements Interruptible {
+export class EarlyWork implements Interruptible {
   readonly #context: RequestContext;
   readonly #parts: InferenceParts;
   readonly #serve: Serve;
@@ -71,4 +74,28 @@ export class BeforeRouting implements Interruptible {
       found: (hits) => context.addHits(hits),
     };
   }
+}
+
+/**
+ * Reserves the first turn for the first endpoint that limits and budgets allow, as the turn itself will. Rejects with
+ * GatewayError 402, 403 or 429.
+ */
+export async function holdFirstTurn(
+  context: RequestContext,
+  task: Task,
+  { candidates }: Route,
+  parts: InferenceParts,
+): Promise<void> {
+  const reservation = context.prepaying(parts).reservation.ofTask(task);
+  let refused: GatewayError | undefined;
+  for (const candidate of candidates) {
+    try {
+      await reservation.hold(candidate);
+      return;
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.status >= 500) throw error;
+      refused ??= error;
+    }
+  }
+  if (refused !== undefined) throw refused;
 }
