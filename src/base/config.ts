@@ -20,6 +20,7 @@ import { DEFAULT_INTERNS, interns } from './config/interns.ts';
 import { DEFAULT_IO_LOGGING, ioLogging } from './config/io-logging.ts';
 import { type MemberType, memberTypes } from './config/member-types.ts';
 import { moderation } from './config/moderation.ts';
+import { ocr } from './config/ocr.ts';
 import { readOutgoing } from './config/outgoing.ts';
 import { ConfigError, type Problem } from './config/problems.ts';
 import { type KindFacts, readProviders } from './config/provider-readers.ts';
@@ -59,6 +60,7 @@ export { type IssuerKey, readIssuerKey, SIGNATURE_ALGORITHMS } from './config/is
 export type { OptionFacts } from './config/kind-options.ts';
 export type { MemberType } from './config/member-types.ts';
 export type { ModerationSettings } from './config/moderation.ts';
+export type { OcrSettings } from './config/ocr.ts';
 export type { OutgoingSettings } from './config/outgoing.ts';
 export { ConfigError, type Problem } from './config/problems.ts';
 export { type KindFacts, UNKNOWN_DATA_POLICY } from './config/provider-readers.ts';
@@ -192,6 +194,7 @@ function readBody(field: Field | undefined, kinds: readonly KindFacts[], environ
     sandboxes: read?.sandboxes ?? DEFAULT_SANDBOXES,
     webSearch: read?.web_search ?? NO_WEB_SEARCH,
     moderation: read?.moderation ?? null,
+    ocr: read?.ocr ?? null,
     alignmentModel: read?.alignment?.model ?? null,
     interns: read?.interns ?? DEFAULT_INTERNS,
     internProgramme: read?.intern_programme ?? null,
@@ -221,6 +224,7 @@ function readSections(field: Field, kinds: readonly KindFacts[]) {
     sandboxes,
     web_search: webSearch,
     moderation,
+    ocr,
     alignment: (at: Field) => mapping(at, { model: text }),
     interns,
     intern_programme: internProgramme,

@@ -88,6 +88,8 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   comparedId: string | undefined;
   /** Why candidates were skipped, by the ids of their endpoints; undefined for most requests. */
   skipped: ReadonlyMap<string, string> | undefined;
+  /** The request's row is written, or the turns of the request will write it. */
+  hasRow = false;
   #stream: AnswerStream | undefined;
   #ends: readonly (() => void)[] | undefined;
 

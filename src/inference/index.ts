@@ -15,6 +15,7 @@ export { WholeSink } from './answer/whole-sink.ts';
 export { type LeastPrice, leastTokens, type PromptTerms, promptTerms } from './batched/least-price.ts';
 export { atBatch, type BatchableCall, encodeForBatch, hasBatches } from './batched/prepare.ts';
 export { settleBatched } from './batched/settle.ts';
+export { createOcr } from './documents/ocr.ts';
 export { PageReader } from './documents/page-reader.ts';
 export { PdfReader } from './documents/pdf-reader.ts';
 export { inferenceMigrations } from './migrations/index.ts';

@@ -19,6 +19,7 @@ import type { Tracer } from '../tracing/index.ts';
 import type { Transcripts } from '../transcripts/index.ts';
 import type { Concurrency } from './admission/concurrency.ts';
 import type { RateLimiting } from './admission/rate-limits.ts';
+import type { Ocr } from './documents/ocr.ts';
 import type { PageReader } from './documents/page-reader.ts';
 import type { PdfReader } from './documents/pdf-reader.ts';
 import type { Moderator } from './plugins/moderation/moderator.ts';
@@ -82,6 +83,8 @@ export interface InferenceParts {
   memories?: Memories;
   /** The moderation service; absent if none is configured. */
   moderator?: Moderator;
+  /** Recognizes the text of PDFs. Absent: nothing that costs is read. */
+  ocr?: Ocr;
   /** The model that judges answers, as currently configured; undefined or absent: the model of the request. */
   alignmentModel?(): string | undefined;
   /** Counts tokens exactly. Absent: requests are bounded by their bytes. */

@@ -6,8 +6,8 @@
  * 2. `answer/log-contents` listens to the answer if its content is logged, `answer/export-generation` if its workspace has
  *    destinations.
  * 3. `plugins` change it if it asks for any.
- *    `before-turns.ts` waits for them, for the lists of other services' tools, and for calls that the client has allowed.
- * 4. `routing` ranks the endpoints that may serve it.
+ * 4. `routing` ranks the endpoints that may serve it. Then other services list their tools, and calls run that the client
+ *    has allowed. `before-turns.ts` waits for these and for plugins.
  * 5. `cache` replays the answer to an identical request that opted in.
  * 6. `turns` reserve, send and read; `answer` writes to the client; `accounting` turns usage into cost and the row.
  */
@@ -16,8 +16,8 @@ import type { GatewayError } from '../base/errors.ts';
 import type { Endpoint } from '../catalog/index.ts';
 import type { Closing } from '../formats/conversation/format.ts';
 import type { SortMetric } from '../formats/conversation/preferences.ts';
-import { BlockedByFilter, policyOf } from '../guardrails/index.ts';
-import { enterBlocked } from './accounting/blocked.ts';
+import { policyOf } from '../guardrails/index.ts';
+import { enterUnserved, needsRow } from './accounting/unserved.ts';
 import { admit } from './admission/admit.ts';
 import { metadataOfRefusal } from './admission/guardrails.ts';
 import { withDefaultModel } from './admission/workspace-rules.ts';
@@ -34,7 +34,7 @@ import { ConversationTask } from './conversation-task.ts';
 import { DirectTask } from './direct-task.ts';
 import type { InferenceParts } from './parts.ts';
 import { runPlugins } from './plugins/index.ts';
-import type { RequestedPlugin } from './plugins/plugin.ts';
+import type { Paying, RequestedPlugin } from './plugins/plugin.ts';
 import { type AcceptedRequest, type ConversationRequest, type DirectRequest, isConversation } from './request.ts';
 import { type CallerByok, type Route, route, sessionKey } from './routing/index.ts';
 import type { Task } from './task.ts';
@@ -48,7 +48,7 @@ export function serve(request: AcceptedRequest, sink: Sink, parts: InferencePart
 /** The same for a caller that adds listeners of the answer to the context first. */
 export async function serveInContext(context: RequestContext, parts: InferenceParts): Promise<void> {
   try {
-    const admitting = admit(context, parts);
+    const admitting = admit(context, parts, payingOf(context, parts));
     if (admitting !== undefined) await admitting;
     logContents(context, parts);
     exportGeneration(context, parts);
@@ -57,10 +57,10 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     const { plugins } = context.request;
     if (plugins !== undefined) await changeBy(plugins, context as RequestContext<ConversationRequest>, parts);
     const task = taskOf(context, parts);
-    const { discover } = task;
-    if (discover !== undefined) await new EarlyWork(context, parts, serve).run(discover);
     let route = routeOf(context, task, parts);
     if (needsThreads(context.request)) route = await parts.threads.route(route, context);
+    const { discover } = task;
+    if (discover !== undefined) await new EarlyWork(context, parts, serve).run(discover);
     context.request.about.trace?.passed('admit');
     const { runApproved } = task;
     if (runApproved !== undefined) {
@@ -75,9 +75,10 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
       parts,
     );
   } catch (thrown) {
-    if (thrown instanceof BlockedByFilter) await entered(context, thrown, parts);
+    if (needsRow(context, thrown)) await entered(context, thrown, parts);
     if (!(thrown instanceof Abandoned)) refuse(context, thrown, parts);
   } finally {
+    if (needsRow(context, undefined)) await entered(context, undefined, parts);
     // Both do nothing if the request's row has settled them already.
     context.rateLimitHold?.settle(0);
     context.prepaid?.reservation.release();
@@ -86,10 +87,23 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
 }
 
 /** A request that is refused is refused, even if its row cannot be written. */
-async function entered(context: RequestContext, error: BlockedByFilter, parts: InferenceParts): Promise<void> {
-  await enterBlocked(context, taskOf(context, parts), error, parts.spend).catch((cause: unknown) =>
-    parts.log.warn('cannot enter the row of a blocked request', { generation: context.request.id, cause }),
+async function entered(context: RequestContext, thrown: unknown, parts: InferenceParts): Promise<void> {
+  await enterUnserved(context, taskOf(context, parts), thrown, parts.spend).catch((cause: unknown) =>
+    parts.log.warn('cannot enter the row of a request', { generation: context.request.id, cause }),
   );
+}
+
+/** What a step of admission may spend. */
+function payingOf(context: RequestContext, parts: InferenceParts): Paying | undefined {
+  if (context.request.plugins === undefined) return undefined;
+  const leaving = new AbortController();
+  context.sink.onClose(() => leaving.abort());
+  return {
+    signal: leaving.signal,
+    get spending() {
+      return context.payingForTools(parts);
+    },
+  };
 }
 
 function changeBy(

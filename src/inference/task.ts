@@ -53,7 +53,7 @@ export interface Task {
   /** The estimate for the intent that is journalled before dispatch. */
   estimate(endpoint: Endpoint): Estimate;
   /**
-   * What has to be asked of other services before the request is routed. Absent: nothing. Rejects with GatewayError.
+   * What has to be asked of other services before the first turn. Absent: nothing. Rejects with GatewayError.
    */
   readonly discover?: ((running: EarlyRunning) => Promise<void>) | undefined;
   /**

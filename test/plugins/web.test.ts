@@ -206,3 +206,26 @@ test('the real clients get the citations', async () => {
   });
   assert.equal(sent.choices[0].message.content, ANSWER);
 });
+
+test('a client that leaves during the search is charged for it', async () => {
+  const { token, hash } = await scene.control.keyIn(undefined, 'leaves');
+  engines.script('exa', [{ end: 'stall-before-headers' }]);
+  const asked = engines.requests('exa').length;
+  const leaving = new AbortController();
+  const pending = fetch(`${scene.gateway.api}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(bodyOf('chat', { plugins: [{ id: 'web' }], stream: true })),
+    signal: leaving.signal,
+  });
+  await engines.request('exa', asked + 1);
+  leaving.abort();
+  await assert.rejects(pending);
+  for (;;) {
+    const { body } = await scene.control.call('GET', `/generations?api_key_id=${hash}`);
+    if (body.data.length === 0) continue;
+    const [row] = body.data;
+    assert.deepEqual([body.data.length, row.cancelled, row.total_cost], [1, true, 0.005]);
+    break;
+  }
+});

@@ -1,5 +1,5 @@
 /** Readers of single values. Their problems never contain the value: it may be a misplaced credential. */
-import { type Price, parsePrice } from '../money.ts';
+import { type Nano, nanoFromUsd, type Price, parsePrice } from '../money.ts';
 import { nearest } from '../nearest.ts';
 import type { Field, Reader } from './field.ts';
 
@@ -123,4 +123,15 @@ export function distinct<T extends string>(read: Reader<T>): Reader<readonly T[]
       return value;
     })(field);
   };
+}
+
+/** An amount of money. */
+export function usd(field: Field): Nano | undefined {
+  const scalar = field.scalar();
+  if (!scalar) return undefined;
+  try {
+    return nanoFromUsd(scalar.value as string | number);
+  } catch {
+    return field.fail('must be an amount of USD, not negative and with at most 9 decimals');
+  }
 }

@@ -8,6 +8,7 @@ import type { FederationPolicy } from './federation.ts';
 import type { InternSettings } from './interns.ts';
 import type { IoLoggingSettings } from './io-logging.ts';
 import type { ModerationSettings } from './moderation.ts';
+import type { OcrSettings } from './ocr.ts';
 import type { OutgoingSettings } from './outgoing.ts';
 import type { RateLimitSettings } from './rate-limits.ts';
 import type { RoutingSettings } from './routing.ts';
@@ -72,6 +73,8 @@ export interface Config {
   webSearch: WebSearchSettings;
   /** null: the plugin `moderation` cannot be used. */
   moderation: ModerationSettings | null;
+  /** null: the engine `mistral-ocr` of the plugin `file-parser` cannot be used. */
+  ocr: OcrSettings | null;
   /** The model that judges answers for the plugin `alignment`; null: the model of the request. */
   alignmentModel: string | null;
   sandboxes: SandboxesSettings;

@@ -1,6 +1,7 @@
 /** What the members of the yaml file mean that are about plugins and server tools. */
 import { type Meaning, section } from './meaning.ts';
 import { OPENAI_MODERATION_URL } from './moderation.ts';
+import { MISTRAL_URL, OCR_MODEL } from './ocr.ts';
 
 export const TOOL_MEANINGS: Readonly<Record<string, Meaning>> = {
   ...section('moderation', 'The service behind the plugin [moderation](../guides/plugins.md#moderation).', {
@@ -8,6 +9,12 @@ export const TOOL_MEANINGS: Readonly<Record<string, Meaning>> = {
     api_key: ['Key of the service.'],
     model: ['Model of the service. By default it chooses.'],
     on_failure: ['Whether requests that could not be checked are refused or allowed.', 'refuse'],
+  }),
+  ...section('ocr', 'The engine `mistral-ocr` of the plugin [file-parser](../guides/plugins.md#file-parser).', {
+    url: ['Base URL of an API with `/ocr` as Mistral has it.', MISTRAL_URL],
+    api_key: ['Key of the service.'],
+    model: ['Model of the service.', OCR_MODEL],
+    price_per_page: ['USD that a page costs the request.', 0],
   }),
   ...section('alignment', 'The plugin [alignment](../guides/plugins.md#alignment).', {
     model: ['Model of the catalog that judges answers. Defaults to the model of the request.'],

@@ -1,9 +1,9 @@
 /** The section `web_search` of the yaml (docs/guides/server-tools.md). */
-import { type Nano, nanoFromUsd } from '../money.ts';
+import type { Nano } from '../money.ts';
 import { Secret } from '../secret.ts';
 import type { Field } from './field.ts';
 import { baseUrl, CREDENTIAL } from './provider-readers.ts';
-import { distinct, list, mapping, oneOf, textLike } from './readers.ts';
+import { distinct, list, mapping, oneOf, textLike, usd } from './readers.ts';
 
 const SEARCH_KINDS = ['exa', 'parallel', 'firecrawl', 'perplexity', 'tavily', 'brave', 'searxng'] as const;
 export type SearchKind = (typeof SEARCH_KINDS)[number];
@@ -63,14 +63,4 @@ function engine(field: Field): SearchEngineSettings | undefined {
     serves: read.serves ?? [],
     costNano: read.price_per_search ?? 0n,
   };
-}
-
-function usd(field: Field): Nano | undefined {
-  const scalar = field.scalar();
-  if (!scalar) return undefined;
-  try {
-    return nanoFromUsd(scalar.value as string | number);
-  } catch {
-    return field.fail('must be an amount of USD, not negative and with at most 9 decimals');
-  }
 }

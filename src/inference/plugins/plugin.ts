@@ -7,7 +7,7 @@ import type { Admission, RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';
 import type { Candidate } from '../routing/index.ts';
-import type { ToolsRunning } from '../turns/gateway-tools.ts';
+import type { ToolSpending, ToolsRunning } from '../turns/gateway-tools.ts';
 
 /** One file each; `registry.ts` lists all. Every step is optional. */
 export interface Plugin {
@@ -44,12 +44,22 @@ export interface RequestedPlugin {
 }
 
 /** What a step before guardrail filters may use. */
-export type AdmissionParts = Pick<InferenceParts, 'catalog' | 'clock' | 'egress' | 'files' | 'limits' | 'pdf'>;
+export type AdmissionParts = Pick<InferenceParts, 'catalog' | 'clock' | 'egress' | 'files' | 'limits' | 'ocr' | 'pdf'>;
 
-interface AdmissionStep {
+export interface AdmissionStep {
   readonly context: Admission<ConversationRequest>;
   readonly settings: Fields;
+  readonly path: string;
   readonly parts: AdmissionParts;
+  /** For what costs something; undefined where nothing is generated. */
+  readonly paying: Paying | undefined;
+}
+
+/** What a step before guardrail filters may use that costs something. */
+export interface Paying {
+  readonly spending: ToolSpending;
+  /** Aborted when the client disconnects. */
+  readonly signal: AbortSignal;
 }
 
 export interface PluginStep {

@@ -5,7 +5,15 @@ import type { Admission, RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ConversationRequest } from '../request.ts';
 import type { Candidate } from '../routing/index.ts';
-import type { AdmissionParts, AnswerRevision, PluginStep, RequestedPlugin, TurnJudge } from './plugin.ts';
+import type {
+  AdmissionParts,
+  AdmissionStep,
+  AnswerRevision,
+  Paying,
+  PluginStep,
+  RequestedPlugin,
+  TurnJudge,
+} from './plugin.ts';
 
 interface Running {
   context: RequestContext<ConversationRequest>;
@@ -19,17 +27,17 @@ export function beforeFilters(
   plugins: readonly RequestedPlugin[],
   context: Admission<ConversationRequest>,
   parts: AdmissionParts,
+  paying: Paying | undefined,
 ): undefined | Promise<void> {
   const asked = plugins.filter(({ plugin }) => plugin.beforeFilters !== undefined);
-  return asked.length === 0 ? undefined : inOrder(asked, context, parts);
+  return asked.length === 0 ? undefined : inOrder(asked, { context, parts, paying });
 }
 
 async function inOrder(
   plugins: readonly RequestedPlugin[],
-  context: Admission<ConversationRequest>,
-  parts: AdmissionParts,
+  step: Omit<AdmissionStep, 'settings' | 'path'>,
 ): Promise<void> {
-  for (const { plugin, settings } of plugins) await plugin.beforeFilters!({ context, settings, parts });
+  for (const { plugin, settings, path } of plugins) await plugin.beforeFilters!({ ...step, settings, path });
 }
 
 /** Runs the steps before routing, one after the other. Rejects with GatewayError. */

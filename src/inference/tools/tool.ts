@@ -42,7 +42,7 @@ export interface ServerTool {
 export interface RequestedServer {
   readonly label: string;
   /**
-   * Lists the tools. Called once, before the request is routed. Rejects with a GatewayError for a server that fails,
+   * Lists the tools. Called once, before the first turn. Rejects with a GatewayError for a server that fails,
    * unless the format can show that.
    */
   discover(running: ToolsRunning): Promise<void>;

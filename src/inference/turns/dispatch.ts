@@ -164,6 +164,7 @@ export class Dispatcher {
         this.#stillWanted,
       );
       if (generation === undefined) throw new Abandoned();
+      this.#context.hasRow = true;
     } else {
       generation.attempt(intent);
     }

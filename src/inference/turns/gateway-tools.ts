@@ -41,7 +41,7 @@ export interface WantedTools {
   /** Loads what they need; undefined if there is nothing to wait for. */
   load?(asking: ToolsAsking): Promise<void> | undefined;
   /**
-   * Asks other services what the tools are. Called once, before the request is routed. Absent: there is nothing to ask.
+   * Asks other services what the tools are. Called once, before the first turn. Absent: there is nothing to ask.
    * Rejects with GatewayError.
    */
   readonly discover?: ((running: ToolsRunning) => Promise<void>) | undefined;

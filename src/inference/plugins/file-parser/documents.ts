@@ -25,13 +25,23 @@ export interface ParsedPart {
   file: ParsedFile;
 }
 
-/** @param known texts of files that were parsed before, by their hashes. Rejects with GatewayError */
+/** Reads the texts of pages better than from the file. @param count pages of the file. Rejects with GatewayError */
+export type RecognizePages = (bytes: Buffer, count: number) => Promise<readonly string[]>;
+
+interface Parsing {
+  /** Texts of files that were parsed before, by their hashes. */
+  known: ReadonlyMap<string, readonly string[]>;
+  context: Admission;
+  parts: AdmissionParts;
+  /** Absent: the text is read from the file. */
+  recognize: RecognizePages | undefined;
+}
+
+/** Rejects with GatewayError. */
 export async function parseDocuments(
   root: unknown,
   words: FileWords,
-  known: ReadonlyMap<string, readonly string[]>,
-  context: Admission,
-  parts: AdmissionParts,
+  { known, context, parts, recognize }: Parsing,
 ): Promise<ParsedPart[]> {
   const parsed = new Map<string, ParsedPart>();
   let length = 0;
@@ -43,7 +53,7 @@ export async function parseDocuments(
     const bytes = await found.load();
     if (!isPdf(bytes)) continue;
     const hash = createHash('sha256').update(bytes).digest('hex');
-    const texts = known.get(hash) ?? (await textsOf(bytes, found.path, parts));
+    const texts = known.get(hash) ?? (await textsOf(bytes, found.path, parts, recognize));
     length += texts.reduce((sum, text) => sum + text.length, 0);
     if (length > MAX_LENGTH) throw invalidField(found.path, `brings the files over ${MAX_LENGTH} characters of text`);
     parsed.set(found.key, { key: found.key, file: { hash, filename: found.filename, texts } });
@@ -102,10 +112,16 @@ function isPdf(bytes: Buffer): boolean {
   return bytes.subarray(0, 1024).includes('%PDF-');
 }
 
-async function textsOf(bytes: Buffer, path: string, { pdf }: AdmissionParts): Promise<string[]> {
+async function textsOf(
+  bytes: Buffer,
+  path: string,
+  { pdf }: AdmissionParts,
+  recognize: RecognizePages | undefined,
+): Promise<string[]> {
   const read = await pdf!.read(bytes);
   if ('fault' in read) throw refusal(read.fault, path);
-  return read.pages.map((page, index) => `[Page ${index + 1}]\n${page.trim()}`);
+  const pages = recognize === undefined ? read.pages : await recognize(bytes, read.pages.length);
+  return pages.map((page, index) => `[Page ${index + 1}]\n${page.trim()}`);
 }
 
 const PROBLEMS: Readonly<Record<Exclude<PdfFailure, 'busy'>, string>> = {

@@ -3,19 +3,19 @@
  * the chat format brings the text as an annotation, which saves the next parse if the client sends it back.
  */
 import Type from 'typebox';
-import { invalidField } from '../../../base/errors.ts';
 import { applyEdits, parseJson, readDocument, stringifyJson } from '../../../base/json.ts';
 import type { Citation } from '../../../formats/conversation/conversation.ts';
 import { fieldsOf, listOf } from '../../../formats/conversation/fields.ts';
 import { eachPart, type FileWords } from '../../../formats/conversation/file-words.ts';
 import { nullable, optional, word } from '../../../formats/conversation/loose-schema.ts';
 import { changeDocument } from '../../admission/changed-document.ts';
-import type { Admission, ParsedFile } from '../../context.ts';
+import type { ParsedFile } from '../../context.ts';
 import type { ConversationRequest } from '../../request.ts';
 import { Citing } from '../citing.ts';
-import type { AdmissionParts, Plugin } from '../plugin.ts';
+import type { AdmissionParts, AdmissionStep, Plugin } from '../plugin.ts';
 import { annotatedTexts, annotationOf, withoutFiles } from './annotations.ts';
-import { documentKey, type ParsedPart, parseDocuments } from './documents.ts';
+import { documentKey, type ParsedPart, parseDocuments, type RecognizePages } from './documents.ts';
+import { recognition } from './recognition.ts';
 
 /** `pdf-text` is the older name of `cloudflare-ai`: text without recognition. */
 const ENGINES = ['native', 'cloudflare-ai', 'pdf-text', 'mistral-ocr'];
@@ -23,17 +23,14 @@ const ENGINES = ['native', 'cloudflare-ai', 'pdf-text', 'mistral-ocr'];
 export const fileParser: Plugin = {
   id: 'file-parser',
   parameters: { pdf: Type.Optional(nullable(Type.Object({ engine: optional(word(ENGINES)) }))) },
-  check(settings, path) {
-    if (fieldsOf(settings['pdf'])['engine'] === 'mistral-ocr') {
-      throw invalidField(`${path}.pdf.engine`, 'must be native or cloudflare-ai: this gateway has no OCR');
-    }
-  },
-  beforeFilters({ context, settings, parts }) {
+  beforeFilters(step) {
+    const { context, settings, parts } = step;
     const { request } = context;
     const { fileWords } = request.format;
     if (fileWords === undefined || parts.pdf === undefined || request.facts.media.documents === 0) return undefined;
     const engine = fieldsOf(settings['pdf'])['engine'] ?? (readsFiles(request, parts) ? 'native' : 'cloudflare-ai');
-    return engine === 'native' ? undefined : parse(context, fileWords, parts);
+    if (engine === 'native') return undefined;
+    return parse(step, fileWords, engine === 'mistral-ocr' ? recognition(step) : undefined);
   },
   revise({ context }) {
     const { parsed, request } = context;
@@ -50,10 +47,14 @@ function readsFiles({ facts, caller }: ConversationRequest, { catalog }: Admissi
   return model?.endpoints.some(({ inputModalities }) => inputModalities?.includes('file')) ?? false;
 }
 
-async function parse(context: Admission<ConversationRequest>, words: FileWords, parts: AdmissionParts): Promise<void> {
+async function parse(
+  { context, parts }: AdmissionStep,
+  words: FileWords,
+  recognize: RecognizePages | undefined,
+): Promise<void> {
   const { document } = context.request;
   const known = annotatedTexts(listOf(document.value[words.root]));
-  const parsed = await parseDocuments(document.value[words.root], words, known, context, parts);
+  const parsed = await parseDocuments(document.value[words.root], words, { known, context, parts, recognize });
   if (parsed.length === 0) return;
   const { valueStart, valueEnd } = document.members.find(({ key }) => key === words.root)!;
   const root = withTexts(document.bytes.toString('utf8', valueStart, valueEnd), words, parsed);
@@ -67,7 +68,7 @@ async function parse(context: Admission<ConversationRequest>, words: FileWords, 
     name: 'file-parser',
     summary: `read the text of ${parsed.length} ${parsed.length === 1 ? 'file' : 'files'}`,
     data: {
-      engine: 'cloudflare-ai',
+      engine: recognize === undefined ? 'cloudflare-ai' : 'mistral-ocr',
       files: parsed.map(({ file }) => ({
         hash: file.hash,
         pages: file.texts.length,
