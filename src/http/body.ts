@@ -20,9 +20,14 @@ export function announcesBody(headers: IncomingHttpHeaders): boolean {
  * JSON and 413 for an announced length over the limit. Compressed bodies are refused: no client of these formats sends
  * them, and limiting the decompressed size would cost every request.
  */
-export function checkBodyHeaders(headers: IncomingHttpHeaders, maxBytes: number, form = false): number | undefined {
+export function checkBodyHeaders(
+  headers: IncomingHttpHeaders,
+  maxBytes: number,
+  kind: 'json' | 'form' | 'any' = 'json',
+): number | undefined {
   const type = headers['content-type'];
-  if (form) {
+  if (kind === 'any') return checkLength(headers, maxBytes);
+  if (kind === 'form') {
     if (type === undefined || !FORM_TYPE.test(type)) throw refuseMedia(`the header content-type must be ${FORM}`);
   } else if (type === undefined || (type !== 'application/json' && !isJsonType(type))) {
     const shown = type === undefined ? 'it is missing' : `it is ${JSON.stringify(type.slice(0, 100))}`;

@@ -14,7 +14,8 @@ import { busy, encodeEnvelope, errorHeaders, ownErrorBody, presentableError } fr
 import { readInSteps } from './large-body.ts';
 import type { Linger } from './linger.ts';
 import { type GatewayRequest, type GatewayResponse, onResponseClose } from './message.ts';
-import type { Exchange, FinishedExchange, Operation, UploadRule } from './operation.ts';
+import { isMultipart, readForm } from './multipart.ts';
+import type { Exchange, FinishedExchange, MultipartRule, Operation, UploadRule } from './operation.ts';
 import { requestIdOf } from './request-id.ts';
 import { methodNotAllowed, noResource, pathOf } from './router.ts';
 import { checkSingleHeaders } from './single-headers.ts';
@@ -305,7 +306,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
       this.#handle(operation);
     } else {
       this.#maxBytes = body.maxBytes ?? this.#core.limits.bodyBytes;
-      this.#expected = checkBodyHeaders(this.headers, this.#maxBytes, body.form);
+      const kind = body.form ? 'form' : body.multipart && isMultipart(this.headers) ? 'any' : 'json';
+      this.#expected = checkBodyHeaders(this.headers, this.#maxBytes, kind);
       this.#body = new BodyBuffer(this.#expected);
       this.#phase = 'body';
       if (this.headers.expect !== undefined) this.response.writeContinue();
@@ -349,6 +351,10 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     const bytes = this.#body!.take();
     const limits = { maxDepth: this.#core.limits.depth };
     try {
+      if (body?.multipart && isMultipart(this.headers)) {
+        this.#readForm(bytes, body.multipart).catch((error: unknown) => this.fail(error));
+        return;
+      }
       if (body?.form) this.form = new URLSearchParams(bytes.toString('utf8'));
       else if (bytes.length >= LARGE_DOCUMENT_BYTES) {
         readInSteps(bytes, limits, this);
@@ -358,6 +364,11 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  async #readForm(bytes: Buffer, rule: MultipartRule): Promise<void> {
+    const body = rule.toBody(await readForm(bytes, this.headers['content-type']!));
+    if (!this.#over) readInSteps(Buffer.from(stringifyJson(body)), { maxDepth: this.#core.limits.depth }, this);
   }
 
   documentRead(document: JsonDocument | undefined): void {

@@ -136,6 +136,9 @@ class Document<C> {
           required: !body.optional,
           content: {
             [body.form ? FORM_TYPE : contentType]: { schema: this.components.use(body.described ?? body.schema) },
+            ...(body.multipart && {
+              'multipart/form-data': { schema: this.components.use(body.multipart.schema) },
+            }),
           },
         },
       }),

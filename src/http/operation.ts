@@ -6,6 +6,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { TObject, TSchema } from 'typebox';
 import type { GatewayError } from '../base/errors.ts';
+import type { Form } from '../base/form.ts';
 import type { JsonDocument } from '../base/json.ts';
 import type { AccessRule } from './access-rule.ts';
 import type { GatewayResponse } from './message.ts';
@@ -20,6 +21,13 @@ export interface OperationReply {
   texts?: readonly string[];
   /** Headers in addition to the common ones, with their descriptions. */
   headers?: Record<string, string>;
+}
+
+export interface MultipartRule {
+  /** For the OpenAPI document. */
+  schema: TSchema;
+  /** The body that a form means. Throws GatewayError 400 with the name of a part. */
+  toBody(form: Form): Record<string, unknown>;
 }
 
 export interface UploadRule {
@@ -70,6 +78,8 @@ export interface Operation<C = unknown> {
     maxBytes?: number;
     optional?: boolean;
     form?: boolean;
+    /** The body may also be a `multipart/form-data`, which becomes JSON. */
+    multipart?: MultipartRule;
   };
   /** Instead of `body`: a body of this media type that the handler reads as a stream (`exchange.upload`). */
   upload?: UploadRule;

@@ -1,5 +1,5 @@
 /**
- * An operation with a single public format (embeddings, rerank, images, speech) as a task: decoded once, sent through the
+ * An operation with a single public format (embeddings, rerank, images, speech and others) as a task: decoded once, sent through the
  * adapter of the endpoint's provider, and charged by the units that its format counts.
  */
 import { GatewayError } from '../base/errors.ts';
@@ -9,9 +9,11 @@ import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';
 import { addUsage } from '../formats/conversation/usage.ts';
 import { type Adapter, type DirectFormatId, inputUsage } from '../formats/direct/index.ts';
+import { type Hit, policyOf } from '../guardrails/index.ts';
 import type { ApiType } from '../spend/index.ts';
 import { type Metered, metered } from './accounting/meter.ts';
-import type { Admission } from './context.ts';
+import { Transcript } from './answer/transcript.ts';
+import type { RequestContext } from './context.ts';
 import { MediaFetcher } from './media/fetch-media.ts';
 import type { InferenceParts } from './parts.ts';
 import type { DirectRequest } from './request.ts';
@@ -24,9 +26,10 @@ const API_TYPES: Record<DirectFormatId, ApiType> = {
   image: 'image',
   completion: 'completions',
   speech: 'tts',
+  transcription: 'stt',
 };
 /** The operations that report an upstream timeout as 524. */
-const TIMEOUT_524: ReadonlySet<DirectFormatId> = new Set(['rerank', 'image', 'speech']);
+const TIMEOUT_524: ReadonlySet<DirectFormatId> = new Set(['rerank', 'image', 'speech', 'transcription']);
 type Adapters = { readonly [Id in DirectFormatId]?: unknown };
 /** The output modality that a model needs for the operation. */
 const OUTPUT: Record<DirectFormatId, string> = {
@@ -35,6 +38,7 @@ const OUTPUT: Record<DirectFormatId, string> = {
   image: 'image',
   completion: 'text',
   speech: 'speech',
+  transcription: 'transcription',
 };
 
 export class DirectTask implements Task {
@@ -44,13 +48,16 @@ export class DirectTask implements Task {
   readonly streamsBytes: boolean;
   readonly timeoutStatus: number;
   readonly promptBytes: number;
+  readonly #context: RequestContext<DirectRequest>;
   readonly #request: DirectRequest;
   readonly #parts: InferenceParts;
   #decoded: unknown | undefined;
   /** True once `#decoded` contains the media that the request references by URL. */
   #fetched = false;
 
-  constructor({ request }: Admission<DirectRequest>, parts: InferenceParts) {
+  constructor(context: RequestContext<DirectRequest>, parts: InferenceParts) {
+    const { request } = context;
+    this.#context = context;
     this.apiType = API_TYPES[request.format.id];
     this.renew = request.format.renew;
     this.streamsBytes = request.format.streamsBytes === true;
@@ -125,10 +132,12 @@ export class DirectTask implements Task {
     const { format, facts } = this.#request;
     const request = this.#decode();
     const adapter = this.#adapter(endpoint)!;
+    const screen = this.#screen();
     const plan = adapter.start(request, {
       model: endpoint.upstreamId,
       user,
-      stream: facts.stream,
+      // Filters read the whole answer.
+      stream: facts.stream && screen === undefined,
       stamp,
       contextLength: endpoint.contextLength,
       providerId: endpoint.provider.id,
@@ -142,10 +151,13 @@ export class DirectTask implements Task {
       ...(format.mediaType && { mediaType: (answer) => format.mediaType!(answer, request) }),
       ...(format.events && {
         events: {
+          ...(format.events.whole && { whole: true as const }),
           end: (answer, closing) => format.events!.end(answer, request, stamp, closing),
           failure: (error) => format.events!.failure(error),
         },
       }),
+      screen,
+      transcribe: this.#transcribe(),
       stream: facts.stream,
       owner,
       clock: this.#parts.clock,
@@ -154,6 +166,34 @@ export class DirectTask implements Task {
       framing: endpoint.provider.kind.framing?.(format.id),
       totalMs: endpoint.provider.timeouts.total,
     });
+  }
+
+  #screen(): { answer(answer: unknown): unknown; readonly hits: readonly Hit[] } | undefined {
+    const { format, caller } = this.#request;
+    const { answerFilters } = policyOf(caller).compiled;
+    if (format.screened === undefined || answerFilters === undefined) return undefined;
+    const screening = answerFilters.screening(this.#parts.clock);
+    return {
+      get hits() {
+        return screening.hits;
+      },
+      answer: (answer) => {
+        const again = answerFilters.screening(this.#parts.clock);
+        const [clean, recheck] = [screening, again].map((each) => (text: string) => each.whole(text));
+        return screening.timed(() => format.screened!(answer, clean!, recheck!));
+      },
+    };
+  }
+
+  #transcribe(): ((answer: unknown) => Transcript) | undefined {
+    const { textOf } = this.#request.format;
+    const { logged } = this.#context;
+    if (textOf === undefined || logged === undefined) return undefined;
+    return (answer) => {
+      const transcript = new Transcript(logged);
+      transcript.text(textOf(answer));
+      return transcript;
+    };
   }
 
   /** The reported usage. What a call did not report, or did not get to, is charged as it is likely. */

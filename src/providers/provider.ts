@@ -13,6 +13,7 @@ import type { EmbeddingAdapter } from '../formats/embedding/index.ts';
 import type { ImageAdapter } from '../formats/image/index.ts';
 import type { RerankAdapter } from '../formats/rerank/index.ts';
 import type { SpeechAdapter } from '../formats/speech/index.ts';
+import type { TranscriptionAdapter } from '../formats/transcription/index.ts';
 import type { Signer } from './auth/sign.ts';
 import type { BatchService } from './batches/contract.ts';
 import type { Framing } from './framing/framing.ts';
@@ -115,6 +116,8 @@ export interface ProviderKind {
   image?: ImageAdapter;
   /** Text to speech adapter. */
   speech?: SpeechAdapter;
+  /** Speech to text adapter. */
+  transcription?: TranscriptionAdapter;
   /** Its interface for batches; absent: requests of batches are sent one by one. */
   batches?: BatchService;
   /** Its interface for batches at a server, if that depends on the configuration; undefined: it has none there. */

@@ -41,6 +41,7 @@ interface Open extends Conditions {
   body?: unknown;
 }
 
+const AUDIO = { model: 'simulated/echo', input_audio: { data: 'AAAA', format: 'wav' } };
 const conversation = { model: 'simulated/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
 const content = (path: string) => ({
   ...{ inference: 200, management: 403, path: () => path },
@@ -342,6 +343,8 @@ const EXPECTED: Record<string, Expectation | Open> = {
   createEmbeddings: { inference: 400, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
   rerank: { inference: 400, management: 403, body: { model: 'simulated/echo', query: 'q', documents: ['d'] } },
   createImage: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
+  createTranscription: { inference: 400, management: 403, body: AUDIO },
+  createTranslation: { inference: 400, management: 403, body: AUDIO },
   createSpeech: { inference: 400, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
   createImageGeneration: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
   listImageModels: { inference: 200, management: 200 },

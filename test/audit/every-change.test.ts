@@ -34,6 +34,8 @@ const EXCEPTIONS: Record<string, string> = {
   createImage: 'inference',
   createImageGeneration: 'inference',
   createSpeech: 'inference',
+  createTranscription: 'inference',
+  createTranslation: 'inference',
   countMessageTokens: 'inference',
   takeConsent: 'makes a code as createAuthKeysCode does',
   exchangeAuthCodeForAPIKey: 'makes a key as createKey does, shown in test/sign-in/oauth.test.ts',

@@ -34,6 +34,10 @@ before(async () => {
             output_modalities: ['image'],
           },
         },
+        listeners: {
+          kind: 'openai',
+          model: { upstream_id: 'whisper-1', pricing, output_modalities: ['transcription'] },
+        },
         voices: { kind: 'openai', model: { upstream_id: 'tts-1', pricing, output_modalities: ['speech'] } },
       },
     },
@@ -42,7 +46,7 @@ before(async () => {
     id: 'x',
     choices: [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }],
   };
-  for (const name of ['text', 'vectors', 'ranks', 'pictures', 'voices']) {
+  for (const name of ['text', 'vectors', 'ranks', 'pictures', 'voices', 'listeners']) {
     scene.gateway.upstream.script(name, [{ ...wholeOf(reply), repeat: true }]);
   }
 });
@@ -130,6 +134,16 @@ const ASKED: Record<string, { route: string; at?: string; model: string; bodies:
   },
   createImage: { route: '/images', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
   createImageGeneration: { route: '/images/generations', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
+  createTranscription: {
+    route: '/audio/transcriptions',
+    model: 'test/listeners',
+    bodies: (text) => [{ input_audio: { data: 'AAAA', format: 'wav' }, prompt: text }],
+  },
+  createTranslation: {
+    route: '/audio/translations',
+    model: 'test/listeners',
+    bodies: (text) => [{ input_audio: { data: 'AAAA', format: 'wav' }, prompt: text }],
+  },
   createSpeech: {
     route: '/audio/speech',
     model: 'test/voices',
@@ -184,7 +198,9 @@ test('every operation that asks a model is in the table', () => {
 test('a model that a guardrail does not allow is asked by no operation, under none of its names', async () => {
   const key = await scene.guarded({ allowed_models: ['test/elsewhere'] });
   const asked = () =>
-    ['text', 'vectors', 'ranks', 'pictures', 'voices'].map((name) => scene.gateway.upstream.requests(name).length);
+    ['text', 'vectors', 'ranks', 'pictures', 'voices', 'listeners'].map(
+      (name) => scene.gateway.upstream.requests(name).length,
+    );
   const earlier = asked();
   await every(key, 'hi', (name, { status, body }) =>
     assert.ok([403, 404].includes(status), `${name}: ${JSON.stringify(body)}`),

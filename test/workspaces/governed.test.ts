@@ -21,6 +21,14 @@ const gateway = await startGateway(
           output_modalities: ['image'],
         },
       },
+      listener: {
+        kind: 'openai',
+        model: {
+          upstream_id: 'whisper-1',
+          pricing: { prompt: '0', completion: '0', input_second: '0.001' },
+          output_modalities: ['transcription'],
+        },
+      },
       speaker: {
         kind: 'openai',
         model: { pricing: { prompt: '0', completion: '0', input_character: '0.001' }, output_modalities: ['speech'] },
@@ -44,6 +52,8 @@ const BODIES: Record<string, Json | 'free'> = {
   createImage: { model: 'test/painter', prompt: 'p' },
   createImageGeneration: { model: 'test/painter', prompt: 'p' },
   createSpeech: { model: 'test/speaker', input: 'hi' },
+  createTranscription: { model: 'test/listener', input_audio: { data: 'AAAA', format: 'wav' } },
+  createTranslation: { model: 'test/listener', input_audio: { data: 'AAAA', format: 'wav' } },
   getResponse: 'free',
   listResponseInputItems: 'free',
   cancelResponse: 'free',
@@ -136,6 +146,6 @@ test('a budget with nothing left refuses every inference operation with 402, and
     }
     await call('DELETE', `/workspaces/team/budgets/${interval}`);
   }
-  for (const name of ['text', 'vectors', 'ranker', 'painter', 'speaker'])
+  for (const name of ['text', 'vectors', 'ranker', 'painter', 'speaker', 'listener'])
     assert.equal(gateway.upstream.requests(name).length, 0);
 });

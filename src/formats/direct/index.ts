@@ -1,5 +1,5 @@
 /**
- * The contract of operations with a single public format each: embeddings, rerank, images, speech. That format is also the
+ * The contract of operations with a single public format each: embeddings, rerank, images, speech and others. That format is also the
  * internal one, so there is no canonical conversation: a `DirectFormat` serves the client, and an `Adapter` per family of
  * services calls the upstream. Both are pure. `inference/` runs them under the same rules as conversations.
  */
@@ -13,7 +13,7 @@ import type { LoggedContent } from '../conversation/logged-content.ts';
 import type { Renewal } from '../conversation/renewal.ts';
 import type { VisitTexts } from '../conversation/texts.ts';
 
-export type DirectFormatId = 'embedding' | 'rerank' | 'image' | 'completion' | 'speech';
+export type DirectFormatId = 'embedding' | 'rerank' | 'image' | 'completion' | 'speech' | 'transcription';
 
 /** The client side of an operation. Adapters work with `Request` and `Answer`. */
 export interface DirectFormat<Request, Answer> {
@@ -50,12 +50,21 @@ export interface DirectFormat<Request, Answer> {
   encodeFailure(error: GatewayError, about: FailureContext): unknown;
   /** Media type of the complete reply; default JSON. */
   mediaType?(answer: Answer, request: Request): string;
+  /** The text of an answer, for the content log. Absent: answers have none. */
+  textOf?(answer: Answer): string;
+  /**
+   * The answer with its texts replaced by guardrail filters: `clean` counts what it finds, `recheck` is for parts of a
+   * text that was cleaned. Absent: answers have no texts.
+   */
+  screened?(answer: Answer, clean: (text: string) => string, recheck: (text: string) => string): Answer;
   /** The reply is bytes, such as audio, and those that the service streams are passed on as they arrive. */
   readonly streamsBytes?: true;
   /** A cached reply as the reply to another request. Absent: replies of this operation are not cached. */
   renew?(json: string, renewal: Renewal): string;
   /** Encodes a streamed reply, including framing. Absent: replies are never streamed. */
   readonly events?: {
+    /** A complete reply is written as events, too, if the client asked for them. */
+    readonly whole?: true;
     /** The last events of a complete reply and the end marker. */
     end(answer: Answer, request: Request, stamp: Stamp, closing: Closing): string;
     /** The event that ends a stream with an error; nothing follows it. */

@@ -1,10 +1,11 @@
 /** Images: the public format and the adapters of image services. */
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { askedOf, loggedPrompt } from '../direct/body.ts';
+import { errorEvent } from '../direct/events.ts';
 import { type DirectFormat, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import { charged, type ImageAdapter } from './adapter.ts';
-import { completedEvents, encodeReply, errorEvent, type ImageAnswer } from './reply.ts';
+import { completedEvents, encodeReply, type ImageAnswer } from './reply.ts';
 import { check, decode, type ImageRequest, imagesIn, remoteReferences, schema } from './request.ts';
 import { mostMegapixels } from './size.ts';
 

@@ -16,6 +16,7 @@ import {
   type Step,
 } from '../direct/index.ts';
 import { malformed, readObject } from '../direct/json-reply.ts';
+import { encodeMultipart } from '../direct/multipart.ts';
 import {
   answered,
   fitted,
@@ -26,7 +27,6 @@ import {
   piecesOf,
   timeOf,
 } from './adapter.ts';
-import { encodeMultipart } from './multipart.ts';
 import { type ImageAnswer, type MadeImage, made, partialEvent } from './reply.ts';
 import type { ImageRequest } from './request.ts';
 import { type Bounds, isWithin, type Pixels, pixelsFor, type Size, within } from './size.ts';

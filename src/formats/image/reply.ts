@@ -1,11 +1,11 @@
 /** Encodes the reply of `POST /images`, complete and as events. */
 import Type from 'typebox';
-import type { GatewayError } from '../../base/errors.ts';
 import { stringifyJson } from '../../base/json.ts';
 import { sniffMediaType } from '../../base/media-type.ts';
 import { encodeUsage } from '../chat/usage.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
+import { event } from '../direct/events.ts';
 
 /** `data` is base64; for an SVG, of its UTF-8 text. */
 export interface MadeImage {
@@ -52,17 +52,6 @@ export function completedEvents({ images, created }: ImageAnswer, stamp: Stamp, 
     }),
   );
   return `${texts.join('')}data: [DONE]\n\n`;
-}
-
-export function errorEvent(error: GatewayError): string {
-  return event({
-    type: 'error',
-    error: { code: String(error.status), message: error.message, param: error.details.path ?? null, type: error.type },
-  });
-}
-
-function event(value: unknown): string {
-  return `data: ${stringifyJson(value)}\n\n`;
 }
 
 /** An image with the type found in its bytes, else the reported type. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { encodeMultipart } from '../direct/multipart.ts';
 import { dimensionsOf } from './dimensions.ts';
-import { encodeMultipart } from './multipart.ts';
 import { isOfRatio, isOfTier, nearestRatio, nearestTier, pixelsFor, pixelsOf, RATIOS, TIER_NAMES } from './size.ts';
 
 test('pixels computed from a ratio and a tier match both', () => {

@@ -6,8 +6,8 @@ import { decodeFailure } from '../chat/failure.ts';
 import { textOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { readObject } from '../direct/json-reply.ts';
+import { encodeMultipart } from '../direct/multipart.ts';
 import { answered, fitted, type ImageAbilities, type ImageAdapter, passedThrough } from './adapter.ts';
-import { encodeMultipart } from './multipart.ts';
 import { filtered } from './reply.ts';
 
 /** Default strength of a reference (0 copies it, 1 ignores it). */

@@ -1,7 +1,6 @@
 /** Shared by speech adapters: choosing a format, and usage. */
-import { type Fields, fieldsOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import type { ByteReply, DirectTarget, Reply, Step } from '../direct/index.ts';
+import type { ByteReply, Reply, Step } from '../direct/index.ts';
 import { malformed, readObject } from '../direct/json-reply.ts';
 import { AUDIO_TYPES, type AudioFormat, type SpeechRequest } from './request.ts';
 
@@ -36,12 +35,6 @@ export function refuseExtras({ instructions, references }: SpeechRequest, takesI
   if (instructions !== undefined && !takesInstructions) {
     throw new Uncarried('instructions', 'the model takes no instructions');
   }
-}
-
-/** The members of `provider.options` for this provider that its adapter allows. */
-export function optionsFor({ options }: SpeechRequest, target: DirectTarget, allowed: readonly string[]): Fields {
-  const own = fieldsOf(options[target.providerId]);
-  return Object.fromEntries(Object.entries(own).filter(([name]) => allowed.includes(name)));
 }
 
 /** How a reply of bytes is passed on. Of the usage it shows the duration, if the samples are not compressed. */

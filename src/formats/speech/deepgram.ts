@@ -2,7 +2,8 @@
 import { stringifyJson } from '../../base/json.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { deepgramFailure } from '../direct/deepgram-failure.ts';
-import { formatFor, optionsFor, readNoAudio, refuseExtras, speedWithin, spokenBytes } from './adapter.ts';
+import { optionsFor } from '../direct/options.ts';
+import { formatFor, readNoAudio, refuseExtras, speedWithin, spokenBytes } from './adapter.ts';
 import type { SpeechAdapter } from './index.ts';
 import type { AudioFormat } from './request.ts';
 

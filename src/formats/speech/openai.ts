@@ -8,7 +8,8 @@ import { countOf, type Fields, fieldsOf, isFields, textOf } from '../conversatio
 import { Uncarried } from '../conversation/losses.ts';
 import { type CallPlan, type DirectTarget, type EventStep, inputUsage, type ReplyEvents } from '../direct/index.ts';
 import { malformed } from '../direct/json-reply.ts';
-import { formatFor, optionsFor, readNoAudio, refuseExtras, type Spoken, speedWithin, spokenBytes } from './adapter.ts';
+import { optionsFor } from '../direct/options.ts';
+import { formatFor, readNoAudio, refuseExtras, type Spoken, speedWithin, spokenBytes } from './adapter.ts';
 import type { SpeechAdapter } from './index.ts';
 import type { AudioFormat, SpeechRequest } from './request.ts';
 

@@ -52,6 +52,10 @@ export class Transcript {
     for (const part of choices[0]?.parts ?? []) this.#begin(part);
   }
 
+  text(text: string): void {
+    this.#add('completion', text);
+  }
+
   #begin(part: Part): Kind {
     switch (part.type) {
       case 'text':

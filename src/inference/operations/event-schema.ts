@@ -20,5 +20,8 @@ const CompletionChunk = Type.Object(
 
 const ImageEvent = Type.Object({ type: Type.String() }, { ...open, $id: 'ImageEvent' });
 
+const TranscriptionEvent = Type.Object({ type: Type.String() }, { ...open, $id: 'TranscriptionEvent' });
+
 export const CompletionEvents = { schema: CompletionChunk, description: ENDS_WITH_DONE };
 export const ImageEvents = { schema: ImageEvent, description: ENDS_WITH_DONE };
+export const TranscriptionEvents = { schema: TranscriptionEvent, description: 'Ends with `transcript.text.done`' };

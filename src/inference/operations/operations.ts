@@ -9,10 +9,17 @@ import { ImageReply, image } from '../../formats/image/index.ts';
 import { SERVED_FORMATS } from '../../formats/index.ts';
 import { RerankReply, rerank } from '../../formats/rerank/index.ts';
 import { speech } from '../../formats/speech/index.ts';
+import {
+  formSchema,
+  TranscriptionReply,
+  transcription,
+  transcriptionOfForm,
+  translation,
+} from '../../formats/transcription/index.ts';
 import { ANY_KEY, INFERENCE } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import { ErrorSchema } from '../../http/openapi.ts';
-import type { Exchange, Operation, OperationReply } from '../../http/operation.ts';
+import type { Exchange, MultipartRule, Operation, OperationReply } from '../../http/operation.ts';
 import { encodeGeneration, GenerationEnvelope } from '../../spend/index.ts';
 import type { InferenceParts } from '../parts.ts';
 import { withPluginSettings } from '../plugins/index.ts';
@@ -20,7 +27,7 @@ import type { AnyFormat } from '../request.ts';
 import { serve } from '../serve.ts';
 import { acceptExchange } from './accept-exchange.ts';
 import { companionOperations } from './completions.ts';
-import { ImageEvents, INFERENCE_ERRORS } from './event-schema.ts';
+import { ImageEvents, INFERENCE_ERRORS, TranscriptionEvents } from './event-schema.ts';
 import { contentOperations } from './generate-content.ts';
 import { HttpSink } from './http-sink.ts';
 
@@ -80,6 +87,24 @@ export function inferenceOperations(
       contentType: 'audio/*',
       errors: [SILENT],
     }),
+    ...[
+      { form: transcription, id: 'createTranscription', path: '/audio/transcriptions', summary: 'Write down speech' },
+      {
+        form: translation,
+        id: 'createTranslation',
+        path: '/audio/translations',
+        summary: 'Write down speech in English',
+      },
+    ].map(({ form, ...about }) =>
+      single(parts, limits, form, {
+        ...about,
+        reply: TranscriptionReply,
+        texts: ['text/plain'],
+        events: TranscriptionEvents,
+        multipart: { schema: formSchema, toBody: transcriptionOfForm },
+        errors: [SILENT],
+      }),
+    ),
     ...companionOperations(parts, limits),
     ...contentOperations(parts, limits.inferenceBodyBytes),
     generation(parts),
@@ -93,6 +118,8 @@ interface DirectOperation {
   reply: TSchema;
   /** Default JSON. */
   contentType?: string;
+  texts?: readonly string[];
+  multipart?: MultipartRule;
   events?: NonNullable<OperationReply['events']>;
   errors?: readonly number[];
 }
@@ -145,7 +172,7 @@ function single(
   parts: InferenceParts,
   limits: InferenceLimits,
   form: DirectFormat<unknown, unknown>,
-  { id, path, summary, reply, contentType, events, errors = [] }: DirectOperation,
+  { id, path, summary, reply, contentType, texts, multipart, events, errors = [] }: DirectOperation,
 ): Operation<Caller> {
   return {
     id,
@@ -155,12 +182,13 @@ function single(
     tag: 'Inference',
     access: INFERENCE,
     anyText: true,
-    body: { schema: form.schema, maxBytes: limits.inferenceBodyBytes },
+    body: { schema: form.schema, maxBytes: limits.inferenceBodyBytes, ...(multipart && { multipart }) },
     replies: {
       200: {
         description: 'The reply',
         schema: reply,
         ...(contentType && { contentType }),
+        ...(texts && { texts }),
         ...(events && { events }),
         headers: NAMED,
       },

@@ -6,7 +6,7 @@
 import type { TextEncoding } from '../../base/byte-text.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Limits } from '../../base/config.ts';
-import type { GatewayError } from '../../base/errors.ts';
+import { GatewayError } from '../../base/errors.ts';
 import type { Egress } from '../../egress/index.ts';
 import type { Usage } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
@@ -20,9 +20,11 @@ import type {
   Step,
   WholeBody,
 } from '../../formats/direct/index.ts';
+import type { Hit } from '../../guardrails/index.ts';
 import { EventReader } from '../../http/sse.ts';
 import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../../providers/index.ts';
 import type { AnswerEnd } from '../answer/client-answer.ts';
+import type { Transcript } from '../answer/transcript.ts';
 import { fetchResults } from '../media/fetch-results.ts';
 import type { Attempt, AttemptOwner, Send, WholeAnswer } from '../task.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
@@ -35,7 +37,11 @@ interface DirectAttemptSetup<Answer> {
   encodeReply(answer: Answer, closing: Closing): WholeBody;
   /** Of the complete reply; default JSON. */
   mediaType?(answer: Answer): string;
-  events?: { end(answer: Answer, closing: Closing): string; failure(error: GatewayError): string };
+  events?: { whole?: true; end(answer: Answer, closing: Closing): string; failure(error: GatewayError): string };
+  /** Filters the complete answer; streams of such answers are not read as streams. Absent: no filter applies. */
+  screen?: { answer(answer: Answer): Answer; readonly hits: readonly Hit[] } | undefined;
+  /** The content of the complete answer, if it is logged. */
+  transcribe?: ((answer: Answer) => Transcript) | undefined;
   /** The client asked for a stream. */
   stream: boolean;
   owner: AttemptOwner;
@@ -73,6 +79,8 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   visible = false;
   paid = false;
   usage: Usage | undefined;
+  hits: readonly Hit[] | undefined;
+  transcript: Transcript | undefined;
   /** What is known of the usage that the upstream did not report. */
   known: Partial<Usage> | undefined;
   upstreamId: string | undefined;
@@ -330,11 +338,20 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     }
   }
 
-  #complete(answer: Answer): void {
-    const { owner, encodeReply, mediaType, stream } = this.#setup;
-    const streamed = stream && this.#mode === 'stream';
+  #complete(read: Answer): void {
+    const { owner, encodeReply, mediaType, stream, events, transcribe } = this.#setup;
+    const streamed = stream && (this.#mode === 'stream' || events?.whole === true);
     this.#mode = 'over';
     this.#call = undefined;
+    let answer: Answer;
+    try {
+      answer = this.#screened(read);
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown;
+      owner.attemptBlocked(this, thrown, true);
+      return;
+    }
+    this.transcript = transcribe?.(answer);
     // Needed for a whole response too: a keep-alive comment may have opened the client's stream meanwhile.
     this.writer = this.#writer(answer);
     if (!streamed) {
@@ -344,6 +361,16 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
       };
     }
     owner.attemptCompleted(this);
+  }
+
+  #screened(answer: Answer): Answer {
+    const { screen } = this.#setup;
+    if (screen === undefined) return answer;
+    try {
+      return screen.answer(answer);
+    } finally {
+      this.hits = screen.hits;
+    }
   }
 
   #writer(answer: Answer | undefined): AnswerEnd {

@@ -2,6 +2,7 @@ import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
 import { openaiSpeech } from '../../formats/speech/index.ts';
+import { openaiTranscription } from '../../formats/transcription/index.ts';
 import { bearer } from '../auth/bearer.ts';
 import type { ProviderKind } from '../provider.ts';
 
@@ -15,7 +16,7 @@ export const chat: ProviderKind = {
   dialect: {},
 };
 
-/** The kind of this name: an unknown server, which may also have embeddings, rerank and speech at the usual paths. */
+/** The kind of this name: an unknown server, which may also have embeddings, rerank, speech and transcription at the usual paths. */
 export const anyChat: ProviderKind = {
   ...chat,
   guide: {
@@ -27,4 +28,5 @@ export const anyChat: ProviderKind = {
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
   rerank: rerankAdapter({ images: 'public' }),
   speech: openaiSpeech({ voice: 'alloy', instructed: /./ }),
+  transcription: openaiTranscription(),
 };

@@ -1,4 +1,5 @@
 import { deepgramSpeech } from '../../formats/speech/index.ts';
+import { deepgramTranscription } from '../../formats/transcription/index.ts';
 import type { ProviderKind } from '../provider.ts';
 
 /** Deepgram: speech and transcription, no conversations (developers.deepgram.com/reference). */
@@ -15,4 +16,5 @@ export const deepgram: ProviderKind = {
   origin: 'unknown',
   dialect: {},
   speech: deepgramSpeech,
+  transcription: deepgramTranscription,
 };

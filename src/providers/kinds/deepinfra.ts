@@ -1,5 +1,6 @@
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { openaiSpeech } from '../../formats/speech/index.ts';
+import { openaiTranscription } from '../../formats/transcription/index.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -18,4 +19,5 @@ export const deepinfra: ProviderKind = {
   embedding: openaiEmbedding({ takesTokens: false, takesUser: false }),
   // deepinfra.com/docs/advanced/openai_tts
   speech: openaiSpeech(),
+  transcription: openaiTranscription({ verbose: true }),
 };

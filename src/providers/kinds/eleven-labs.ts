@@ -1,4 +1,5 @@
 import { elevenLabsSpeech } from '../../formats/speech/index.ts';
+import { elevenLabsTranscription } from '../../formats/transcription/index.ts';
 import type { ProviderKind } from '../provider.ts';
 
 /** ElevenLabs: speech and transcription, no conversations (elevenlabs.io/docs/api-reference). */
@@ -14,4 +15,5 @@ export const elevenLabs: ProviderKind = {
   origin: 'unknown',
   dialect: {},
   speech: elevenLabsSpeech,
+  transcription: elevenLabsTranscription,
 };

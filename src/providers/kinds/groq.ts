@@ -1,4 +1,5 @@
 import { openaiSpeech } from '../../formats/speech/index.ts';
+import { openaiTranscription } from '../../formats/transcription/index.ts';
 import { openaiBatches } from '../batches/openai.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
@@ -24,6 +25,8 @@ export const groq: ProviderKind = {
   },
   // console.groq.com/docs/text-to-speech
   speech: openaiSpeech({ formats: ['wav', 'mp3', 'flac'], speeds: [0.5, 5], options: ['sample_rate'] }),
+  // console.groq.com/docs/speech-to-text; only the detailed reply has the duration that is billed.
+  transcription: openaiTranscription({ verbose: true }),
   // console.groq.com/docs/batch
   batches: openaiBatches({ paths: ['/chat/completions'], limits: { items: 50_000, bytes: 200 * 1024 * 1024 } }),
   dialect: {

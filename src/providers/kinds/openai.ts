@@ -3,6 +3,7 @@ import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { openaiImages } from '../../formats/image/index.ts';
 import { openaiSpeech } from '../../formats/speech/index.ts';
+import { openaiTranscription } from '../../formats/transcription/index.ts';
 import { bearer } from '../auth/bearer.ts';
 import { openaiBatches } from '../batches/openai.ts';
 import { openaiTools } from '../native-tools.ts';
@@ -49,7 +50,7 @@ export const openai: ProviderKind = {
   baseUrl: 'https://api.openai.com/v1',
   environment: 'OPENAI_API_KEY',
   author: 'openai',
-  bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$)|text-embedding-|dall-e-|tts-)/,
+  bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$)|text-embedding-|dall-e-|tts-|whisper-)/,
   service: {
     role: 'vendor',
     registryId: 'openai',
@@ -89,6 +90,7 @@ export const openai: ProviderKind = {
   image: openaiImages,
   // The first models know neither instructions nor events.
   speech: openaiSpeech({ voice: 'alloy', instructed: /^(?!tts-1)/, eventful: /^(?!tts-1)/ }),
+  transcription: openaiTranscription({ plain: /transcribe/, streams: /transcribe/, extras: true }),
   batches: openaiBatches({
     paths: ['/chat/completions', '/responses', '/embeddings'],
     limits: { items: 50_000, bytes: 200 * 1024 * 1024 },

@@ -2,6 +2,7 @@ import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { publicImages } from '../../formats/image/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
 import { publicSpeech } from '../../formats/speech/index.ts';
+import { publicTranscription } from '../../formats/transcription/index.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -33,4 +34,5 @@ export const openrouter: ProviderKind = {
   rerank: rerankAdapter({ images: 'public' }),
   image: publicImages,
   speech: publicSpeech,
+  transcription: publicTranscription,
 };

@@ -6,15 +6,18 @@
  * - `simulated/script` follows the JSON in the last user message (`simulated/script.ts`): texts, tool calls, thinking,
  *   token counts, errors, delays, cuts, stalls.
  * - `simulated/speech` speaks: 20 ms of a tone for each byte of the text (`simulated/speech.ts`).
+ * - `simulated/transcription` writes down what `simulated/speech` has spoken.
  *
  * The first two count a token per four bytes of UTF-8 and honour the output cap, `n` and `stream_options`. Their prices are made
  * up, to make costs and budgets visible: 1 USD per million prompt tokens (0.1 from a cache, 1.25 into it) and 2 USD per
- * million completion tokens, 15 USD per million characters of speech.
+ * million completion tokens, 15 USD per million characters of speech, and 0.1
+ * US cents per 10 seconds of audio.
  */
 import { systemClock } from '../../base/clock.ts';
 import type { ModelSettings, Pricing } from '../../base/config.ts';
 import { parsePrice } from '../../base/money.ts';
 import { openaiSpeech } from '../../formats/speech/index.ts';
+import { openaiTranscription } from '../../formats/transcription/index.ts';
 import type { ProviderKind } from '../provider.ts';
 import { SIMULATED_LIMITS } from '../simulated/call.ts';
 import { simulatedTransport } from '../simulated/transport.ts';
@@ -71,10 +74,14 @@ export const simulated: ProviderKind = {
   dialect: { chat: { maxTokens: 'max_completion_tokens', reasoningReplay: 'reasoning_content' } },
   transport: simulatedTransport(systemClock),
   speech: openaiSpeech({ formats: ['pcm', 'wav'], voice: 'tone' }),
+  transcription: openaiTranscription({ verbose: true }),
   models: [
     model('echo', 'Simulated: Echo'),
     model('script', 'Simulated: Script'),
     medium('speech', 'Simulated: Speech', 'text', 'speech', { inputCharacter: parsePrice('0.000015') }),
+    medium('transcription', 'Simulated: Transcription', 'audio', 'transcription', {
+      inputSecond: parsePrice('0.0001'),
+    }),
   ],
   standIn: true,
   standInSwitch: 'GATEHOUSE_SIMULATED',

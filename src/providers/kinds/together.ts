@@ -1,6 +1,7 @@
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
 import { openaiSpeech } from '../../formats/speech/index.ts';
+import { openaiTranscription } from '../../formats/transcription/index.ts';
 import { openaiBatches } from '../batches/openai.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
@@ -45,4 +46,5 @@ export const together: ProviderKind = {
   rerank: rerankAdapter({ constants: { return_documents: false } }),
   // docs.together.ai/docs/text-to-speech
   speech: openaiSpeech({ formats: ['mp3', 'wav'], speeds: [1, 1], options: ['language', 'sample_rate'] }),
+  transcription: openaiTranscription({ verbose: true }),
 };

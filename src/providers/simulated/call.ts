@@ -5,7 +5,7 @@ import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from '../send/tr
 import { answer, type ChatRequest, lastUserText, parseRequest, promptTokensOf } from './answer.ts';
 import { type Envelope, errorBody, type Frame, frames, wholeBody } from './frames.ts';
 import { parseScript, type Script } from './script.ts';
-import { speak } from './speech.ts';
+import { hear, speak } from './speech.ts';
 
 /** Context and output limits of the simulated models, by upstream name. */
 export const SIMULATED_LIMITS: Readonly<Record<string, { contextTokens: number; outputTokens: number }>> = {
@@ -146,6 +146,7 @@ export class SimulatedCall implements UpstreamCall {
 
 function replyTo({ url, body }: UpstreamRequest, created: number): Reply {
   if (url.endsWith('/audio/speech')) return spoken(body);
+  if (/\/audio\/(?:transcriptions|translations)$/.test(url)) return written(body);
   const request = parseRequest(body);
   if (typeof request === 'string') return failure(400, request);
   const limits = SIMULATED_LIMITS[request.model];
@@ -163,6 +164,11 @@ function replyTo({ url, body }: UpstreamRequest, created: number): Reply {
     created,
     model: request.model,
   });
+}
+
+function written(body: Buffer | string): Reply {
+  const heard = hear(Buffer.from(body));
+  return typeof heard === 'string' ? failure(400, heard) : json(200, JSON.stringify(heard));
 }
 
 function spoken(body: Buffer | string): Reply {

@@ -9,6 +9,7 @@ const FRAME_BYTES = FRAME_SAMPLES * 2;
 const SHIFT = 7;
 const HEADER_BYTES = 44;
 const AMPLITUDE = 6_000;
+const PIECE_FRAMES = 50;
 
 interface Speech {
   contentType: string;
@@ -39,7 +40,6 @@ function* frames(text: Buffer, header: Buffer | undefined): Generator<{ bytes: B
   }
 }
 
-const PIECE_FRAMES = 50;
 /** By byte, made on first use. */
 const FRAMES: (Buffer | undefined)[] = [];
 
@@ -68,4 +68,23 @@ function waveHeader(length: number): Buffer {
   header.write('data', 36, 'latin1');
   header.writeUInt32LE(Math.min(length, 0xffffffff), 40);
   return header;
+}
+
+/** Writes down the audio in the form of a transcription request. A string describes the problem. */
+export function hear(form: Buffer): Record<string, unknown> | string {
+  const file = form.indexOf('name="file"');
+  const start = form.indexOf('\r\n\r\n', file) + 4;
+  const end = form.lastIndexOf('\r\n--');
+  if (file === -1 || end < start) return 'the form must have a file';
+  const audio = form.subarray(start, end);
+  const samples = audio.toString('latin1', 0, 4) === 'RIFF' ? audio.subarray(HEADER_BYTES) : audio;
+  const bytes = Buffer.alloc(Math.floor(samples.length / FRAME_BYTES));
+  for (let at = 0; at < bytes.length; at += 1) bytes[at] = samples.readInt16LE(at * FRAME_BYTES) >> SHIFT;
+  return {
+    text: bytes.toString('utf8'),
+    language: 'en',
+    duration: samples.length / (RATE * 2),
+    segments: [],
+    words: [],
+  };
 }

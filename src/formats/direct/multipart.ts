@@ -8,18 +8,19 @@ interface FilePart {
   bytes: Buffer;
 }
 
-/** Fields first, then files, as uploads usually are. Deterministic: the boundary is a hash of the content. */
+/** Fields first (a list is a field that repeats), then files, as uploads usually are. Deterministic: the boundary is a hash of the content. */
 export function encodeMultipart(
-  fields: Readonly<Record<string, string>>,
+  fields: Readonly<Record<string, string | readonly string[]>>,
   files: readonly FilePart[],
 ): { contentType: string; body: Buffer } {
   const hash = createHash('sha256');
-  for (const [name, value] of Object.entries(fields)) hash.update(`${name}\0${value}\0`);
+  const given = Object.entries(fields).flatMap(([name, value]) => [value].flat().map((each) => [name, each] as const));
+  for (const [name, value] of given) hash.update(`${name}\0${value}\0`);
   for (const { bytes } of files) hash.update(bytes);
   const boundary = `gatehouse-${hash.digest('hex').slice(0, 40)}`;
   const chunks: Buffer[] = [];
   const head = (lines: readonly string[]) => chunks.push(Buffer.from(`--${boundary}\r\n${lines.join('\r\n')}\r\n\r\n`));
-  for (const [name, value] of Object.entries(fields)) {
+  for (const [name, value] of given) {
     head([`Content-Disposition: form-data; name="${quoted(name)}"`]);
     chunks.push(Buffer.from(`${value}\r\n`));
   }
