@@ -1,6 +1,8 @@
 /** The body of a request as bytes: the checks of its headers, and the buffer for its chunks. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
+import { isMultipart } from './multipart.ts';
+import type { Operation } from './operation.ts';
 
 /** `application/json` and its variants (`application/scim+json`), in UTF-8. */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
@@ -17,17 +19,17 @@ export function announcesBody(headers: IncomingHttpHeaders): boolean {
 
 /**
  * Returns the announced length in bytes, undefined for a chunked body. Throws GatewayError 415 for anything but plain
- * JSON and 413 for an announced length over the limit. Compressed bodies are refused: no client of these formats sends
+ * JSON, or what else the operation takes, and 413 for an announced length over the limit. Compressed bodies are refused: no client of these formats sends
  * them, and limiting the decompressed size would cost every request.
  */
 export function checkBodyHeaders(
   headers: IncomingHttpHeaders,
   maxBytes: number,
-  kind: 'json' | 'form' | 'any' = 'json',
+  { form = false, multipart }: Pick<NonNullable<Operation['body']>, 'form' | 'multipart'> = {},
 ): number | undefined {
   const type = headers['content-type'];
-  if (kind === 'any') return checkLength(headers, maxBytes);
-  if (kind === 'form') {
+  if (multipart !== undefined && isMultipart(headers)) return checkLength(headers, maxBytes);
+  if (form) {
     if (type === undefined || !FORM_TYPE.test(type)) throw refuseMedia(`the header content-type must be ${FORM}`);
   } else if (type === undefined || (type !== 'application/json' && !isJsonType(type))) {
     const shown = type === undefined ? 'it is missing' : `it is ${JSON.stringify(type.slice(0, 100))}`;

@@ -5,17 +5,15 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
-import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
-import { LARGE_DOCUMENT_BYTES } from '../base/json-pieces.ts';
+import { type JsonDocument, stringifyJson } from '../base/json.ts';
 import { announcesBody, BodyBuffer, checkBodyHeaders, slowBody, tooLarge } from './body.ts';
 import type { Connection, Core, HasTimeout } from './core.ts';
 import { allowOrigin, optionsHeaders } from './cors.ts';
 import { busy, encodeEnvelope, errorHeaders, ownErrorBody, presentableError } from './envelope.ts';
-import { readInSteps } from './large-body.ts';
 import type { Linger } from './linger.ts';
 import { type GatewayRequest, type GatewayResponse, onResponseClose } from './message.ts';
-import { isMultipart, readForm } from './multipart.ts';
-import type { Exchange, FinishedExchange, MultipartRule, Operation, UploadRule } from './operation.ts';
+import type { Exchange, FinishedExchange, Operation, UploadRule } from './operation.ts';
+import { readBody } from './read-body.ts';
 import { requestIdOf } from './request-id.ts';
 import { methodNotAllowed, noResource, pathOf } from './router.ts';
 import { checkSingleHeaders } from './single-headers.ts';
@@ -306,8 +304,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
       this.#handle(operation);
     } else {
       this.#maxBytes = body.maxBytes ?? this.#core.limits.bodyBytes;
-      const kind = body.form ? 'form' : body.multipart && isMultipart(this.headers) ? 'any' : 'json';
-      this.#expected = checkBodyHeaders(this.headers, this.#maxBytes, kind);
+      this.#expected = checkBodyHeaders(this.headers, this.#maxBytes, body);
       this.#body = new BodyBuffer(this.#expected);
       this.#phase = 'body';
       if (this.headers.expect !== undefined) this.response.writeContinue();
@@ -349,26 +346,14 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     if (this.#over) return;
     const { body } = this.#operation!;
     const bytes = this.#body!.take();
-    const limits = { maxDepth: this.#core.limits.depth };
     try {
-      if (body?.multipart && isMultipart(this.headers)) {
-        this.#readForm(bytes, body.multipart).catch((error: unknown) => this.fail(error));
-        return;
-      }
-      if (body?.form) this.form = new URLSearchParams(bytes.toString('utf8'));
-      else if (bytes.length >= LARGE_DOCUMENT_BYTES) {
-        readInSteps(bytes, limits, this);
-        return;
-      } else if (bytes.length > 0 || !body?.optional) this.document = readDocument(bytes, limits);
-      this.documentRead(this.document);
+      if (body?.form) {
+        this.form = new URLSearchParams(bytes.toString('utf8'));
+        this.documentRead(undefined);
+      } else readBody(bytes, body!, this.#core.limits.depth, this);
     } catch (error) {
       this.fail(error);
     }
-  }
-
-  async #readForm(bytes: Buffer, rule: MultipartRule): Promise<void> {
-    const body = rule.toBody(await readForm(bytes, this.headers['content-type']!));
-    if (!this.#over) readInSteps(Buffer.from(stringifyJson(body)), { maxDepth: this.#core.limits.depth }, this);
   }
 
   documentRead(document: JsonDocument | undefined): void {

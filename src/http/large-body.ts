@@ -2,7 +2,7 @@
 import type { JsonDocument } from '../base/json.ts';
 import { DocumentReader } from '../base/json-pieces.ts';
 
-interface Reading {
+export interface Reading {
   readonly closed: boolean;
   documentRead(document: JsonDocument): void;
   fail(thrown: unknown): void;

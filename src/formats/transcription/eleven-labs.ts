@@ -24,18 +24,19 @@ export const elevenLabsTranscription: TranscriptionAdapter = {
       ...(temperature !== undefined && { temperature: String(temperature) }),
     };
     const { contentType, body } = encodeMultipart(fields, [{ name: 'file', filename, mediaType, bytes: audio }]);
-    return { call: { path: '/speech-to-text', contentType, body }, read };
+    return { call: { path: '/speech-to-text', contentType, body }, read: (reply) => read(reply, request.seconds) };
   },
   decodeFailure,
 };
 
-function read(reply: Reply): Step<TranscriptionAnswer> {
+/** @param seconds of the audio, which not every reply has */
+function read(reply: Reply, seconds: number | undefined): Step<TranscriptionAnswer> {
   const object = readObject(reply);
   if ('failure' in object) return object;
   const { text, language_code: code, language_probability: probability, words: list } = object.value;
   if (typeof text !== 'string') return { failure: malformed('no text') };
   const language = textOrUndefined(code);
-  const duration = secondsOf(object.value['audio_duration_secs']);
+  const duration = secondsOf(object.value['audio_duration_secs']) ?? seconds;
   const words = listOf(list)
     .map(fieldsOf)
     .filter(({ type }) => type === undefined || type === 'word')

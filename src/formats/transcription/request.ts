@@ -8,7 +8,7 @@ import { checkCommon, commonMembers } from '../direct/body.ts';
 import { audioSeconds } from './duration.ts';
 
 const REPLY_FORMATS = ['json', 'verbose_json', 'text', 'srt', 'vtt'] as const;
-export type ReplyFormat = (typeof REPLY_FORMATS)[number];
+type ReplyFormat = (typeof REPLY_FORMATS)[number];
 const GRANULARITIES = ['segment', 'word'] as const;
 
 export interface TranscriptionRequest {

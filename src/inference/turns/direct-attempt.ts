@@ -28,6 +28,7 @@ import type { Transcript } from '../answer/transcript.ts';
 import { fetchResults } from '../media/fetch-results.ts';
 import type { Attempt, AttemptOwner, Send, WholeAnswer } from '../task.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
+import { cut, empty, endless, tooLarge } from './direct-failures.ts';
 import { isEventStream, isMedium, refusalOf } from './reply-headers.ts';
 
 interface DirectAttemptSetup<Answer> {
@@ -255,8 +256,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   /** An end that only the closed connection shows could be a cut, so such a reply is refused. */
   #startBytes(headers: Record<string, string>): void {
     if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) {
-      const message = 'the upstream answered with bytes of unknown length';
-      this.#fail({ kind: 'malformed', status: this.status, message });
+      this.#fail(endless(this.status));
       return;
     }
     this.#mode = 'bytes';
@@ -277,7 +277,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
 
   #completeBytes(usage: Usage | undefined): void {
     if (this.#passed === 0) {
-      this.#fail({ kind: 'empty', status: 502, message: 'the upstream answered without a byte' });
+      this.#fail(empty());
       return;
     }
     this.usage = addUsage(this.#earlier, usage);
@@ -395,12 +395,4 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     if (!sent || (failure.status ?? 0) >= 300) this.#call = undefined;
     this.#setup.owner.attemptFailed(this, failure, sent);
   }
-}
-
-function tooLarge(status: number): UpstreamFailure {
-  return { kind: 'malformed', status, message: 'the upstream response is too large' };
-}
-
-function cut(): UpstreamFailure {
-  return { kind: 'cut', status: null, message: 'the upstream ended its stream without an end marker' };
 }

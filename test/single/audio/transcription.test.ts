@@ -68,9 +68,9 @@ async function formSentTo(key: string): Promise<[string, string | number][]> {
   return [...form].map(([name, value]) => [name, typeof value === 'string' ? value : value.size]);
 }
 
-async function rowOf(id: string): Promise<Record<string, unknown>> {
+async function rowOf(id: string, key?: string): Promise<Record<string, unknown>> {
   return until(async () => {
-    const found = await gateway.get(`/generation?id=${id}`);
+    const found = await gateway.get(`/generation?id=${id}`, key);
     if (found.status !== 200) return undefined;
     return ((await found.json()) as { data: Record<string, unknown> }).data;
   }, 'the row');
@@ -315,7 +315,7 @@ test('guardrail filters redact or block the text, also where a match lies across
     { authorization: `Bearer ${blocking.token}` },
   );
   assert.equal(blocked.status, 403, await blocked.text());
-  const row = await rowOf(blocked.headers.get('x-generation-id')!);
+  const row = await rowOf(blocked.headers.get('x-generation-id')!, blocking.token);
   // The service has done its work.
   assert.equal(row['total_cost'], 0.0002);
 });
