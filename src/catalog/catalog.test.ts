@@ -51,6 +51,24 @@ test('a listed model is found only by its id and keeps its settings', () => {
   assert.equal(catalog.find('__proto__'), undefined);
 });
 
+test('an alias is a name of its model at every provider, after ids and before all other names', () => {
+  const catalog = catalogOf({}, [
+    chat('a', [{ id: 'm/x', aliases: ['my model', 'm/y', 'gpt-4o'] }, { id: 'openai/gpt-4o' }]),
+    chat('b', [{ id: 'm/x', aliases: ['my model'] }, { id: 'm/y' }]),
+  ]);
+  assert.deepEqual(idsOf(catalog.find('my model')), ['a:m/x', 'b:m/x']);
+  assert.equal(catalog.find('m/y')!.id, 'm/y');
+  assert.equal(catalog.find('gpt-4o')!.id, 'm/x');
+  for (const aliases of [['x', 'x'], [' x'], ['']]) {
+    assert.throws(() => catalogOf({}, [chat('a', [{ id: 'm/x', aliases }])]), /models\[0\]\.aliases/);
+  }
+  const twice = [
+    { id: 'm/x', aliases: ['x'] },
+    { id: 'm/y', aliases: ['x'] },
+  ];
+  assert.throws(() => catalogOf({}, [chat('a', twice)]), /models\[1\] has an alias that the model m\/x has too/);
+});
+
 test('several providers of a model become its endpoints, in configuration order', () => {
   const catalog = catalogOf({}, [
     chat('a', [{ id: 'm/x' }, { id: 'm/y' }]),

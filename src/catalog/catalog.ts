@@ -125,7 +125,7 @@ export function buildCatalog(
   }
   const models = [...listed].map(([id, entry]) => modelOf(id, entry, open));
   const unlisted = unlistedModels(standIns, index);
-  const names = new Names({ models, open, kinds, facts });
+  const names = new Names({ models, aliases: aliasesOf(settings), open, kinds, facts });
   const listedEndpoints = models.flatMap(({ endpoints }) => endpoints);
   const called = new CalledModels(listedEndpoints, settings, facts);
   return Object.freeze({
@@ -137,6 +137,12 @@ export function buildCatalog(
     pricingOfCalled: (provider: Provider, name: string) => called.pricing(provider, name),
     near: (name: string) => names.near(name),
   });
+}
+
+/** Ids of models by the further names that the configuration gives them. */
+function aliasesOf(settings: readonly ProviderSettings[]): ReadonlyMap<string, string> {
+  const listed = settings.flatMap(({ models }) => models);
+  return new Map(listed.flatMap(({ id, aliases = [] }) => aliases.map((alias) => [alias, id] as const)));
 }
 
 /** Stand-in providers, whose models are found by id but not listed: their settings and providers. */

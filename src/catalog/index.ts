@@ -18,6 +18,7 @@ export { catalogOperations } from './operations.ts';
 export { type Ceiling, type CostBreakdown, ceilingOf, costsNothing, type PricingOf, priceOf } from './pricing.ts';
 export { CATALOG_HELP, type CatalogCommandParts, loadFacts, runCatalogCommand } from './refresh/index.ts';
 export type { ListedRouter } from './routers.ts';
+export { SHIPPED_FACTS } from './snapshot/index.ts';
 export {
   createStatistics,
   type EndpointFigures,

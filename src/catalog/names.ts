@@ -1,5 +1,5 @@
 /**
- * Resolves model names, in this order: a listed id; a canonical slug, alias, dated name or a provider's own name of a
+ * Resolves model names, in this order: a listed id; an alias of the configuration; a canonical slug, alias, dated name or a provider's own name of a
  * listed model, with or without its author; `~author/family-latest`; a name of an author whose provider lists no
  * models; one of these with a suffix; a vendor's bare name; any of these after `models/`. All listed names are in one
  * map, so the time does not depend on the number of models.
@@ -19,6 +19,8 @@ const MOST_NEAR = 200;
 
 interface NamedModels {
   models: readonly Model[];
+  /** Ids of models by the further names that the configuration gives them. */
+  aliases: ReadonlyMap<string, string>;
   /** Providers that accept any model of their author. */
   open: readonly Provider[];
   kinds: readonly ProviderKind[];
@@ -36,10 +38,13 @@ export class Names {
   readonly #open: readonly Provider[];
   readonly #vendors: readonly ProviderKind[];
 
-  constructor({ models, open, kinds, facts }: NamedModels) {
+  constructor({ models, aliases, open, kinds, facts }: NamedModels) {
     this.#open = open;
     this.#vendors = kinds.filter(({ bareModels, author }) => bareModels !== undefined && author !== undefined);
     for (const model of models) this.#byName.set(model.id, model);
+    for (const [alias, id] of aliases) {
+      if (!this.#byName.has(alias)) this.#byName.set(alias, this.#byName.get(id)!);
+    }
     for (const model of models) this.#enterOtherNames(model);
     for (const { id } of models) {
       const slug = id.slice(id.indexOf('/') + 1);

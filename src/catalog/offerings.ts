@@ -84,7 +84,7 @@ function listedOffering(
   provider: Provider,
   index: FactsIndex,
 ): Offering {
-  const { id, name, speaks, serviceTiers: _tiers, ...stated } = model;
+  const { id, name, aliases: _aliases, speaks, serviceTiers: _tiers, ...stated } = model;
   const facts = index.of(id);
   const offer = facts === null ? undefined : offerOf(facts, settings);
   const unnamed = stated.upstreamId === id.slice(id.indexOf('/') + 1);

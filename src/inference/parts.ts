@@ -68,6 +68,8 @@ export interface InferenceParts {
   sessions: Sessions;
   /** Router models; absent if the gateway has none. */
   routers?: RouterModels | undefined;
+  /** The configured fallbacks of a model, by its id; absent: none. */
+  fallbacksOf?(modelId: string): readonly string[];
   threads: Threads;
   /** Reasoning that the client's format cannot carry. Absent: it is not remembered. */
   thinking?: RememberedThinking;

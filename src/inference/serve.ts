@@ -185,6 +185,7 @@ export function routeOf(
       statistics: parts.statistics,
       sessions: parts.sessions,
       routers: parts.routers,
+      ...(parts.fallbacksOf && { fallbacksOf: parts.fallbacksOf }),
       random: parts.random,
       catalog: parts.catalog(),
       accountPolicy: parts.accountPolicy(),

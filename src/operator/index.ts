@@ -15,6 +15,7 @@ import { CONFORMANCE_HELP, conformanceCommand } from './conformance.ts';
 import { CREDITS_HELP, creditsCommand } from './credits.ts';
 import { DOCTOR_HELP, doctorCommand } from './doctor.ts';
 import { FEDERATION_HELP, federationCommand } from './federation.ts';
+import { IMPORT_HELP, importCommand } from './import.ts';
 import { KEYS_HELP, keysCommand } from './keys.ts';
 import { SCIM_HELP, scimCommand } from './scim.ts';
 import { SEALING_HELP, sealingCommand } from './sealing.ts';
@@ -38,6 +39,7 @@ const COMMANDS: Readonly<Record<string, { run: Command; help: string }>> = {
   restore: { run: restoreCommand, help: BACKUP_HELP },
   doctor: { run: doctorCommand, help: DOCTOR_HELP },
   catalog: { run: catalogCommand, help: CATALOG_HELP },
+  import: { run: importCommand, help: IMPORT_HELP },
   batch: { run: batchCommand, help: BATCH_HELP },
   conformance: { run: conformanceCommand, help: CONFORMANCE_HELP },
 };

@@ -1,6 +1,7 @@
 /** What the operations need, from the parts of the process and the live configuration. */
 import manifest from '../../package.json' with { type: 'json' };
 import { type Clock, sleep } from '../base/clock.ts';
+import { fallbacksOf } from '../base/config/routing.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
 import { BatchRunner, type CallbackOutcome, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
@@ -256,6 +257,7 @@ function inferenceParts(
     credentials: new Credentials(health),
     sessions: new Sessions(clock),
     routers: routerModels((id, kind) => live.settings.routing.scores[id]?.[kind]),
+    fallbacksOf: (id) => fallbacksOf(live.settings.routing, id),
     threads: new Threads(spend),
     thinking: new RememberedThinking(clock),
     files: createFileContents({ ...parts, clock }),

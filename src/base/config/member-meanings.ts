@@ -9,6 +9,7 @@ import { DEFAULT_IO_LOGGING } from './io-logging.ts';
 import { type Meaning, type Row, section } from './meaning.ts';
 import { FURTHER_PRICES } from './price-meanings.ts';
 import { DEFAULT_MAX_CONCURRENCY, DEFAULT_TIMEOUTS } from './provider-readers.ts';
+import { ROUTING_MEANINGS } from './routing.ts';
 import { DEFAULT_KUBERNETES, DEFAULT_SANDBOXES } from './sandboxes.ts';
 import { DEFAULT_ACCOUNT, DEFAULT_LIMITS, DEFAULT_RETENTION } from './section-readers.ts';
 import type { Limits } from './settings.ts';
@@ -98,17 +99,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
       'unreturnedAfterMs',
     ),
   }),
-  ...section('routing', 'How endpoints are tried ([routing](../guides/routing.md)).', {
-    hedge_after: [
-      'If a stream has not started after this time, ask a second endpoint in parallel; the faster one answers. Both are charged. Without it requests are never hedged.',
-    ],
-  }),
-  ...section('routing.scores', 'How good models are, for [router models](../guides/plugins.md#router-models).', {}),
-  ...section('routing.scores[]', 'The scores of one model.', {
-    model: ['Id of the model.'],
-    quality: ['How good it is in general, from 0 to 1.'],
-    coding: ['How well it writes code, from 0 to 1.'],
-  }),
+  ...ROUTING_MEANINGS,
   ...section('retention', 'How long data is kept.', {
     generations_days: [
       'Days that rows of generations are kept; they are dropped by whole months. `null` keeps them forever. Sums and budgets are not affected.',
@@ -295,6 +286,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     id: ['Name for clients, as `author/slug`.'],
     upstream_id: ['Name at the provider. Defaults to the slug.'],
     name: ['Display name.'],
+    aliases: ['Further names for clients, of any form. An id of a model takes precedence.'],
     speaks: ['Wire formats of this model, where they differ from the provider.'],
     context_length: ['Context window in tokens. Unknown by default.'],
     max_completion_tokens: ['Longest completion in tokens. Unknown by default.'],

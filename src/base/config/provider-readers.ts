@@ -67,12 +67,16 @@ export const CREDENTIAL = /^[\x21-\x7e]{1,8192}$/;
 
 const PROVIDER_ID = textLike(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'lower-case letters, digits, dots, dashes and underscores');
 const MODEL_ID = textLike(/^[A-Za-z0-9~._:@+-]{1,128}\/[A-Za-z0-9~._:@+/-]{1,200}$/, 'of the form author/slug');
+/** Of a model; without control characters, because it appears in logs. */
+export const MODEL_ALIAS = /^[^\p{Cc}\p{Cf}\s](?:[^\p{Cc}\p{Cf}]{0,198}[^\p{Cc}\p{Cf}\s])?$/u;
+const ALIAS = textLike(MODEL_ALIAS, 'a name of up to 200 characters, without spaces around it');
 const WORD = textLike(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'a lower-case word');
 
 export function readProviders(field: Field, kinds: readonly KindFacts[]): ProviderSettings[] {
   const firstUse = new Map<string, string>();
+  const aliases: Aliases = new Map();
   const providers = list((item) => {
-    const provider = readProvider(item, kinds);
+    const provider = readProvider(item, kinds, aliases);
     if (!provider) return undefined;
     const other = firstUse.get(provider.id);
     if (other !== undefined) return item.fail(`has the id of ${other}; ids must be unique`);
@@ -93,7 +97,10 @@ function batchProblemOf(
   return `has batches: true, but the kind ${kind.id} has no batch interface; kinds with one: ${others.join(', ')}`;
 }
 
-function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettings | undefined {
+/** Ids of models by their aliases. Several providers may state an alias of the same model. */
+type Aliases = Map<string, string>;
+
+function readProvider(field: Field, kinds: readonly KindFacts[], aliases: Aliases): ProviderSettings | undefined {
   const before = field.source.problems.length;
   const speaks = forms(kinds);
   const named = kindNamed(field, kinds);
@@ -115,7 +122,7 @@ function readProvider(field: Field, kinds: readonly KindFacts[]): ProviderSettin
       batches: flag,
       function_tools_only: flag,
       speaks,
-      models: models(speaks),
+      models: models(speaks, aliases),
       ...(optionReaders(named?.options) as Record<never, never>),
     },
     ['id', 'kind'],
@@ -227,7 +234,7 @@ function timeouts(field: Field): ProviderSettings['timeouts'] | undefined {
   };
 }
 
-function models(speaks: Reader<readonly string[]>): Reader<readonly ModelSettings[]> {
+function models(speaks: Reader<readonly string[]>, aliases: Aliases): Reader<readonly ModelSettings[]> {
   return (field) => {
     const firstUse = new Map<string, string>();
     return list((item) => {
@@ -236,6 +243,11 @@ function models(speaks: Reader<readonly string[]>): Reader<readonly ModelSetting
       const other = firstUse.get(model.id);
       if (other !== undefined) return item.fail(`has the id of ${other}; a provider can list a model only once`);
       firstUse.set(model.id, item.path);
+      for (const alias of model.aliases ?? []) {
+        const owner = aliases.get(alias);
+        if (owner !== undefined && owner !== model.id) return item.fail(`has an alias that the model ${owner} has too`);
+        aliases.set(alias, model.id);
+      }
       return model;
     })(field);
   };
@@ -248,6 +260,7 @@ function readModel(field: Field, speaks: Reader<readonly string[]>): ModelSettin
       id: MODEL_ID,
       upstream_id: text,
       name: text,
+      aliases: distinct(ALIAS),
       speaks,
       context_length: integer(1),
       max_completion_tokens: integer(1),
@@ -268,6 +281,7 @@ function readModel(field: Field, speaks: Reader<readonly string[]>): ModelSettin
     id: read.id,
     upstreamId: read.upstream_id ?? read.id.slice(read.id.indexOf('/') + 1),
     name: read.name ?? null,
+    ...(read.aliases !== undefined && { aliases: read.aliases }),
     ...(read.speaks !== undefined && { speaks: read.speaks }),
     contextLength: read.context_length ?? null,
     maxCompletionTokens: read.max_completion_tokens ?? null,

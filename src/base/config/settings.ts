@@ -266,6 +266,8 @@ export interface ModelSettings {
   id: string;
   upstreamId: string;
   name: string | null;
+  /** Further names for clients; absent: none. */
+  aliases?: readonly string[];
   /** Formats that this model is called in, if they differ from its provider's; the default one first. */
   speaks?: readonly string[];
   contextLength: number | null;

@@ -358,3 +358,16 @@ test('a session is identified by its id, its cache key, or the beginning of a pr
   assert.equal(key({})?.named, false);
   assert.equal(key({}, Buffer.from('{}')), undefined);
 });
+
+test('configured fallbacks come after the endpoints of a request that names one model, unless it excludes fallbacks', () => {
+  const world = routingWorld(THREE);
+  world.fallbacksOf = (id) => (id === 'a/m' ? ['a/unknown', 'a/other', 'a/m'] : []);
+  const usual = ['one:a/m', 'two:a/m', 'three:a/m'];
+  assert.deepEqual(endpointsIn(world, {}), [...usual, 'two:a/other']);
+  assert.equal(routeIn(world, {}).strategy, 'fallback');
+  assert.deepEqual(endpointsIn(world, { provider: { allow_fallbacks: false } }), ['one:a/m']);
+  assert.deepEqual(endpointsIn(world, { fallbackModels: ['a/m'] }), [...usual, ...usual]);
+  assert.deepEqual(endpointsIn(world, { model: 'a/other' }), ['two:a/other']);
+  // A model that no endpoint may serve is refused, as without fallbacks.
+  assert.equal(refusalIn(world, { provider: { only: ['nobody'] } }).status, 403);
+});

@@ -102,6 +102,8 @@ export interface RoutingParts {
   /** A number from 0 (inclusive) to 1 (exclusive), like `Math.random`. */
   random(): number;
   maxCandidates: number;
+  /** The configured fallbacks of a model, by its id. Unknown models among them are skipped. */
+  fallbacksOf?(modelId: string): readonly string[];
 }
 
 /** An endpoint during routing. */
@@ -143,6 +145,8 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
     if (byok && models.some((model) => lacksKey(model, rules, byok, request))) throw undecryptedKey(names);
     throw refusal(names, models, onlyByok === undefined ? rules : [...rules, onlyByok], request);
   }
+  const further = routed === undefined ? furtherModels(models, facts, parts) : [];
+  kept.push(...further.map((model, at) => admitted(model, models.length + at, admission, request)));
   const choice = routed !== undefined || kept.some(({ length }) => length > 1);
   const session = choice ? request.session(names[0]!) : undefined;
   const variant = models[0]!.variant;
@@ -151,7 +155,7 @@ export function route(request: RoutingRequest, parts: RoutingParts): Route {
   return {
     candidates,
     requested: names[0]!,
-    strategy: routed?.strategy ?? strategyOf(names, models),
+    strategy: routed?.strategy ?? (further.length > 0 ? 'fallback' : strategyOf(names, models)),
     router: routed,
     session,
     considered: alone ? undefined : { kept, excluded, inCooldown: inCooldown(candidates, parts) },
@@ -162,6 +166,13 @@ const NO_CANDIDATES: readonly Candidate[] = [];
 
 function inCooldown(candidates: readonly Candidate[], parts: RoutingParts): readonly Candidate[] {
   return parts.health.anyCooldown ? candidates.filter((one) => isInCooldown(one, parts)) : NO_CANDIDATES;
+}
+
+/** The configured fallbacks of a request that names one model and does not exclude them. */
+function furtherModels([first, ...others]: readonly Model[], facts: RequestFacts, parts: RoutingParts): Model[] {
+  if (first === undefined || others.length > 0 || facts.provider.allow_fallbacks === false) return [];
+  const found = (parts.fallbacksOf?.(first.id) ?? []).map((name) => parts.catalog.find(name));
+  return found.filter((model) => model !== undefined && model.id !== first.id) as Model[];
 }
 
 /** Undefined if the name is not that of a router model. */

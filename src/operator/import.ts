@@ -1,0 +1,100 @@
+/** `gatehouse import`: a configuration of another gateway as a `gatehouse.yaml`. */
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { SHIPPED_FACTS } from '../catalog/index.ts';
+import { type CommandParts, parseArguments, UsageError } from './command.ts';
+import { type Finding, printable } from './import/findings.ts';
+import { fromLitellm, ImportError, type Imported } from './import/litellm.ts';
+
+export const IMPORT_HELP = `gatehouse import litellm FILE [--output FILE] [--secrets FILE] [--force]
+    writes a gatehouse.yaml for a configuration of LiteLLM's proxy, and lists what it does not take over. os.environ/NAME
+    becomes \${NAME}. Literal secrets are moved to the file that --secrets names; without it they are refused. --force
+    overwrites existing files`;
+
+const LARGEST_BYTES = 16 * 1024 * 1024;
+
+export async function importCommand(args: readonly string[], { out }: Pick<CommandParts, 'out'>): Promise<number> {
+  const [source, ...rest] = args;
+  if (source !== 'litellm') {
+    throw new UsageError(source === undefined ? 'say what to import' : `unknown: import ${source}`);
+  }
+  const options = { output: { type: 'string' }, secrets: { type: 'string' }, force: { type: 'boolean' } } as const;
+  const { values, positionals } = parseArguments(rest, options, true);
+  const [file, ...others] = positionals;
+  if (file === undefined || others.length > 0) throw new UsageError('name one configuration file');
+  const output = (values['output'] as string | undefined) ?? 'gatehouse.yaml';
+  const secretsFile = values['secrets'] as string | undefined;
+  const imported = read(file);
+  if (imported.variables.size > 0 && secretsFile === undefined) throw literalSecrets(imported);
+  const variables = imported.variables.size > 0 ? environmentText(imported.variables) : undefined;
+  if (values['force'] !== true) refuseExisting(variables === undefined ? [output] : [output, secretsFile!]);
+  // The secrets first: a yaml whose variables are nowhere must not be left behind.
+  if (variables !== undefined) {
+    writeFileSync(secretsFile!, variables, { mode: 0o600 });
+    chmodSync(secretsFile!, 0o600);
+  }
+  writeFileSync(output, imported.yaml);
+  report(imported, { output, secretsFile }, (line) => out.print(line));
+  return 0;
+}
+
+function read(file: string): Imported {
+  if (statSync(file).size > LARGEST_BYTES) throw new Error(`${file} is larger than ${LARGEST_BYTES} bytes`);
+  try {
+    return fromLitellm(readFileSync(file, 'utf8'), SHIPPED_FACTS);
+  } catch (error) {
+    throw error instanceof ImportError ? new Error(`${file}: ${error.message}`) : error;
+  }
+}
+
+function literalSecrets({ secrets }: Imported): Error {
+  const places = secrets.map(({ path, line }) => `  ${place({ path, ...(line !== undefined && { line }) })}`);
+  return new Error(
+    `nothing was written: the file holds secrets literally. Replace them with os.environ/NAME, or name a file for them with --secrets:\n${places.join('\n')}`,
+  );
+}
+
+function refuseExisting(files: readonly string[]): void {
+  const existing = files.filter((file) => existsSync(file));
+  if (existing.length > 0)
+    throw new Error(`nothing was written: ${existing.join(' and ')} exists; --force overwrites it`);
+}
+
+/** Lines that a shell, Node.js and a compose file read alike. */
+function environmentText(variables: ReadonlyMap<string, string>): string {
+  return [...variables]
+    .map(([name, value]) => `${name}=${/^[\w.:/+=@-]*$/.test(value) ? value : quoted(name, value)}\n`)
+    .join('');
+}
+
+function quoted(name: string, value: string): string {
+  if (/['\r\n]/.test(value)) {
+    throw new Error(`nothing was written: the value of ${name} has a quote or a line break; set the variable yourself`);
+  }
+  return `'${value}'`;
+}
+
+function report(
+  { providers, ids, variables, missing, different }: Imported,
+  { output, secretsFile }: { output: string; secretsFile: string | undefined },
+  print: (line: string) => void,
+): void {
+  print(`${output}: ${counted(providers, 'provider')}, ${counted(ids.size, 'model')}`);
+  if (variables.size > 0) print(`${secretsFile}: ${counted(variables.size, 'variable')}`);
+  for (const [name, id] of ids) if (name !== id) print(`  ${printable(name)} is ${id}, and an alias of it`);
+  list('works differently:', different, print);
+  list('not imported:', missing, print);
+}
+
+function list(title: string, findings: readonly Finding[], print: (line: string) => void): void {
+  if (findings.length === 0) return;
+  print(title);
+  for (const finding of findings) print(`  ${place(finding)} ${finding.message}`);
+}
+
+function place({ path, line }: Pick<Finding, 'path' | 'line'>): string {
+  return line === undefined ? path : `line ${line}: ${path}`;
+}
+
+function counted(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}

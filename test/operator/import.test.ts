@@ -1,0 +1,171 @@
+/** `gatehouse import litellm`: the written file starts a gateway that serves the same names, at the same upstreams. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { parse, stringify } from 'yaml';
+import { SERVICES } from '../../src/operator/import/service-kinds.ts';
+import { importCommand } from '../../src/operator/import.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { chatReply, messagesReply } from '../../src/testing/upstream/answers.ts';
+import { type RecordedRequest, startRecordingServer } from '../../src/testing/upstream/recording-server.ts';
+import { serviceAccount } from '../../src/testing/upstream/service-account.ts';
+
+const SAID = { text: 'imported' };
+
+/** What a service answers, by the path of the request. */
+function answer({ path: whole, method }: RecordedRequest): unknown {
+  const [asked] = whole.split('?') as [string];
+  if (method === 'GET') return 404;
+  if (asked.includes('/token')) return { access_token: 'ya29.test', expires_in: 3600, token_type: 'Bearer' };
+  if (asked.includes(':generateContent')) {
+    const parts = [{ text: SAID.text }];
+    return {
+      candidates: [{ index: 0, content: { role: 'model', parts }, finishReason: 'STOP' }],
+      usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
+    };
+  }
+  if (asked.endsWith('/converse')) {
+    return {
+      output: { message: { role: 'assistant', content: [{ text: SAID.text }] } },
+      stopReason: 'end_turn',
+      usage: { inputTokens: 3, outputTokens: 2, totalTokens: 5 },
+    };
+  }
+  if (asked.endsWith('/messages')) return messagesReply(SAID);
+  if (asked.endsWith('/v2/chat')) {
+    const message = { role: 'assistant', content: [{ type: 'text', text: SAID.text }] };
+    const tokens = { input_tokens: 3, output_tokens: 2 };
+    return { id: 'c', finish_reason: 'COMPLETE', message, usage: { billed_units: tokens, tokens } };
+  }
+  if (asked.endsWith('/embeddings')) {
+    return {
+      data: [{ index: 0, embedding: [0.5, 0.25], object: 'embedding' }],
+      usage: { prompt_tokens: 2, total_tokens: 2 },
+    };
+  }
+  if (asked.endsWith('/chat/completions')) return chatReply(SAID);
+  return 404;
+}
+
+/** Services that only make images; their addresses cannot be given in LiteLLM's file either. */
+const IMAGES = new Set(['recraft', 'stability', 'fal_ai', 'black_forest_labs']);
+const EMBEDDINGS = new Set(['voyage', 'jina_ai']);
+
+test('an imported file serves every service of LiteLLM that has a kind of provider here', async (t) => {
+  const stand = await startRecordingServer(answer);
+  t.after(stand.close);
+  const services = Object.keys(SERVICES).filter((name) => !IMAGES.has(name));
+  const config = {
+    model_list: services.map((name) => ({
+      model_name: `my ${name}`,
+      litellm_params: paramsOf(name, `${stand.url}/${name}`),
+    })),
+  };
+  const { yaml, out, folder } = await imported(t, stringify(config));
+  assert.doesNotMatch(out, /not imported/);
+  const content = parse(yaml) as { providers: Record<string, unknown>[] };
+  for (const provider of content.providers) {
+    // Google's own address is the only one that its library signs in at.
+    if (provider['kind'] === 'vertex') provider['sign_in_url'] = stand.url;
+  }
+  const env = { STAND_IN_KEY: 'k-of-the-stand-in', KEY_FILE: path.join(folder, 'key.json') };
+  writeFileSync(env.KEY_FILE, serviceAccount());
+  const gateway = await startGateway(t, { yaml: content, env });
+  await Promise.all(
+    services.map(async (name) => {
+      const isEmbedding = EMBEDDINGS.has(name);
+      const response = isEmbedding
+        ? await gateway.post('/embeddings', { model: `my ${name}`, input: 'hello' })
+        : await gateway.post('/chat/completions', {
+            model: `my ${name}`,
+            messages: [{ role: 'user', content: 'hello' }],
+          });
+      const text = await response.text();
+      assert.equal(response.status, 200, `${name}: ${text}`);
+      if (!isEmbedding) assert.ok(text.includes(SAID.text), `${name}: ${text}`);
+    }),
+  );
+  const asked = new Set(stand.asked.map(({ path: each }) => each.split('/')[1]));
+  assert.deepEqual(
+    services.filter((name) => !asked.has(name)),
+    [],
+  );
+});
+
+function paramsOf(name: string, base: string): Record<string, unknown> {
+  const model = `${name}/${EMBEDDINGS.has(name) ? 'embed-1' : 'large-1'}`;
+  if (name.startsWith('bedrock')) {
+    return {
+      model,
+      aws_region_name: 'eu-central-1',
+      aws_bedrock_runtime_endpoint: base,
+      api_key: 'os.environ/STAND_IN_KEY',
+    };
+  }
+  if (name.startsWith('vertex_ai')) {
+    return { model, vertex_project: 'my-project', api_base: base, vertex_credentials: 'os.environ/KEY_FILE' };
+  }
+  const address = name === 'azure' ? { api_base: base, api_version: '2024-10-21' } : { api_base: base };
+  return { model, ...address, api_key: 'os.environ/STAND_IN_KEY' };
+}
+
+const SECRET = 'sk-literal-0123456789';
+
+test('literal secrets are refused without a file for them, and neither printed nor written to the yaml', async (t) => {
+  const config = stringify({
+    model_list: [{ model_name: 'gpt-4o', litellm_params: { model: 'openai/gpt-4o', api_key: SECRET } }],
+    general_settings: { master_key: SECRET },
+  });
+  await assert.rejects(imported(t, config, []), (error: Error) => {
+    assert.match(error.message, /line 5: model_list\[0\]\.litellm_params\.api_key/);
+    return !error.message.includes(SECRET);
+  });
+  const { yaml, out, secrets, folder } = await imported(t, config);
+  assert.ok(!yaml.includes(SECRET) && !out.includes(SECRET));
+  assert.equal(secrets, `LITELLM_OPENAI_API_KEY=${SECRET}\n`);
+  assert.equal(statSync(path.join(folder, 'secrets.env')).mode & 0o777, 0o600);
+  assert.match(out, /line 7: general_settings\.master_key/);
+});
+
+test('an existing file is not overwritten without --force, and nothing is written then', async (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-import-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = path.join(folder, 'config.yaml');
+  const output = path.join(folder, 'gatehouse.yaml');
+  writeFileSync(file, 'model_list: []');
+  writeFileSync(output, 'mine');
+  const run = (...more: string[]) =>
+    importCommand(['litellm', file, '--output', output, ...more], { out: { isTTY: false, print: () => {} } });
+  await assert.rejects(run(), /--force/);
+  assert.equal(readFileSync(output, 'utf8'), 'mine');
+  assert.equal(await run('--force'), 0);
+  assert.notEqual(readFileSync(output, 'utf8'), 'mine');
+});
+
+/** Runs the command in a folder of its own. @param more arguments; default a file for secrets */
+async function imported(t: { after(work: () => void): void }, config: string, more?: readonly string[]) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-import-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const at = (name: string) => path.join(folder, name);
+  writeFileSync(at('config.yaml'), config);
+  const printed: string[] = [];
+  const args = [
+    'litellm',
+    at('config.yaml'),
+    '--output',
+    at('gatehouse.yaml'),
+    ...(more ?? ['--secrets', at('secrets.env')]),
+  ];
+  await importCommand(args, { out: { isTTY: false, print: (line) => printed.push(line) } });
+  const read = (name: string) => readFileSync(at(name), 'utf8');
+  const secrets = (() => {
+    try {
+      return read('secrets.env');
+    } catch {
+      return '';
+    }
+  })();
+  return { folder, yaml: read('gatehouse.yaml'), out: printed.join('\n'), secrets };
+}
