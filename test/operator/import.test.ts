@@ -49,14 +49,14 @@ function answer({ path: whole, method }: RecordedRequest): unknown {
   return 404;
 }
 
-/** Services that only make images; their addresses cannot be given in LiteLLM's file either. */
-const IMAGES = new Set(['recraft', 'stability', 'fal_ai', 'black_forest_labs']);
+/** Services that only make images or audio. */
+const MEDIA = new Set(['deepgram', 'elevenlabs', 'recraft', 'stability', 'fal_ai', 'black_forest_labs']);
 const EMBEDDINGS = new Set(['voyage', 'jina_ai']);
 
 test('an imported file serves every service of LiteLLM that has a kind of provider here', async (t) => {
   const stand = await startRecordingServer(answer);
   t.after(stand.close);
-  const services = Object.keys(SERVICES).filter((name) => !IMAGES.has(name));
+  const services = Object.keys(SERVICES).filter((name) => !MEDIA.has(name));
   const config = {
     model_list: services.map((name) => ({
       model_name: `my ${name}`,

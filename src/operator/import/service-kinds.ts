@@ -48,6 +48,8 @@ export const SERVICES: Readonly<Record<string, Service>> = {
   stability: { kind: 'stability', keyVariable: 'STABILITY_API_KEY' },
   fal_ai: { kind: 'fal', keyVariable: 'FAL_AI_API_KEY' },
   black_forest_labs: { kind: 'black-forest-labs', keyVariable: 'BFL_API_KEY' },
+  deepgram: { kind: 'deepgram', keyVariable: 'DEEPGRAM_API_KEY' },
+  elevenlabs: { kind: 'elevenlabs', keyVariable: 'ELEVENLABS_API_KEY' },
   ollama: { kind: 'ollama' },
   ollama_chat: { kind: 'ollama' },
   hosted_vllm: { kind: 'vllm' },
