@@ -320,6 +320,25 @@ test('parallel call limit, schema, tier and native members are encoded', () => {
   assert.deepEqual(dropped, ['seed']);
 });
 
+test('members of a vendor cannot raise the output cap, wherever they are', () => {
+  const { body, dropped } = asked(
+    {
+      messages: [{ role: 'user', content: 'x' }],
+      max_tokens: 10,
+      additionalModelRequestFields: {
+        max_tokens: 9e9,
+        inferenceConfig: { maxTokens: 9e9, topK: 4 },
+        maxGenLen: 1,
+        n: 5,
+      },
+    },
+    NOVA,
+  );
+  assert.equal(body.inferenceConfig.maxTokens, 10);
+  assert.deepEqual(body.additionalModelRequestFields, { inferenceConfig: { topK: 4 } });
+  assert.equal(dropped.length, 4);
+});
+
 test('beta features requested by header are sent only to Claude', () => {
   const betas = ['context-1m-2025-08-07'];
   const hello = { messages: [{ role: 'user', content: 'x' }] };

@@ -5,7 +5,7 @@
 import { type BreakpointLimit, withBreakpoints, withinLimit } from '../conversation/cache-breakpoints.ts';
 import type { Conversation, Message } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
-import { fieldsOf, textOf } from '../conversation/fields.ts';
+import { fieldsOf, isFields, textOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { resultsFirst } from '../conversation/result-order.ts';
@@ -78,7 +78,8 @@ function encodeBody(
   if (vendor === 'anthropic' && target.betas !== undefined) additional['anthropic_beta'] = target.betas;
   const outputConfig = encodeOutput(conversation.output, claude, losses);
   const own = ownMembers(conversation, losses);
-  const additionalFields = { ...additional, ...fieldsOf(own['additionalModelRequestFields']) };
+  const given = withoutCaps(fieldsOf(own['additionalModelRequestFields']), 'additionalModelRequestFields', losses);
+  const additionalFields = { ...additional, ...given };
   return {
     ...(system.length > 0 && { system }),
     messages,
@@ -92,6 +93,24 @@ function encodeBody(
     ...own,
     ...(Object.keys(additionalFields).length > 0 && { additionalModelRequestFields: additionalFields }),
   };
+}
+
+/** Names under which models take an output cap or a number of answers, in lower case without separators. */
+const CAPS =
+  /^(?:max(?:completion|output|new)?tokens(?:tosample)?|max(?:gen|output|completion)len(?:gth)?|maxlength|n|numgenerations|numberofresults|candidatecount)$/;
+
+/** What is reserved for the answer depends on its cap, so vendors' own members cannot set another one. */
+function withoutCaps(given: Fields, at: string, losses: Losses): Fields {
+  return Object.fromEntries(
+    Object.entries(given).flatMap(([name, value]) => {
+      const path = `${at}.${name}`;
+      if (!CAPS.test(name.replaceAll(/[-_]/g, '').toLowerCase())) {
+        return [[name, isFields(value) ? withoutCaps(value, path, losses) : value]];
+      }
+      losses.drop(path, 'it must be given as max_tokens or n');
+      return [];
+    }),
+  );
 }
 
 function refuseUncarried(conversation: Conversation): void {

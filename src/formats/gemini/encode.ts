@@ -35,7 +35,7 @@ export function encode(conversation: Conversation, target: EncodeTarget, losses:
   const extras = encodeExtras(conversation, target, losses);
   reportCache(conversation, losses);
   const tier = serviceTier(conversation.settings.serviceTier, losses);
-  const config = { ...generation, ...extras.generation };
+  const config = { ...generation, ...withinBounds(extras.generation, target, losses, generation['maxOutputTokens']) };
   return {
     ...(system.length > 0 && { systemInstruction: { parts: system } }),
     ...encodeTools(conversation, family.third, losses),
@@ -160,6 +160,23 @@ function encodeExtras({ extras = {} }: Conversation, target: EncodeTarget, losse
   };
   for (const members of Object.values(extras)) take(members, '');
   return { body, generation };
+}
+
+/** What is reserved for the answer depends on these, so members of the client cannot raise them. */
+const BOUNDED = new Set(['maxoutputtokens', 'candidatecount']);
+
+/** The client's own `generationConfig`; an output cap in it can only lower the one that is sent. */
+function withinBounds(given: Fields, { maxOutputTokens }: EncodeTarget, losses: Losses, sent: unknown): Fields {
+  const config: Fields = {};
+  for (const [name, value] of Object.entries(given)) {
+    const plain = name.replaceAll('_', '').toLowerCase();
+    if (!BOUNDED.has(plain)) config[name] = value;
+    else if (plain === 'maxoutputtokens' && typeof value === 'number' && value >= 1) {
+      const cap = Math.min(value, typeof sent === 'number' ? sent : (maxOutputTokens ?? Number.POSITIVE_INFINITY));
+      config['maxOutputTokens'] = Math.min(cap, (config['maxOutputTokens'] as number | undefined) ?? cap);
+    } else losses.drop(`generationConfig.${name}`, 'it must be given as max_tokens or n');
+  }
+  return config;
 }
 
 function reportCache({ cache, messages, tools }: Conversation, losses: Losses): void {

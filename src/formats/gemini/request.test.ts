@@ -277,6 +277,21 @@ test('unsupported fields are reported or refused by name', () => {
   assert.equal(refused({ messages: orphan }), 'tool results');
 });
 
+test('members of the vendor cannot raise the output cap or the number of answers', () => {
+  const own = { maxOutputTokens: 9e9, max_output_tokens: '9000000000', candidateCount: 8, temperature: 1 };
+  const google = { generationConfig: { ...own, candidate_count: 8 } };
+  const config = (body: Record<string, unknown>, more: Partial<EncodeTarget> = {}) =>
+    fromChat(body, target(undefined, more)).generationConfig;
+  assert.deepEqual(config({ max_tokens: 10, google }), { maxOutputTokens: 10, temperature: 1 });
+  assert.deepEqual(config({ max_tokens: 10, extra_body: { google } }), { maxOutputTokens: 10, temperature: 1 });
+  assert.deepEqual(config({ google }, { capOutputTokens: 30 }), { maxOutputTokens: 30, temperature: 1 });
+  assert.deepEqual(config({ google }, { maxOutputTokens: 40 }), { maxOutputTokens: 40, temperature: 1 });
+  assert.deepEqual(config({ max_tokens: 10, google: { generation_config: { max_output_tokens: 5 } } }), {
+    maxOutputTokens: 5,
+  });
+  assert.equal(lost({ max_tokens: 10, google }).length, 3);
+});
+
 test('built-in tools and settings pass unchanged', () => {
   const safety = [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }];
   const body = fromChat({
