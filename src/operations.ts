@@ -1,7 +1,7 @@
 /** Every HTTP operation, one line per folder. */
 
 import { type AccessOperationParts, type Caller, keyOperations } from './access/index.ts';
-import { type AnalyticsParts, analyticsOperations } from './analytics/index.ts';
+import { type AnalyticsParts, analyticsOperations, datasetOperations } from './analytics/index.ts';
 import { type AuditParts, auditOperations } from './audit/index.ts';
 import { type BatchParts, batchOperations } from './batches/index.ts';
 import { type ByokParts, byokOperations } from './byok/index.ts';
@@ -122,6 +122,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     ...destinationOperations(parts.destinations),
     ...auditOperations<Caller>(parts.audit),
     ...analyticsOperations(parts.analytics),
+    ...datasetOperations(parts.analytics),
     ...systemOperations(parts.system),
   ];
 }

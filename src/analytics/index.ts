@@ -3,6 +3,8 @@
  * the rows of `spend` and stores nothing. Not here: the totals of `GET /activity` (`observability`), and metrics of this process
  * (`GET /metrics`).
  */
+
+export { datasetOperations } from './datasets/operations.ts';
 export { DIMENSIONS, METRICS } from './names.ts';
 export { analyticsOperations } from './operations.ts';
 export type { AnalyticsParts } from './parts.ts';

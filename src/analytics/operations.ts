@@ -78,7 +78,7 @@ function queryAnalytics(parts: AnalyticsParts, line: SerialQueue): Operation<Cal
 }
 
 /** Permaslugs by model id, for models where they differ. */
-function slugsOf({ models }: Pick<Catalog, 'models'>): Map<string, string> {
+export function slugsOf({ models }: Pick<Catalog, 'models'>): Map<string, string> {
   const slugs = new Map<string, string>();
   for (const { id, facts } of models) {
     if (facts !== undefined && facts.canonical_slug !== id) slugs.set(id, facts.canonical_slug);

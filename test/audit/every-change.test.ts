@@ -30,6 +30,8 @@ const EXCEPTIONS: Record<string, string> = {
   generateContentBeta: 'inference',
   generateContentOfAuthorBeta: 'inference',
   createEmbeddings: 'inference',
+  createSystemOne: 'inference',
+  createDecision: 'inference',
   rerank: 'inference',
   createImage: 'inference',
   createImageGeneration: 'inference',

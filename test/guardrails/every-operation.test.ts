@@ -71,6 +71,19 @@ const contents = (text: string): Json[] => [
 
 const content = (route: string, at: string) => ({ route, at, model: 'test/text', bodies: contents });
 
+const decision = (route: string, at = route) => ({
+  ...{ route, at, model: 'test/text' },
+  bodies: (text: string): Json[] => {
+    const question = { type: 'noul', instructions: 'Is it?' };
+    return [
+      { state: text, questions: { q: question } },
+      { state: { a: [text] }, questions: { q: question } },
+      { state: 'x', questions: { q: { ...question, instructions: text } } },
+      { state: 'x', questions: { q: { type: 'choice', instructions: 'Which?', criteria: { a: text, b: null } } } },
+    ];
+  },
+});
+
 /** By operation: where it is (`at`: where it is asked, if that is not its route), which model serves it, and its body with the text in each place that a person writes. */
 const ASKED: Record<string, { route: string; at?: string; model: string; bodies: (text: string) => Json[] }> = {
   createChatCompletion: {
@@ -132,6 +145,8 @@ const ASKED: Record<string, { route: string; at?: string; model: string; bodies:
       { query: 'q', documents: ['d', text] },
     ],
   },
+  createSystemOne: decision('/systemone'),
+  createDecision: decision('/api/alpha/decisions', '/../../api/alpha/decisions'),
   createImage: { route: '/images', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
   createImageGeneration: { route: '/images/generations', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
   createTranscription: {

@@ -47,6 +47,12 @@ const BODIES: Record<string, Json | 'free'> = {
   generateContentOfAuthor: { contents: [{ parts: [{ text: 'hi' }] }] },
   generateContentBeta: { contents: [{ parts: [{ text: 'hi' }] }] },
   generateContentOfAuthorBeta: { contents: [{ parts: [{ text: 'hi' }] }] },
+  createSystemOne: {
+    ...{ model: 'test/text', state: 'x', questions: { q: { type: 'noul', instructions: 'Is it?' } } },
+  },
+  createDecision: {
+    ...{ model: 'test/text', state: 'x', questions: { q: { type: 'noul', instructions: 'Is it?' } } },
+  },
   createEmbeddings: { model: 'test/vectors', input: 'hi' },
   rerank: { model: 'test/ranker', query: 'q', documents: ['d'] },
   createImage: { model: 'test/painter', prompt: 'p' },
@@ -117,7 +123,7 @@ const inference = contracts.filter(
 
 /** Model and streaming are in the path of some, of which two are not below `/api/v1`. */
 function askedAs({ path, root }: (typeof contracts)[number], stream: boolean) {
-  if (!path.includes('{model}')) return { path, more: stream ? { stream } : {} };
+  if (!path.includes('{model}')) return { path: root ? `/../..${path}` : path, more: stream ? { stream } : {} };
   const name = path.includes('author') ? 'test/text' : 'test%2Ftext';
   const method = stream ? 'streamGenerateContent' : 'generateContent';
   return { path: `${root ? '/../../v1beta' : ''}/models/${name}:${method}`, more: {} };

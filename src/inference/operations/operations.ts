@@ -27,6 +27,7 @@ import type { AnyFormat } from '../request.ts';
 import { serve } from '../serve.ts';
 import { acceptExchange } from './accept-exchange.ts';
 import { companionOperations } from './completions.ts';
+import { decisionOperations } from './decisions.ts';
 import { ImageEvents, INFERENCE_ERRORS, TranscriptionEvents } from './event-schema.ts';
 import { contentOperations } from './generate-content.ts';
 import { HttpSink } from './http-sink.ts';
@@ -107,6 +108,7 @@ export function inferenceOperations(
     ),
     ...companionOperations(parts, limits),
     ...contentOperations(parts, limits.inferenceBodyBytes),
+    ...decisionOperations(parts, limits.inferenceBodyBytes),
     generation(parts),
   ];
 }
