@@ -34,6 +34,10 @@ export class CreatedSandbox implements Sandbox {
     this.#parts = parts;
   }
 
+  get isFull(): boolean {
+    return this.#inner.isFull ?? false;
+  }
+
   async exec(command: Command): Promise<Execution> {
     checkCommand(command);
     if (this.#stopping !== undefined) {

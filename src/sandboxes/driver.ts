@@ -39,6 +39,7 @@ export interface DriverOptions {
   id: string;
   owner: string;
   limits: SandboxLimits;
+  reserveBytes: number;
   network: SandboxNetwork | null;
   programs: readonly Program[];
 }
@@ -59,6 +60,8 @@ export interface DriverExecution extends Execution {
 
 /** A sandbox whose workspace exists and whose commands can start. */
 export interface DriverSandbox {
+  /** Whether its files exceed the limit, as far as the driver watches that. */
+  readonly isFull?: boolean;
   exec(command: DriverCommand): Promise<DriverExecution>;
   /** Ends all commands; resolves when no process is left. */
   stop(): Promise<void>;

@@ -34,6 +34,11 @@ export interface SandboxOptions {
   /** What it belongs to, such as `intern 0198...`, so that `Sandboxes.list` finds what outlived its owner. */
   owner: string;
   limits?: Partial<SandboxLimits>;
+  /**
+   * What commands may write beyond `diskBytes` once it is reached, in all, so that they can still work while they remove something.
+   * Default 0: then they can only remove. Without effect where the limit is that of a volume.
+   */
+  reserveBytes?: number;
   /** Absent: no network at all. */
   network?: SandboxNetwork;
   /**
@@ -120,6 +125,8 @@ export interface Entry {
 export interface Sandbox {
   readonly id: string;
   readonly limits: SandboxLimits;
+  /** Whether `diskBytes` was exceeded when it was looked at last. */
+  readonly isFull: boolean;
   /** Starts a command; several may run at once. Resolves when it is on its way. */
   exec(command: Command): Promise<Execution>;
   /**

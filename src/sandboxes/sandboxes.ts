@@ -42,10 +42,10 @@ export class Sandboxes {
     const { settings, clock, blobs } = this.#parts;
     const limits = limitsWithin(settings, options.limits ?? {});
     const driver = await this.#chosen();
-    const { id, owner, network = null, environment = {}, programs = [] } = options;
+    const { id, owner, reserveBytes = 0, network = null, environment = {}, programs = [] } = options;
     this.#reserve(id);
     try {
-      const inner = await driver.create({ id, owner, limits, network, programs });
+      const inner = await driver.create({ id, owner, limits, reserveBytes, network, programs });
       const stopped = () => void this.#running.delete(id);
       const parts = { settings, environment, clock, blobs, stopped, removeWorkspace: () => driver.remove(id) };
       const sandbox = new CreatedSandbox(id, limits, inner, parts);

@@ -37,8 +37,8 @@ export class ChatStream {
   }
 
   /** All events of a response that has ended. */
-  async whole(): Promise<Json[]> {
-    await until(() => this.isOver, 'the response has ended');
+  async whole(withinMs?: number): Promise<Json[]> {
+    await until(() => this.isOver, 'the response has ended', withinMs);
     return this.events;
   }
 
@@ -47,8 +47,10 @@ export class ChatStream {
   }
 
   /** Its last chunk, after checking that it ends as every response does. */
-  async ending(): Promise<{ finish: string; error: Json; call: Json; session: string; usage: Json; models: string[] }> {
-    const events = await this.whole();
+  async ending(
+    withinMs?: number,
+  ): Promise<{ finish: string; error: Json; call: Json; session: string; usage: Json; models: string[] }> {
+    const events = await this.whole(withinMs);
     assert.equal(events.at(-1), '[DONE]', JSON.stringify(events));
     const chunks = events.slice(0, -1);
     assert.equal(new Set(chunks.map(({ id }) => id)).size, 1);

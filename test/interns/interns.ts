@@ -51,11 +51,12 @@ export function internsOf({ api }: Pick<Gateway, 'api'>, token = INFERENCE_KEY) 
       return body.error;
     },
     /** Once it is in the state. */
-    async reaches(id: string, status: string): Promise<Json> {
-      return until(async () => {
+    async reaches(id: string, status: string, withinMs?: number): Promise<Json> {
+      const reached = async () => {
         const intern = await shown(id);
         return intern.status === status && intern;
-      }, `the intern is ${status}`);
+      };
+      return until(reached, `the intern is ${status}`, withinMs);
     },
     async ends(id: string): Promise<void> {
       await until(async () => (await call('GET', `/${id}`)).status === 404, 'the intern is gone');

@@ -18,7 +18,8 @@ export interface ModelRequest {
 
 /** What the tools of an agent are used for, whatever they are called. */
 export interface AgentTools {
-  shell(command: string): Told;
+  /** @param consent whether to ask for it, for agents that ask only where their model does */
+  shell(command: string, consent?: boolean): Told;
   /** Undefined if the agent cannot ask. */
   ask?(question: string, choices: readonly string[]): Told;
 }
@@ -68,10 +69,11 @@ function toolsOf(declared: readonly DeclaredTool[], id: string): AgentTools {
   };
   const asking = having('question', 'questions');
   return {
-    shell(command) {
+    shell(command, consent = false) {
       const tool = having('command', 'cmd');
       assert.ok(tool, `no shell among ${declared.map(({ name }) => name).join(' ')}`);
-      return use(tool, { command, cmd: command, description: 'Does it', is_background: false });
+      const asking = consent && { sandbox_permissions: 'require_escalated', justification: 'It writes files' };
+      return use(tool, { command, cmd: command, description: 'Does it', is_background: false, ...asking });
     },
     ...(asking && {
       ask(question: string, choices: readonly string[]) {

@@ -22,6 +22,8 @@ import type { Json } from '../workspaces/control.ts';
 export type Victim = 'gateway' | 'agent' | 'sandbox' | 'database connections';
 
 const PATIENCE_MS = 90_000;
+/** Of the gateway's log, for failures. */
+const LAST_LINES = 30;
 const CONTENT = 'kept through everything';
 /** A workspace whose archive takes a while. */
 const BIG = "fs.writeFileSync('big', crypto.randomBytes(60e6))";
@@ -74,7 +76,10 @@ class Subject {
       },
       `the intern is ${statuses.join(' or ')}`,
       PATIENCE_MS,
-    );
+    ).catch((error: Error) => {
+      const said = this.place.gateway.log.filter(({ event }) => event !== 'request').slice(-LAST_LINES);
+      throw new Error([error.message, ...said.map((line) => JSON.stringify(line))].join('\n'));
+    });
   }
 
   /** Sends a prompt that leaves a trace of its turn, until it is accepted: an earlier turn may still be ending. */
@@ -105,11 +110,19 @@ class Subject {
 
   /** Runs a whole turn. */
   async turn(code: string): Promise<string> {
-    const stream = await this.prompt(code);
-    const { finish, error, session } = await stream.ending();
+    return this.#ended(await (await this.prompt(code)).ending());
+  }
+
+  /** A turn whose prompt may reach an agent that was killed a moment ago: then it is severed, and the caller may retry. */
+  async retried(code: string): Promise<string> {
+    const ending = await (await this.prompt(code)).ending();
+    return ending.error?.metadata.reason === 'stream_severed' ? this.turn(code) : this.#ended(ending);
+  }
+
+  #ended({ finish, error, session }: { finish: string; error: Json; session: string }): string {
     assert.equal(finish, 'stop', JSON.stringify(error));
     this.session = session;
-    return stream.text();
+    return this.stream!.text();
   }
 
   /** Of the turns that were asked for, each at most once, and nothing else. */
@@ -277,7 +290,7 @@ export async function killRound(place: Place, name: string, victim: Victim, dela
   subject.checkTurns();
   if (status === 'running') {
     await until(() => !hasTwo(subject), 'one agent at most', PATIENCE_MS);
-    assert.equal(await subject.turn("say(fs.readFileSync('kept', 'utf8'))"), CONTENT);
+    assert.equal(await subject.retried("say(fs.readFileSync('kept', 'utf8'))"), CONTENT);
     subject.checkTurns();
     assert.equal(subject.traces.at(-1), subject.turns.at(-1));
     assert.equal(hasTwo(subject), false);

@@ -4,7 +4,8 @@
  */
 import { Readable, Writable } from 'node:stream';
 import type { ClientConnection } from '@agentclientprotocol/sdk/unstable';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, waitAtMost } from '../../base/clock.ts';
+import { CHECKED_UPDATE, onlyExpected, readUpdate } from './acp-messages.ts';
 import { AcpSession } from './acp-session.ts';
 import {
   type AgentConnection,
@@ -32,6 +33,8 @@ export interface AcpOptions {
 
 /** For starting an agent and for opening a session. Prompts have no limit here. */
 const GREETING_TIMEOUT_MS = 60_000;
+/** For the end of a process whose connection is closed. */
+const EXIT_MS = 500;
 /** One line of JSON. Longer ones break the connection. */
 const LONGEST_MESSAGE_BYTES = 16 * 1024 * 1024;
 /** Of the log that an agent without `session/load` gets, the latest characters. */
@@ -44,7 +47,9 @@ export async function connectOverAcp(stdio: AgentStdio, options: AcpOptions): Pr
   const { session: client, elicitation } = protocol.methods.client;
   const app = protocol
     .client({ name: 'gatehouse' })
-    .onNotification(client.update, ({ params }) => sessions.get(params.sessionId)?.update(params.update))
+    .onNotification(CHECKED_UPDATE, readUpdate, ({ params }) => {
+      if (params !== null) sessions.get(params.sessionId)?.update(params.update);
+    })
     .onRequest(client.requestPermission, ({ params, signal }) => {
       const session = sessions.get(params.sessionId);
       return session === undefined ? { outcome: { outcome: 'cancelled' } } : session.askPermission(params, signal);
@@ -55,10 +60,12 @@ export async function connectOverAcp(stdio: AgentStdio, options: AcpOptions): Pr
     });
   const input = Readable.toWeb(stdio.stdout) as ReadableStream<Uint8Array>;
   const output = Writable.toWeb(stdio.stdin) as WritableStream<Uint8Array>;
-  const connection = app.connect(protocol.ndJsonStream(output, input, { maxMessageBytes: LONGEST_MESSAGE_BYTES }));
+  const connection = app.connect(
+    onlyExpected(protocol.ndJsonStream(output, input, { maxMessageBytes: LONGEST_MESSAGE_BYTES })),
+  );
   // A process can be gone while its pipes are still held open by a child of it.
   void stdio.exited.then(() => connection.close());
-  const connected = new AcpConnection(protocol, connection, sessions, options);
+  const connected = new AcpConnection(protocol, connection, { sessions, exited: stdio.exited }, options);
   await connected.greet();
   return connected;
 }
@@ -68,6 +75,7 @@ class AcpConnection implements AgentConnection {
   readonly #protocol: Protocol;
   readonly #connection: ClientConnection;
   readonly #sessions: Map<string, AcpSession>;
+  readonly #exited: Promise<unknown>;
   readonly #options: AcpOptions;
   #canLoad = false;
   #canSteer = false;
@@ -75,9 +83,10 @@ class AcpConnection implements AgentConnection {
   constructor(
     protocol: Protocol,
     connection: ClientConnection,
-    sessions: Map<string, AcpSession>,
+    { sessions, exited }: { sessions: Map<string, AcpSession>; exited: Promise<unknown> },
     options: AcpOptions,
   ) {
+    this.#exited = exited;
     this.#protocol = protocol;
     this.#connection = connection;
     this.#sessions = sessions;
@@ -143,6 +152,16 @@ class AcpConnection implements AgentConnection {
     return session;
   }
 
+  /** Why its process ended, which may be known a moment after the connection has. */
+  async #limit(): Promise<AgentGone['limit']> {
+    let limit: AgentGone['limit'] = null;
+    const known = this.#exited.then((ending) => {
+      limit = limitOf(ending);
+    });
+    await waitAtMost(this.#options.clock, EXIT_MS, known);
+    return limit;
+  }
+
   /** Within the time for greetings. */
   async #answered<T>(work: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
@@ -161,10 +180,16 @@ class AcpConnection implements AgentConnection {
     try {
       return await work;
     } catch (error) {
-      if (this.#connection.signal.aborted) throw new AgentGone('the agent ended', { cause: error });
+      if (this.#connection.signal.aborted)
+        throw new AgentGone('the agent ended', await this.#limit(), { cause: error });
       throw new AgentRefused((error as Error).message, { cause: error });
     }
   }
+}
+
+function limitOf(ending: unknown): AgentGone['limit'] {
+  const { reason } = (ending ?? {}) as { reason?: unknown };
+  return reason === 'disk' || reason === 'memory' ? reason : null;
 }
 
 /** The latest part of an earlier conversation, for an agent that begins without it. */

@@ -32,7 +32,7 @@ export interface AgentCommand {
 export interface AgentStdio {
   readonly stdin: Writable;
   readonly stdout: Readable;
-  /** Resolves when the process has ended, for whatever reason. */
+  /** Resolves when the process has ended, for whatever reason: with the `Ending` of a sandbox's command, if it is one. */
   readonly exited: Promise<unknown>;
 }
 
@@ -142,7 +142,15 @@ export interface AgentUsage {
 }
 
 /** The agent's process ended, or its stream broke. */
-export class AgentGone extends Error {}
+export class AgentGone extends Error {
+  /** The limit of its sandbox that it exceeded, if that ended it. */
+  readonly limit: 'disk' | 'memory' | null;
+
+  constructor(message: string, limit: AgentGone['limit'] = null, options: ErrorOptions = {}) {
+    super(message, options);
+    this.limit = limit;
+  }
+}
 
 /** The agent can be reached, and refuses. */
 export class AgentRefused extends Error {}

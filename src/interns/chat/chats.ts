@@ -36,6 +36,10 @@ const MINUTE_MS = 60_000;
 /** Questions that answers may name, also after their end. */
 const MOST_QUESTIONS = 4_096;
 
+/** Precedes the prompt of an intern whose disk is full. */
+const FULL_NOTE =
+  '(Note from the gateway: your disk is full. You can write only a little more. Remove files that nobody needs first.)';
+
 /** Something that runs in a session, or is about to. */
 type Occupied = Run | 'opening';
 
@@ -125,13 +129,14 @@ export class Chats {
   ): Promise<Run> {
     const { clock, agentOf, endAgent } = this.#parts;
     const name = { internId: intern.id, sessionId };
-    const { connection, calls } = await agentOf(intern);
+    const { connection, calls, sandbox } = await agentOf(intern);
     const session = await openSession(this.#parts, connection, name, caller);
     await logEntry(this.#parts, name, { role: 'user', text: prompt.text });
     if (response?.isOver) throw internError('client_closed_request', 'The client closed the connection.');
     const meter = await calls.meter(session.id);
+    const told = sandbox.isFull ? { ...prompt, text: `${FULL_NOTE}\n\n${prompt.text}` } : prompt;
     const run: Run = new Run({
-      ...{ clock, session, prompt, meter, unattended: response === undefined },
+      ...{ clock, session, prompt: told, meter, unattended: response === undefined },
       asked: (id) => this.#remember(id, { ...name, run }),
       stuck: () => endAgent(intern.id),
       over: (_, text) => {

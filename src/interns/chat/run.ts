@@ -111,7 +111,7 @@ export class Run {
     session.prompt(prompt, events).then(
       (end) => this.#turnEnded(end),
       (error: unknown) => {
-        if (error instanceof AgentGone) this.#ended('gone', severed(), null);
+        if (error instanceof AgentGone) this.#ended('gone', severed(error.limit), null);
         else this.#turnEnded({ outcome: 'failed', message: (error as Error).message, usage: null });
       },
     );
@@ -305,6 +305,11 @@ function ended(message: string): GatewayError {
   return internError('run_ended', message);
 }
 
-function severed(): GatewayError {
-  return internError('stream_severed', 'The connection to the intern broke.');
+const LIMITS = {
+  disk: ': its disk is full. It starts again with the next prompt, and can write a little more to remove something.',
+  memory: ': it needed more memory than it has.',
+} as const;
+
+function severed(limit: AgentGone['limit'] = null): GatewayError {
+  return internError('stream_severed', `The connection to the intern broke${limit === null ? '.' : LIMITS[limit]}`);
 }

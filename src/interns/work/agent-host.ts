@@ -39,6 +39,8 @@ export const STEP_COUNT = STEPS.length;
 const EVERY_HOST = ['*'];
 /** How long an agent may take to greet. */
 const START_MS = 60_000;
+/** So that an agent whose disk is full can start, and remove something. */
+const RESERVE_BYTES = 16 * 1024 * 1024;
 /** Of what the agent writes to its standard error, for the log. */
 const ERROR_CHARACTERS = 2_000;
 /** In a sandbox. */
@@ -61,7 +63,7 @@ interface Started {
 }
 
 /** An agent that runs. */
-export type Agent = Pick<Started, 'connection' | 'calls'>;
+export type Agent = Pick<Started, 'connection' | 'calls'> & { readonly sandbox: Pick<Sandbox, 'isFull'> };
 
 export class AgentHost {
   readonly #parts: HostParts;
@@ -126,6 +128,8 @@ export class AgentHost {
       return { token, ...(await this.#launch(intern, { token, keyId: key.keyId }, report)) };
     } catch (error) {
       await this.#endSecret(token).catch(() => {});
+      // Of the sandbox, not of the request that needs it.
+      if (error instanceof GatewayError && error.status === 413) throw internError('intern_rejected', error.message);
       throw error;
     }
   }
@@ -151,6 +155,7 @@ export class AgentHost {
     };
     const sandbox = await this.#parts.sandboxes.create({
       ...{ id, owner: `intern ${intern.id}`, environment: egress.environment(), programs: command.programs },
+      reserveBytes: RESERVE_BYTES,
       network: { ...egress.network, load, onCalled: (call) => calls.called(call) },
     });
     try {

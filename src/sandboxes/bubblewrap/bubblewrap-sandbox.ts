@@ -22,6 +22,7 @@ interface SandboxParts {
   id: string;
   folder: SandboxFolder;
   limits: SandboxLimits;
+  reserveBytes: number;
   uid: number | null;
   group: Group | null;
   countsProcesses: boolean;
@@ -42,23 +43,27 @@ export class BubblewrapSandbox implements DriverSandbox {
 
   constructor(parts: SandboxParts) {
     this.#parts = parts;
-    this.#disk = new DiskWatch(parts.folder, parts.limits, parts.clock, {
+    this.#disk = new DiskWatch(parts, parts.clock, {
       processes: () => this.#firstProcesses().flatMap(treeOf),
       uncover: () => this.#uncover(),
       exceeded: () => this.#endAll('disk'),
     });
   }
 
+  get isFull(): boolean {
+    return this.#disk.isFull;
+  }
+
   async exec(command: DriverCommand): Promise<DriverExecution> {
     if (this.#disk.isFull || this.#disk.isStuck) await this.#disk.count();
     if (this.#disk.isStuck) {
-      const message = `The sandbox ${this.#parts.id} has made files beyond its limit again and again. Destroy it.`;
+      const message = `The sandbox ${this.#parts.id} has filled its disk beyond its limit again and again. Destroy it.`;
       throw new GatewayError('payload_too_large', message);
     }
     return this.#launch(command);
   }
 
-  /** Runs a command that does nothing. @throws GatewayError 503 with what bubblewrap says */
+  /** Runs a command that does nothing. @throws GatewayError 503 with what bubblewrap says, 413 if the disk is too full */
   async prove(): Promise<void> {
     // Commands of this sandbox are not charged for files that an earlier sandbox left, which may exceed the limit.
     const { workspace, home } = this.#parts.folder;
@@ -70,6 +75,12 @@ export class BubblewrapSandbox implements DriverSandbox {
     const [errors, { code, reason }] = await Promise.all([text(execution.stderr), execution.ended]);
     timer.cancel();
     if (code === 0) return;
+    if (reason === 'disk') {
+      throw new GatewayError(
+        'payload_too_large',
+        `The disk of the sandbox ${this.#parts.id} is full, with its reserve.`,
+      );
+    }
     const why = errors.trim().slice(0, 500) || reason;
     throw new GatewayError('server', `The sandbox ${this.#parts.id} cannot start: ${why}`, { status: 503 });
   }
@@ -129,11 +140,11 @@ export class BubblewrapSandbox implements DriverSandbox {
 
   /** Where there is no group, they bound each process. */
   #limits(cpuSeconds: number | null): string[] {
-    const { limits, group, countsProcesses } = this.#parts;
+    const { limits, reserveBytes, group, countsProcesses } = this.#parts;
     const wanted: Record<string, number | null> = {
       core: 0,
-      // A full sandbox can only remove files.
-      fsize: this.#disk.isFull ? 0 : limits.diskBytes,
+      // Without a reserve, a full sandbox can only remove files.
+      fsize: this.#disk.isFull && reserveBytes === 0 ? 0 : limits.diskBytes,
       nofile: MOST_OPEN_FILES,
       nproc: countsProcesses ? limits.processes : null,
       data: group === null ? limits.memoryBytes : null,

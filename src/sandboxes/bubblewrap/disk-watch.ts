@@ -3,7 +3,8 @@
  * this is a watch, not a wall: a command can exceed the limit by what it writes until the next look, a quarter of a second later.
  */
 import { execFile } from 'node:child_process';
-import { statfsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { SandboxLimits } from '../sandbox.ts';
@@ -20,7 +21,8 @@ const COUNT_TIMEOUT_MS = 60_000;
 /** What stays free on the disk, whatever the limits are: the gateway needs it. */
 const RESERVE_BYTES = 256 * 1024 * 1024;
 /**
- * Commands of a sandbox with too many files may remove some. After this many that have made more instead, no command may start.
+ * Commands of a sandbox with too many files, or with a reserve, may remove some. After this many that have made more instead, no
+ * command may start.
  */
 const MOST_STRIKES = 3;
 
@@ -29,7 +31,15 @@ interface Usage {
   files: number;
 }
 
-type DiskLimits = Pick<SandboxLimits, 'diskBytes' | 'files'>;
+interface Watched {
+  folder: SandboxFolder;
+  limits: Pick<SandboxLimits, 'diskBytes' | 'files'>;
+  /** What may be written beyond what there was when the sandbox became full. */
+  reserveBytes: number;
+}
+
+/** In the folder of a full sandbox: how many bytes it had then. It outlives the process, so that the reserve is given once. */
+const FULL_FILE = 'full';
 
 interface WatchedSandbox {
   /** All that run now, by their ids outside. */
@@ -42,7 +52,8 @@ interface WatchedSandbox {
 
 export class DiskWatch {
   readonly #folder: SandboxFolder;
-  readonly #limits: DiskLimits;
+  readonly #limits: Watched['limits'];
+  readonly #reserveBytes: number;
   readonly #clock: Clock;
   readonly #sandbox: WatchedSandbox;
   #timer: Timer | undefined;
@@ -56,9 +67,10 @@ export class DiskWatch {
   #intervalMs = LOOK_MS;
   #counting: Promise<void> | undefined;
 
-  constructor(folder: SandboxFolder, limits: DiskLimits, clock: Clock, sandbox: WatchedSandbox) {
+  constructor({ folder, limits, reserveBytes }: Watched, clock: Clock, sandbox: WatchedSandbox) {
     this.#folder = folder;
     this.#limits = limits;
+    this.#reserveBytes = reserveBytes;
     this.#clock = clock;
     this.#sandbox = sandbox;
     this.#allowed = { bytes: limits.diskBytes, files: limits.files };
@@ -100,11 +112,24 @@ export class DiskWatch {
   }
 
   #allow(): void {
-    const { bytes, files } = this.#usage;
+    if (this.#reserveBytes > 0 && !this.isFull) rmSync(this.#fullFile, { force: true });
+    const { files } = this.#usage;
     this.#allowed = {
-      bytes: Math.max(this.#limits.diskBytes, bytes),
+      bytes: this.isFull ? this.#mostBytes() : this.#limits.diskBytes,
       files: Math.max(this.#limits.files, files),
     };
+  }
+
+  /** Of a full sandbox: what it has, or what it had when the limit was first exceeded, and its reserve. */
+  #mostBytes(): number {
+    const { bytes } = this.#usage;
+    if (this.#reserveBytes === 0) return bytes;
+    if (!existsSync(this.#fullFile)) writeFileSync(this.#fullFile, String(bytes));
+    return Number(readFileSync(this.#fullFile, 'utf8')) + this.#reserveBytes;
+  }
+
+  get #fullFile(): string {
+    return path.join(this.#folder.folder, FULL_FILE);
   }
 
   async #look(): Promise<void> {
@@ -129,11 +154,13 @@ export class DiskWatch {
       // Too many files to be counted in time, or they are hidden again and again.
       .catch(() => ({ bytes: 0, files: Number.POSITIVE_INFINITY }));
     const { bytes, files } = this.#usage;
-    if (files <= this.#limits.files) this.#strikes = 0;
+    if (files <= this.#limits.files && (!this.isFull || this.#reserveBytes === 0)) this.#strikes = 0;
+    if (!this.isFull) this.#allowed.bytes = this.#limits.diskBytes;
     if (isAfterCommands) {
       this.#allow();
     } else if (this.#commands > 0 && (bytes > this.#allowed.bytes || files > this.#allowed.files)) {
-      if (this.#allowed.files > this.#limits.files) this.#strikes += 1;
+      const mayRemove = this.#allowed.bytes > this.#limits.diskBytes && this.#reserveBytes > 0;
+      if (mayRemove || this.#allowed.files > this.#limits.files) this.#strikes += 1;
       this.#sandbox.exceeded();
     }
     const tookMs = this.#clock.monotonic() - began;

@@ -112,13 +112,13 @@ export class BubblewrapDriver implements SandboxDriver {
     network: NetworkFiles | null,
     release: () => Promise<void>,
   ): Promise<BubblewrapSandbox> {
-    const { id, limits, programs } = options;
+    const { id, limits, reserveBytes, programs } = options;
     const { clock } = this.#parts;
     const { groups, filter, countsProcesses, inherited } = this.#here();
     const folder = this.#folders.of(id);
     const group = groups?.make(this.#groupPrefix() + id, limits) ?? null;
     const sandbox = new BubblewrapSandbox({
-      ...{ id, folder, limits, uid, group, countsProcesses, inherited, filter, programs, network, clock },
+      ...{ id, folder, limits, reserveBytes, uid, group, countsProcesses, inherited, filter, programs, network, clock },
       release,
     });
     try {

@@ -6,6 +6,7 @@
  * In scope of a prompt:
  *  - `say(text)`, `ask(options)` (a permission; resolves with the outcome), `elicit(message, fields)`, `raw(text)` (writes as it is)
  *  - `cancelled`: resolves when the turn is to end; `stubborn()`: it does not end for that
+ *  - `note`: what the gateway has put before the prompt
  *  - `fs`, `net`, `http`, `crypto`, `child` (of `child_process`), `sleep(ms)`
  *
  * Its instructions can be JSON: `greetMs` delays its greeting, `exit` ends it instead.
@@ -27,6 +28,8 @@ interface Message {
 
 const HOME = process.env['HOME'] ?? '';
 const SESSIONS = `${HOME}/sessions`;
+/** Of the gateway, before a prompt. */
+const NOTE = /^\(Note from the gateway: .*\)\n/;
 const CANCELLED = { outcome: { outcome: 'cancelled' } };
 
 const instructions = readInstructions();
@@ -86,7 +89,7 @@ async function turn(sessionId: string, code: string): Promise<object> {
   let isStubborn = false;
   const update = (update: object) => send({ method: 'session/update', params: { sessionId, update } });
   const scope = {
-    ...{ raw, cancelled, child, crypto, fs, http, net, sleep, sessionId },
+    ...{ note: NOTE.exec(code)?.[0] ?? '', raw, cancelled, child, crypto, fs, http, net, sleep, sessionId },
     say: (text: string) => update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } }),
     stubborn: () => {
       isStubborn = true;
@@ -103,7 +106,7 @@ async function turn(sessionId: string, code: string): Promise<object> {
         requestedSchema: { type: 'object', properties, required: Object.keys(properties) },
       }),
   };
-  const run = new Function(...Object.keys(scope), `return (async () => { ${code} })()`) as (
+  const run = new Function(...Object.keys(scope), `return (async () => { ${code.replace(NOTE, '')} })()`) as (
     ...values: unknown[]
   ) => Promise<unknown>;
   const ended = run(...Object.values(scope)).then(() => 'end_turn');
