@@ -1,7 +1,7 @@
 /** Every encrypted column, one line per folder: the columns that a key rotation re-encrypts. */
 import { sealedCallbackSecrets } from './batches/index.ts';
 import { sealedByokCredentials } from './byok/index.ts';
-import { sealedDestinationSecrets } from './destinations/index.ts';
+import { sealedDestinationBatches, sealedDestinationSecrets } from './destinations/index.ts';
 import { sealedPeerKeys } from './interns/index.ts';
 import { sealedConversationKeys, sealedResponseKeys } from './responses/index.ts';
 import type { SealedRows } from './sealing/index.ts';
@@ -14,6 +14,7 @@ export const sealedRows: readonly SealedRows[] = [
   sealedCallbackSecrets,
   sealedVaultKeys,
   sealedDestinationSecrets,
+  sealedDestinationBatches,
   sealedPeerKeys,
   sealedResponseKeys,
   sealedConversationKeys,

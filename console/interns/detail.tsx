@@ -7,6 +7,7 @@ import { go, link, useParams } from '../route.ts';
 import { Button, Card, Copy, Facts, Note, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { NONE } from '../ui/format.ts';
 import { Area, Dialog, Form, Segments, Text } from '../ui/forms.tsx';
+import { ItemActions } from '../ui/item-actions.tsx';
 import { Chat } from './chat.tsx';
 import { INTERNS, InternState, RemoveIntern, STARTED, useStartStop } from './parts.tsx';
 import { InternSecrets } from './secrets.tsx';
@@ -40,10 +41,7 @@ export function InternDetail({ id }: { id: string }) {
             <Button busy={change.isPending} onClick={() => change.mutate(intern)}>
               {STARTED.has(intern.status) ? 'Suspend' : 'Start'}
             </Button>
-            <Button onClick={() => setAction('edit')}>Edit</Button>
-            <Button kind="danger" icon="trash" onClick={() => setAction('delete')}>
-              Delete
-            </Button>
+            <ItemActions onEdit={() => setAction('edit')} onDelete={() => setAction('delete')} />
           </>
         )
       }

@@ -4,9 +4,10 @@ import type { ApiAuditEntry } from '../api.gen.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi } from '../query.ts';
 import { link, useParams } from '../route.ts';
-import { Badge, Button, Code, Empty, Facts, Page, Time } from '../ui/basics.tsx';
+import { Badge, Code, Empty, Facts, Page, Time } from '../ui/basics.tsx';
 import { NONE } from '../ui/format.ts';
 import { Choice, Dialog, type Option, Text } from '../ui/forms.tsx';
+import { ActionInRow } from '../ui/item-actions.tsx';
 import { PagedList, useCursor } from '../ui/list.tsx';
 
 const RESOURCES: readonly Option[] = [
@@ -95,7 +96,7 @@ export function Audit(_: PageParts) {
         columns={[
           { head: 'Time', cell: (entry) => <Time at={entry.created_at} exact /> },
           { head: 'Action', cell: (entry) => <Badge>{entry.action}</Badge> },
-          { head: 'What', cell: (entry) => <span class="clip">{nameOf(entry)}</span> },
+          { head: 'What', minor: true, cell: (entry) => <span class="clip">{nameOf(entry)}</span> },
           {
             head: 'By',
             minor: true,
@@ -105,13 +106,9 @@ export function Audit(_: PageParts) {
             head: 'Details',
             end: true,
             cell: (entry) => (
-              <Button kind="quiet" onClick={() => setShown(entry)}>
+              <ActionInRow name={`${entry.action} of ${nameOf(entry)}`} onClick={() => setShown(entry)}>
                 Show
-                <span class="unseen">
-                  {' '}
-                  {entry.action} of {nameOf(entry)}
-                </span>
-              </Button>
+              </ActionInRow>
             ),
           },
         ]}

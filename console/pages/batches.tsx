@@ -22,6 +22,7 @@ import {
 import { count, NONE, usd } from '../ui/format.ts';
 import { Confirm } from '../ui/forms.tsx';
 import { InferenceKeyInUse, InferenceKeyNeeded } from '../ui/inference-key.tsx';
+import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useCursor } from '../ui/list.tsx';
 import { saveAs } from '../ui/save.ts';
 
@@ -151,9 +152,7 @@ function BatchDetail({ id }: { id: string }) {
                 <Button onClick={() => download.mutate(undefined, { onSuccess: setResults })}>
                   Show failed requests
                 </Button>
-                <Button kind="danger" icon="trash" onClick={() => setAction('delete')}>
-                  Delete
-                </Button>
+                <ItemActions onDelete={() => setAction('delete')} />
               </>
             )}
           </>

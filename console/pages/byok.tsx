@@ -8,6 +8,7 @@ import { useParams } from '../route.ts';
 import { Badge, Button, Empty, Page, Problem } from '../ui/basics.tsx';
 import { dayText } from '../ui/format.ts';
 import { Area, Check, Confirm, Dialog, Form, Text } from '../ui/forms.tsx';
+import { ActionInRow, DeleteInRow } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
@@ -52,7 +53,7 @@ export function Byok(_: PageParts) {
         keyOf={({ id }) => id}
         columns={[
           { head: 'Provider', cell: (item) => item.provider },
-          { head: 'Name', cell: (item) => <span class="clip">{item.name ?? ''}</span> },
+          { head: 'Name', minor: true, cell: (item) => <span class="clip">{item.name ?? ''}</span> },
           { head: 'Key', minor: true, cell: (item) => <span class="mono small soft">{item.label}</span> },
           {
             head: 'Use',
@@ -70,11 +71,10 @@ export function Byok(_: PageParts) {
             end: true,
             cell: (item) => (
               <>
-                <Button kind="quiet" onClick={() => toggle.mutate(item)}>
+                <ActionInRow name={item.label} onClick={() => toggle.mutate(item)}>
                   {item.disabled ? 'Enable' : 'Disable'}
-                  <span class="unseen"> {item.label}</span>
-                </Button>
-                <Button kind="quiet" icon="trash" label={`Delete ${item.label}`} onClick={() => setRemoving(item)} />
+                </ActionInRow>
+                <DeleteInRow name={item.label} onClick={() => setRemoving(item)} />
               </>
             ),
           },

@@ -11,6 +11,7 @@ import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Empty, Facts, Note, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { count, NONE, percent } from '../ui/format.ts';
 import { Confirm } from '../ui/forms.tsx';
+import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
@@ -130,18 +131,14 @@ function DestinationDetail({ id }: { id: string }) {
       about={destination?.type}
       actions={
         destination && (
-          <>
+          <ItemActions onEdit={() => setAction('edit')} onDelete={() => setAction('delete')}>
             <Button busy={trial.isPending} onClick={() => trial.mutate(undefined)}>
               Send a test event
             </Button>
-            <Button onClick={() => setAction('edit')}>Edit</Button>
             <Button busy={toggle.isPending} onClick={() => toggle.mutate(!destination.enabled)}>
               {destination.enabled ? 'Disable' : 'Enable'}
             </Button>
-            <Button kind="danger" icon="trash" onClick={() => setAction('delete')}>
-              Delete
-            </Button>
-          </>
+          </ItemActions>
         )
       }
     >

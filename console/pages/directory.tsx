@@ -7,6 +7,7 @@ import { useApi, useChange } from '../query.ts';
 import { Badge, Button, Card, Empty, Note, Page, Problem } from '../ui/basics.tsx';
 import { dayText, NONE } from '../ui/format.ts';
 import { Check, Choice, Confirm, Dialog, Form } from '../ui/forms.tsx';
+import { DeleteInRow } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
 import { Table } from '../ui/table.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
@@ -109,10 +110,8 @@ function Groups() {
                 head: 'Change',
                 end: true,
                 cell: (each) => (
-                  <Button
-                    kind="quiet"
-                    icon="trash"
-                    label={`Delete the mapping of ${groupName(each.scim_group_id)}`}
+                  <DeleteInRow
+                    name={`the mapping of ${groupName(each.scim_group_id)}`}
                     onClick={() => setRemoving(each)}
                   />
                 ),

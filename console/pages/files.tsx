@@ -8,6 +8,7 @@ import { useParams } from '../route.ts';
 import { Button, Copy, Empty, Page, Problem } from '../ui/basics.tsx';
 import { bytes, dayText } from '../ui/format.ts';
 import { Confirm } from '../ui/forms.tsx';
+import { ActionInRow, DeleteInRow } from '../ui/item-actions.tsx';
 import { PagedList, useCursor } from '../ui/list.tsx';
 import { saveAs } from '../ui/save.ts';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
@@ -69,7 +70,11 @@ export function Files(_: PageParts) {
       <PagedList
         reading={reading}
         rows={list?.data}
-        empty={<Empty icon="files" title="No files" />}
+        empty={
+          <Empty icon="files" title="No files">
+            <p>Upload one here or with the SDKs of OpenAI and Anthropic. Requests then name it by its id.</p>
+          </Empty>
+        }
         pages={{ next: list?.has_more ? (list.cursor ?? list.last_id) : undefined }}
         label="Files"
         keyOf={({ id }) => id}
@@ -79,7 +84,7 @@ export function Files(_: PageParts) {
             head: 'Id',
             minor: true,
             cell: (file) => (
-              <span class="inline mono small">
+              <span class="inline kept mono small">
                 {file.id} <Copy text={file.id} label={`Copy the id of ${file.filename}`} />
               </span>
             ),
@@ -93,11 +98,11 @@ export function Files(_: PageParts) {
             cell: (file) => (
               <>
                 {file.downloadable && (
-                  <Button kind="quiet" onClick={() => download.mutate(file)}>
-                    Download<span class="unseen"> {file.filename}</span>
-                  </Button>
+                  <ActionInRow name={file.filename} onClick={() => download.mutate(file)}>
+                    Download
+                  </ActionInRow>
                 )}
-                <Button kind="quiet" icon="trash" label={`Delete ${file.filename}`} onClick={() => setRemoving(file)} />
+                <DeleteInRow name={file.filename} onClick={() => setRemoving(file)} />
               </>
             ),
           },

@@ -9,6 +9,7 @@ import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Empty, Facts, Page, Problem, type Tone, Waiting } from '../ui/basics.tsx';
 import { usd } from '../ui/format.ts';
 import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 import { RESETS } from './keys.tsx';
@@ -59,7 +60,11 @@ function GuardrailTable() {
       <PagedList
         reading={reading}
         rows={reading.data?.data}
-        empty={<Empty icon="guardrails" title="No guardrails" />}
+        empty={
+          <Empty icon="guardrails" title="No guardrails">
+            <p>Create one to limit models and spend, or to block texts, and assign it to keys and members.</p>
+          </Empty>
+        }
         pages={{ size: PAGE, total: reading.data?.total_count }}
         label="Guardrails"
         keyOf={({ id }) => id}
@@ -259,16 +264,7 @@ function GuardrailDetail({ id }: { id: string }) {
     <Page
       title={guardrail?.name ?? 'Guardrail'}
       about={guardrail?.description ?? undefined}
-      actions={
-        guardrail && (
-          <>
-            <Button onClick={() => setAction('edit')}>Edit</Button>
-            <Button kind="danger" icon="trash" onClick={() => setAction('delete')}>
-              Delete
-            </Button>
-          </>
-        )
-      }
+      actions={guardrail && <ItemActions onEdit={() => setAction('edit')} onDelete={() => setAction('delete')} />}
     >
       <Problem error={error} retry={() => void refetch()} />
       {guardrail === undefined ? (

@@ -11,6 +11,7 @@ import { Button, Empty, Page, Problem, Time } from '../ui/basics.tsx';
 import { NONE } from '../ui/format.ts';
 import { Area, Check, Dialog, Form, Text } from '../ui/forms.tsx';
 import { InferenceKeyInUse, InferenceKeyNeeded, OutsideOfProgramme } from '../ui/inference-key.tsx';
+import { ActionInRow, DeleteInRow } from '../ui/item-actions.tsx';
 import { PagedList, useCursor } from '../ui/list.tsx';
 
 const PAGE = 50;
@@ -80,16 +81,10 @@ function InternList({ session }: PageParts) {
               end: true,
               cell: (intern) => (
                 <>
-                  <Button kind="quiet" busy={change.isPending} onClick={() => change.mutate(intern)}>
+                  <ActionInRow name={intern.name} busy={change.isPending} onClick={() => change.mutate(intern)}>
                     {STARTED.has(intern.status) ? 'Suspend' : 'Start'}
-                    <span class="unseen"> {intern.name}</span>
-                  </Button>
-                  <Button
-                    kind="quiet"
-                    icon="trash"
-                    label={`Delete ${intern.name}`}
-                    onClick={() => setRemoving(intern)}
-                  />
+                  </ActionInRow>
+                  <DeleteInRow name={intern.name} onClick={() => setRemoving(intern)} />
                 </>
               ),
             },

@@ -8,6 +8,7 @@ import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Code, Empty, Facts, Meter, Note, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { dayText, usd } from '../ui/format.ts';
 import { Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
@@ -228,14 +229,10 @@ function KeyDetail({ hash }: { hash: string }) {
       about={<span class="mono">{key?.label}</span>}
       actions={
         key && (
-          <>
-            <Button onClick={() => setAction('edit')}>Edit</Button>
+          <ItemActions onEdit={() => setAction('edit')} onDelete={() => setAction('delete')}>
             <Button onClick={() => setAction('rotate')}>Rotate</Button>
             <Button onClick={() => setAction('disable')}>{key.disabled ? 'Enable' : 'Disable'}</Button>
-            <Button kind="danger" icon="trash" onClick={() => setAction('delete')}>
-              Delete
-            </Button>
-          </>
+          </ItemActions>
         )
       }
     >

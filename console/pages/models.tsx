@@ -90,7 +90,7 @@ function ModelTable() {
         linkOf={({ id }) => link(`/models/${encodeURIComponent(id)}`)}
         columns={[
           { head: 'Model', cell: (model) => <ModelName model={model} /> },
-          { head: 'Context', end: true, cell: (model) => count(model.context_length) },
+          { head: 'Context', end: true, minor: true, cell: (model) => count(model.context_length) },
           { head: 'Input / M', end: true, cell: (model) => perMillion(model.pricing.prompt) },
           { head: 'Output / M', end: true, cell: (model) => perMillion(model.pricing.completion) },
           {

@@ -103,7 +103,7 @@ function RequestList() {
           { head: 'Outcome', cell: (row) => <OutcomeBadge row={row} /> },
           { head: 'Model', cell: (row) => <span class="mono clip">{row.model}</span> },
           { head: 'Provider', minor: true, cell: (row) => row.provider_name ?? '–' },
-          { head: 'Key', minor: true, cell: (row) => <span class="clip">{row.api_key?.name ?? 'deleted'}</span> },
+          { head: 'Key', minor: true, cell: (row) => <span class="clip short">{row.api_key?.name ?? 'deleted'}</span> },
           { head: 'Tokens', end: true, cell: (row) => tokensOf(row) },
           { head: 'First token', end: true, minor: true, cell: (row) => duration(row.latency) },
           { head: 'Cost', end: true, cell: (row) => usd(row.total_cost) },

@@ -135,8 +135,8 @@ function Processes() {
               head: 'State',
               cell: ({ state }) => <Badge tone={STATES[state][0]}>{STATES[state][1]}</Badge>,
             },
-            { head: 'Host', cell: ({ host }) => host ?? NONE },
-            { head: 'Version', cell: ({ version }) => version ?? NONE },
+            { head: 'Host', minor: true, cell: ({ host }) => host ?? NONE },
+            { head: 'Version', minor: true, cell: ({ version }) => version ?? NONE },
             { head: 'Started', cell: ({ started_at }) => <Time at={started_at} /> },
             { head: 'Last seen', minor: true, cell: ({ seen_at }) => <Time at={seen_at} /> },
           ]}

@@ -49,7 +49,11 @@ export function Vault({ session }: PageParts) {
           label="Secrets"
           reading={reading}
           rows={reading.data?.data}
-          empty={<Empty icon="vault" title="No secrets" />}
+          empty={
+            <Empty icon="vault" title="No secrets">
+              <p>Store one for the hosts where code in a sandbox may use it.</p>
+            </Empty>
+          }
           pages={{ size: PAGE }}
           keyOf={({ name }) => name}
           columns={secretColumns(setRemoving)}

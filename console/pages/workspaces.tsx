@@ -8,6 +8,7 @@ import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Empty, Facts, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { dayText, NONE, usd } from '../ui/format.ts';
 import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
 import { Table } from '../ui/table.tsx';
 
@@ -108,16 +109,7 @@ function WorkspaceDetail({ id }: { id: string }) {
     <Page
       title={workspace?.name ?? 'Workspace'}
       about={workspace?.description ?? <span class="mono">{workspace?.slug}</span>}
-      actions={
-        workspace && (
-          <>
-            <Button onClick={() => setAction('edit')}>Edit</Button>
-            <Button kind="danger" icon="trash" onClick={() => setAction('delete')}>
-              Delete
-            </Button>
-          </>
-        )
-      }
+      actions={workspace && <ItemActions onEdit={() => setAction('edit')} onDelete={() => setAction('delete')} />}
     >
       <Problem error={error} retry={() => void refetch()} />
       {workspace === undefined ? (
@@ -348,7 +340,9 @@ function Members({ id }: { id: string }) {
       {members.data === undefined ? (
         <Waiting lines={2} />
       ) : rows.length === 0 ? (
-        <Empty icon="scim" title="No members" />
+        <Empty icon="scim" title="No members">
+          <p>Add one of the organization.</p>
+        </Empty>
       ) : (
         <Table
           label="Members"

@@ -62,29 +62,31 @@ export function Chart({ label, times, series, format, bucketMs, sums, height = 2
           ))}
         </ul>
       )}
-      <table class="unseen">
-        <caption>{label}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            {series.map(({ label: name }) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {times.map((time, row) => (
-            <tr key={time}>
-              <th scope="row">{timeText(time)}</th>
-              {series.map(({ label: name, values }) => (
-                <td key={name}>{format(values[row] ?? null)}</td>
+      <div class="unseen">
+        <table>
+          <caption>{label}</caption>
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              {series.map(({ label: name }) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {times.map((time, row) => (
+              <tr key={time}>
+                <th scope="row">{timeText(time)}</th>
+                {series.map(({ label: name, values }) => (
+                  <td key={name}>{format(values[row] ?? null)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </figure>
   );
 }

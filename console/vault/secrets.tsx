@@ -3,9 +3,10 @@ import { useState } from 'preact/hooks';
 import type { ApiVaultSecret } from '../api.gen.ts';
 import { type ApiName, api } from '../api.ts';
 import { useChange } from '../query.ts';
-import { Badge, Button } from '../ui/basics.tsx';
+import { Badge } from '../ui/basics.tsx';
 import { dayText } from '../ui/format.ts';
 import { Area, Confirm, Dialog, Form, Text } from '../ui/forms.tsx';
+import { DeleteInRow } from '../ui/item-actions.tsx';
 import type { Column } from '../ui/table.tsx';
 
 /** @param onRemove absent: they cannot be deleted here */
@@ -39,7 +40,7 @@ export function secretColumns(onRemove?: (name: string) => void): Column<ApiVaul
     {
       head: 'Change',
       end: true,
-      cell: ({ name }) => <Button kind="quiet" icon="trash" label={`Delete ${name}`} onClick={() => onRemove(name)} />,
+      cell: ({ name }) => <DeleteInRow name={name} onClick={() => onRemove(name)} />,
     },
   ];
 }

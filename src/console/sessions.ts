@@ -9,7 +9,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Access, type Caller, checkKind, hashToken, isToken } from '../access/index.ts';
+import { type Access, type Caller, checkKind, hashToken, isToken, organizationId } from '../access/index.ts';
 import { type Author, authorOf, type Changed, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
@@ -17,7 +17,7 @@ import { INFERENCE, MANAGEMENT } from '../http/access-rule.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { publicUrl } from '../http/public-url.ts';
 import type { Changes, Database, Queryable } from '../storage/database.ts';
-import { sessionCookie, sessionTokens } from './cookie.ts';
+import { installationOf, sessionCookie, sessionTokens } from './cookie.ts';
 import type { SignInBody } from './schema.ts';
 import * as store from './store.ts';
 
@@ -57,6 +57,8 @@ const ORIGIN = /^https?:\/\/[\w.:[\]-]{1,260}$/;
 
 export class ConsoleSessions {
   readonly #parts: SessionParts;
+
+  #installation: string | undefined;
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -103,7 +105,8 @@ export class ConsoleSessions {
     await changeAs(author, { database, changes }, (tx, changed) =>
       insert(tx, changed, session, { one_time_link: code !== undefined }),
     );
-    const cookie = sessionCookie(token, { origin, prefix: exchange.prefix }, LIFE_MS / 1000);
+    const place = { origin, prefix: exchange.prefix, installation: await this.installation() };
+    const cookie = sessionCookie(token, place, LIFE_MS / 1000);
     return { signedIn: await this.#signedIn(session), cookie };
   }
 
@@ -125,7 +128,7 @@ export class ConsoleSessions {
       await insert(tx, changed, begun.session, { user_id: keys.userId });
       return begun.token;
     });
-    return sessionCookie(token, { origin, prefix }, MEMBER_LIFE_MS / 1000);
+    return sessionCookie(token, { origin, prefix, installation: await this.installation() }, MEMBER_LIFE_MS / 1000);
   }
 
   /** Makes the session run models with another inference key, or with none. */
@@ -135,8 +138,8 @@ export class ConsoleSessions {
     if (key !== null) {
       const caller = await this.#callerOf(key);
       checkKind(caller, INFERENCE.kinds);
-      const { organizationId } = await this.#parts.access.callerOfKey(session.keyHash);
-      if (caller.organizationId !== organizationId) throw invalidField('key', 'belongs to another organization');
+      const own = await this.#parts.access.callerOfKey(session.keyHash);
+      if (caller.organizationId !== own.organizationId) throw invalidField('key', 'belongs to another organization');
       hash = caller.keyHash;
     }
     await store.setInferenceKey(this.#parts.database, session.hash, hash);
@@ -147,7 +150,8 @@ export class ConsoleSessions {
   async signOut(place: Place): Promise<{ cookie: string; session: store.StoredSession }> {
     const session = await this.#required(place.headers);
     await store.deleteSession(this.#parts.database, session.hash);
-    return { cookie: sessionCookie('', { origin: session.origin, prefix: place.prefix }, 0), session };
+    const own = { origin: session.origin, prefix: place.prefix, installation: await this.installation() };
+    return { cookie: sessionCookie('', own, 0), session };
   }
 
   /** The code of a link that signs in once, within an hour. */
@@ -160,6 +164,14 @@ export class ConsoleSessions {
     return code;
   }
 
+  /** As cookies name it; empty before the first start has created its keys. */
+  async installation(): Promise<string> {
+    if (this.#installation !== undefined) return this.#installation;
+    const organization = await organizationId(this.#parts.database);
+    if (organization !== undefined) this.#installation = installationOf(organization);
+    return this.#installation ?? '';
+  }
+
   async #required(headers: IncomingHttpHeaders): Promise<store.StoredSession> {
     const session = headers[MARK] === undefined ? undefined : await this.#sessionOf(headers);
     if (session === undefined) throw unauthorized('The console session has ended. Sign in again.');
@@ -167,7 +179,7 @@ export class ConsoleSessions {
   }
 
   async #sessionOf(headers: IncomingHttpHeaders): Promise<store.StoredSession | undefined> {
-    const { tokens, arePrefixed } = sessionTokens(headers.cookie);
+    const { tokens, arePrefixed } = sessionTokens(headers.cookie, await this.installation());
     if (tokens.length === 0 || isForeign(headers)) return undefined;
     const { database, clock } = this.#parts;
     const now = clock.now();

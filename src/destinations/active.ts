@@ -31,6 +31,8 @@ interface ActiveParts {
 interface Active {
   byId: ReadonlyMap<string, ActiveDestination>;
   byWorkspace: ReadonlyMap<string, readonly ActiveDestination[]>;
+  /** Why there are none: this machine cannot decrypt their secrets, and another one may. */
+  problem: SealingError | undefined;
 }
 
 export class ActiveDestinations {
@@ -47,7 +49,7 @@ export class ActiveDestinations {
         },
       },
       name: 'the destinations',
-      read: async () => grouped(await read(await activeDestinations(database), sealing, log)),
+      read: async () => read(await activeDestinations(database), sealing, log),
     });
   }
 
@@ -66,7 +68,9 @@ export class ActiveDestinations {
   async withId(id: string): Promise<ActiveDestination | undefined> {
     const refreshing = this.#followed.refresh();
     if (refreshing !== undefined) await refreshing;
-    return this.#followed.value?.byId.get(id);
+    const active = this.#followed.value;
+    if (active?.problem !== undefined) throw active.problem;
+    return active?.byId.get(id);
   }
 
   close(): void {
@@ -74,15 +78,16 @@ export class ActiveDestinations {
   }
 }
 
-function grouped(active: readonly ActiveDestination[]): Active {
+function grouped(active: readonly ActiveDestination[], problem?: SealingError): Active {
   return {
     byId: new Map(active.map((each) => [each.stored.id, each])),
     byWorkspace: Map.groupBy(active, ({ stored }) => stored.workspaceId),
+    problem,
   };
 }
 
-async function read(rows: readonly StoredDestination[], sealing: Sealing, log: Log): Promise<ActiveDestination[]> {
-  if (rows.length === 0) return [];
+async function read(rows: readonly StoredDestination[], sealing: Sealing, log: Log): Promise<Active> {
+  if (rows.length === 0) return grouped([]);
   const active: ActiveDestination[] = [];
   try {
     const open = await openSecrets(sealing, rows);
@@ -102,9 +107,9 @@ async function read(rows: readonly StoredDestination[], sealing: Sealing, log: L
   } catch (error) {
     if (!(error instanceof SealingError)) throw error;
     log.warn('destinations get nothing: their secrets cannot be decrypted', { error });
-    return [];
+    return grouped([], error);
   }
-  return active;
+  return grouped(active);
 }
 
 function accepts({ allowedKeyIds, regions, samplingRate }: StoredDestination, record: GenerationRecord): boolean {

@@ -15,5 +15,5 @@ export { Exporter, startExporter } from './exporter.ts';
 export { destinationMigrations } from './migrations/index.ts';
 export { type DestinationParts, destinationOperations } from './operations.ts';
 export { recordOf } from './record.ts';
-export { sealedDestinationSecrets } from './sealed.ts';
+export { sealedDestinationBatches, sealedDestinationSecrets } from './sealed.ts';
 export { endDestinations } from './workspace-end.ts';

@@ -11,6 +11,23 @@ export const TOPIC = 'destinations';
 /** Rows to re-encrypt after a key rotation. */
 export const sealedDestinationSecrets = sealedColumn({ purpose: PURPOSE, table: 'destinations', column: COLUMN });
 
+/** Contents that wait for a destination. */
+export const sealedDestinationBatches = sealedColumn({
+  purpose: PURPOSE,
+  table: 'destination_batches',
+  column: COLUMN,
+});
+
+/** @param id of the batch. @throws SealingError */
+export async function sealBatch(sealing: Sealing, id: string, records: string): Promise<Buffer> {
+  return (await sealing.sealer(PURPOSE)).seal(id, COLUMN, records);
+}
+
+/** @throws SealingError */
+export async function openBatch(sealing: Sealing, { id, sealed }: { id: string; sealed: Buffer }): Promise<string> {
+  return (await sealing.opener(PURPOSE, [sealed])).open(id, COLUMN, sealed);
+}
+
 /** @throws SealingError */
 export async function openSecrets(
   sealing: Sealing,

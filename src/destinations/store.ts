@@ -166,30 +166,34 @@ export async function addToState(db: Queryable, id: string, change: StateChange)
 interface DestinationBatch {
   id: string;
   destinationId: string;
-  /** JSON of a list of records. */
-  records: string;
+  /** Encrypted JSON of a list of records; null in those of earlier versions. */
+  sealed: Buffer | null;
   recordCount: number;
   attempts: number;
   createdAt: Date;
 }
 
 /** @returns false if the destination has no room for it, or was deleted */
-export async function insertBatch(tx: Queryable, batch: DestinationBatch, mostUnits: number): Promise<boolean> {
+export async function insertBatch(tx: Queryable, batch: DestinationBatch, mostBytes: number): Promise<boolean> {
   const rows = await tx.query(
-    `insert into destination_batches (id, destination_id, records, record_count, attempts, created_at, due_at)
-     select $1, d.id, $3, $4, $5, $6, $6 from destinations d
-      where d.id = $2 and (select coalesce(sum(length(b.records)), 0) from destination_batches b
-        where b.destination_id = d.id) + length($3) <= $7
+    `insert into destination_batches (id, destination_id, sealed, record_count, attempts, created_at, due_at)
+     select $1, d.id, $3::bytea, $4, $5, $6, $6 from destinations d
+      where d.id = $2 and (select coalesce(sum(coalesce(length(b.sealed), length(b.records))), 0) from destination_batches b
+        where b.destination_id = d.id) + length($3::bytea) <= $7
       for key share
      returning 1`,
-    [batch.id, batch.destinationId, batch.records, batch.recordCount, batch.attempts, batch.createdAt, mostUnits],
+    [batch.id, batch.destinationId, batch.sealed, batch.recordCount, batch.attempts, batch.createdAt, mostBytes],
   );
   return rows.length > 0;
 }
 
-export async function findBatch(db: Queryable, id: string): Promise<DestinationBatch | undefined> {
-  const [row] = await db.query<DestinationBatch>(
-    `select id, destination_id as "destinationId", records, record_count as "recordCount", attempts,
+/** @returns with `records` for a batch that is not encrypted */
+export async function findBatch(
+  db: Queryable,
+  id: string,
+): Promise<(DestinationBatch & { records: string | null }) | undefined> {
+  const [row] = await db.query<DestinationBatch & { records: string | null }>(
+    `select id, destination_id as "destinationId", sealed, records, record_count as "recordCount", attempts,
        created_at as "createdAt" from destination_batches where id = $1`,
     [id],
   );

@@ -11,7 +11,7 @@ import { examineBucket } from './doctor/blobs.ts';
 import { examineDatabase } from './doctor/database.ts';
 import { examineEgressProxy } from './doctor/egress-proxy.ts';
 import { type Finding, fault, note, ok } from './doctor/finding.ts';
-import { examineAddress, examineRuntime } from './doctor/machine.ts';
+import { examineAddress, examineJournals, examineRuntime } from './doctor/machine.ts';
 import { examineProviders } from './doctor/providers.ts';
 import { examineSettings } from './doctor/settings.ts';
 import { type Installation, withInstallation } from './installation.ts';
@@ -47,7 +47,7 @@ async function examine(
     // Without settings the other checks have no target.
     return findings.concat(error.message.split('\n').map((problem) => fault('configuration', problem)));
   }
-  findings.push(...(await examineSettings(config, parts)));
+  findings.push(...(await examineSettings(config, parts)), ...examineJournals(config.dataDir));
   const blocked = findings.some(({ level, area }) => level === 'fault' && area !== 'network');
   if (!blocked) findings.push(...(await examineInstallation({ ...parts, config })));
   if (!blocked) findings.push(await examineEgressProxy(config, parts));

@@ -77,7 +77,7 @@ test('an administrator of the organization signs in, and acts for a key of her o
   assert.deepEqual([data.session, data.oidc], [null, { name: 'Acme' }]);
   const { url, setCookie } = await begun(visitor);
   const { searchParams } = new URL(url);
-  assert.match(setCookie, /^gatehouse_oidc_\d+=[\w.-]+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
+  assert.match(setCookie, /^gatehouse_oidc_\d+_i[0-9a-f]{8}=[\w.-]+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
   assert.equal(searchParams.get('code_challenge_method'), 'S256');
   assert.equal(searchParams.get('scope'), 'openid email profile');
   for (const name of ['state', 'nonce', 'code_challenge']) assert.match(searchParams.get(name) ?? '', /^[\w-]{43}$/);

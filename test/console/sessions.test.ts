@@ -72,7 +72,9 @@ test('a management key signs in; the cookie is out of reach of scripts and other
   const { port } = new URL(gateway.url);
   assert.match(
     setCookie,
-    new RegExp(`^gatehouse_session_${port}=[\\w-]{43}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800$`),
+    new RegExp(
+      `^gatehouse_session_${port}_i[0-9a-f]{8}=[\\w-]{43}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800$`,
+    ),
   );
 });
 
@@ -83,13 +85,13 @@ test('behind TLS the cookie is secure and bound to the host, and below a prefix 
   const plain = await send('POST', '/console/session', { body, headers, at: proxied });
   assert.match(
     plain.setCookie,
-    /^__Host-gatehouse_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800; Secure$/,
+    /^__Host-gatehouse_session_i[0-9a-f]{8}=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800; Secure$/,
   );
   const below = await send('POST', '/console/session', {
     ...{ body, at: proxied },
     headers: { ...headers, 'x-forwarded-prefix': '/llm' },
   });
-  assert.match(below.setCookie, /^__Secure-gatehouse_session=[\w-]{43}; Path=\/llm\/; HttpOnly; /);
+  assert.match(below.setCookie, /^__Secure-gatehouse_session_i[0-9a-f]{8}=[\w-]{43}; Path=\/llm\/; HttpOnly; /);
 });
 
 test('a cookie that another host of the domain can set does not replace the session', async () => {

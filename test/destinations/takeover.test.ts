@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { connectOnce } from '../../src/testing/database/database.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { startScene } from './scene.ts';
 
@@ -16,6 +17,11 @@ test('what waits for a webhook is delivered after a restart', async (t) => {
   system.answer = () => 503;
   const id = await workspace.ask();
   await scene.deliveryIs(destination.id, ({ status, waiting }) => status === 'failing' && waiting === 1);
+  const client = await connectOnce(t, gateway.target);
+  const { rows } = await client.query('select records, sealed from destination_batches');
+  assert.equal(rows[0].records, null);
+  assert.ok(!(rows[0].sealed as Buffer).includes(id), 'what waits is encrypted');
+  await client.end();
   await gateway.close();
   system.answer = () => 200;
   const yaml = { egress: { networks: ['127.0.0.1'], ports: ['1-65535'] } };

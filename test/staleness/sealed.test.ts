@@ -152,6 +152,16 @@ test('a machine that cannot decrypt a destination changes none of its secrets, a
 test('every encrypted column is tried above', () => {
   assert.deepEqual(
     sealedRows.map(({ purpose }) => purpose),
-    ['byok', 'federation', 'batch_callbacks', 'vault', 'destinations', 'interns', 'responses', 'responses'],
+    [
+      'byok',
+      'federation',
+      'batch_callbacks',
+      'vault',
+      'destinations',
+      'destinations',
+      'interns',
+      'responses',
+      'responses',
+    ],
   );
 });

@@ -71,7 +71,8 @@ export class OidcSignIn {
       const { url, attempt } = await this.#provider.begin(settings, redirectUri(settings, origin, exchange.prefix));
       const { state, nonce, verifier } = attempt;
       const value = [state, nonce, verifier, Buffer.from(origin).toString('base64url')].join('.');
-      return { url, cookie: oidcCookie(value, { origin, prefix: exchange.prefix }, ATTEMPT_S) };
+      const place = { origin, prefix: exchange.prefix, installation: await this.#parts.sessions.installation() };
+      return { url, cookie: oidcCookie(value, place, ATTEMPT_S) };
     } catch (cause) {
       this.#parts.log.warn('the identity provider of the console cannot be used', { cause });
       throw unavailable('The identity provider cannot be reached. Try again later.', cause);
@@ -80,10 +81,11 @@ export class OidcSignIn {
 
   /** The person is back: cookies to set, and the problem if there is no session. */
   async finish(exchange: Place): Promise<{ cookies: string[]; problem: Problem | null }> {
-    const begun = attemptOf(exchange.headers.cookie);
+    const installation = await this.#parts.sessions.installation();
+    const begun = attemptOf(exchange.headers.cookie, installation);
     if (begun === undefined) return { cookies: [], problem: 'expired' };
     const { prefix } = exchange;
-    const cookies = [oidcCookie('', { origin: begun.origin, prefix }, 0)];
+    const cookies = [oidcCookie('', { origin: begun.origin, prefix, installation }, 0)];
     try {
       cookies.push(await this.#session(exchange, begun));
       return { cookies, problem: null };
@@ -144,8 +146,8 @@ interface Begun extends Attempt {
   origin: string;
 }
 
-function attemptOf(cookies: string | undefined): Begun | undefined {
-  const [value] = oidcValues(cookies).tokens;
+function attemptOf(cookies: string | undefined, installation: string): Begun | undefined {
+  const [value] = oidcValues(cookies, installation).tokens;
   const [state, nonce, verifier, encoded] = value?.split('.') ?? [];
   if (state === undefined || nonce === undefined || verifier === undefined || encoded === undefined) return undefined;
   const origin = URL.parse(Buffer.from(encoded, 'base64url').toString())?.origin;

@@ -8,9 +8,11 @@ import type { Problem } from '../../base/delivery-queue.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Log } from '../../base/log.ts';
 import type { JobKind, Jobs } from '../../jobs/index.ts';
+import type { Sealing } from '../../sealing/index.ts';
 import type { Database } from '../../storage/database.ts';
 import type { ActiveDestination } from '../active.ts';
 import type { GenerationRecord } from '../record.ts';
+import { openBatch, sealBatch } from '../sealed.ts';
 import * as store from '../store.ts';
 import { type SendParts, sendRecords } from './send.ts';
 import type { States } from './state.ts';
@@ -21,6 +23,7 @@ interface BatchParts extends SendParts {
   log: Log;
   jobs: Pick<Jobs, 'send'>;
   states: States;
+  sealing: Sealing;
   /** Undefined: the destination does not get any records now. */
   target(id: string): Promise<ActiveDestination | undefined>;
 }
@@ -31,8 +34,8 @@ const EXPIRE_SECONDS = 120;
 const LONGEST_MS = 24 * 3_600_000;
 const RETRY_MS = 1_000;
 const RETRY_MOST_MS = 600_000;
-/** UTF-16 units of JSON that wait for one destination. */
-const MOST_WAITING_UNITS = 64 * 1024 * 1024;
+/** Bytes that wait for one destination. */
+const MOST_WAITING_BYTES = 64 * 1024 * 1024;
 const SWEEP_MS = 300_000;
 /** A batch that is due for so long has no job any more. */
 const OVERDUE_MS = 300_000;
@@ -48,7 +51,7 @@ export interface DurableDelivery {
 }
 
 export function durableDelivery(parts: BatchParts): DurableDelivery {
-  const { database, clock, jobs } = parts;
+  const { database, clock, jobs, sealing } = parts;
   const deliver: JobKind<BatchJob> = {
     name: 'destinations.deliver',
     runs: 'many',
@@ -74,19 +77,28 @@ export function durableDelivery(parts: BatchParts): DurableDelivery {
     kinds: [deliver, sweep],
     async store(destinationId, records) {
       const createdAt = new Date(clock.now());
+      const id = uuidv7(createdAt.getTime());
       const batch = {
-        ...{ id: uuidv7(createdAt.getTime()), destinationId, createdAt, attempts: 0 },
-        records: JSON.stringify(records),
-        recordCount: records.length,
+        ...{ id, destinationId, createdAt, attempts: 0, recordCount: records.length },
+        sealed: await sealBatch(sealing, id, JSON.stringify(records)),
       };
       const stored = await database.transaction(async (tx) => {
-        if (!(await store.insertBatch(tx, batch, MOST_WAITING_UNITS))) return false;
+        if (!(await store.insertBatch(tx, batch, MOST_WAITING_BYTES))) return false;
         await jobs.send(deliver, { id: batch.id }, { tx });
         return true;
       });
       return stored ? undefined : { message: 'too many records wait for the destination', outcome: 'refused' };
     },
   };
+}
+
+async function recordsOf(
+  { id, sealed, records }: { id: string; sealed: Buffer | null; records: string | null },
+  { sealing }: BatchParts,
+): Promise<GenerationRecord[]> {
+  return JSON.parse(
+    sealed === null ? (records ?? '[]') : await openBatch(sealing, { id, sealed }),
+  ) as GenerationRecord[];
 }
 
 async function attempt(id: string, signal: AbortSignal, parts: BatchParts, kind: JobKind<BatchJob>): Promise<void> {
@@ -96,7 +108,7 @@ async function attempt(id: string, signal: AbortSignal, parts: BatchParts, kind:
   const { destinationId, recordCount } = batch;
   const target = await parts.target(destinationId);
   if (target === undefined) return end('the destination was disabled before these records were delivered');
-  const records = target.wanted(JSON.parse(batch.records) as GenerationRecord[]);
+  const records = target.wanted(await recordsOf(batch, parts));
   const now = clock.now();
   const problem = records.length === 0 ? undefined : await sendRecords(parts, target, records, now, signal);
   // Not a failure of the destination: the job starts again elsewhere.

@@ -51,7 +51,7 @@ export function examineDataFolder(folder: string, freeBytes: (folder: string) =>
   } else {
     findings.push(ok('data folder', `${folder}, ${shown}`));
   }
-  return findings.concat(examineJournals(path.join(folder, 'journal')));
+  return findings;
 }
 
 function freeBytesOf(folder: string): number {
@@ -59,10 +59,11 @@ function freeBytesOf(folder: string): number {
   return bavail * bsize;
 }
 
-function examineJournals(folder: string): Finding[] {
+/** Journals that the next start enters; a gateway that runs has some of its own. */
+export function examineJournals(dataDir: string): Finding[] {
   let count = 0;
   try {
-    count = readdirSync(folder).filter((name) => !name.startsWith('.')).length;
+    count = readdirSync(path.join(dataDir, 'journal')).filter((name) => !name.startsWith('.')).length;
   } catch {
     return [];
   }

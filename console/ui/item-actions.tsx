@@ -1,0 +1,44 @@
+/** The buttons that change and delete one thing: the same words, order and look on every page. */
+import type { ComponentChildren } from 'preact';
+import { Button } from './basics.tsx';
+
+interface ItemActionsProps {
+  onEdit?(): void;
+  onDelete(): void;
+  /** What else can be done with it. */
+  children?: ComponentChildren;
+}
+
+/** At the head of its page. */
+export function ItemActions({ onEdit, onDelete, children }: ItemActionsProps) {
+  return (
+    <>
+      {onEdit !== undefined && <Button onClick={onEdit}>Edit</Button>}
+      {children}
+      <Button kind="danger" icon="trash" onClick={onDelete}>
+        Delete
+      </Button>
+    </>
+  );
+}
+
+interface RowActionProps {
+  /** What it is done with, for those who hear the button. */
+  name: string;
+  busy?: boolean;
+  onClick(): void;
+}
+
+/** In a row of a list. */
+export function DeleteInRow({ name, onClick }: RowActionProps) {
+  return <Button kind="quiet" icon="trash" label={`Delete ${name}`} onClick={onClick} />;
+}
+
+export function ActionInRow({ name, busy, onClick, children }: RowActionProps & { children: string }) {
+  return (
+    <Button kind="quiet" {...(busy !== undefined && { busy })} onClick={onClick}>
+      {children}
+      <span class="unseen"> {name}</span>
+    </Button>
+  );
+}
