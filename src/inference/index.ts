@@ -4,6 +4,7 @@
  * (`access/`), the ledger and budgets (`spend/`).
  */
 export { accept } from './accept.ts';
+export { askAhead } from './admission/ask-ahead.ts';
 export { Concurrency } from './admission/concurrency.ts';
 export { budgetsOf } from './admission/cost-bounds.ts';
 export { Identities } from './admission/identity.ts';

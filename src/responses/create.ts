@@ -59,7 +59,7 @@ async function answer(exchange: Exchange<Caller>, wanted: Wanted, parts: Respons
   const keeps = wanted.store || wanted.conversationId !== null;
   const screened = keeps ? screenedBy(caller, given, parts) : undefined;
   const own = screened ?? given;
-  const { history, conversation } = await stateOf(caller, wanted, parts);
+  const { history, conversation } = await stateOf(caller, wanted, itemCount(own), parts);
   const document = history ? joined(own, history, parts.limits.inferenceBodyBytes) : own;
   const accepted = acceptExchange(exchange, echoing(stateMembers(wanted)), parts.inference, document);
   // A cached answer would repeat the state of another request.
@@ -79,7 +79,12 @@ interface State {
   conversation?: OpenConversation;
 }
 
-async function stateOf({ workspaceId }: Caller, wanted: Wanted, parts: ResponseParts): Promise<State> {
+function itemCount({ structure: { input } }: JsonDocument): number {
+  return Array.isArray(input) ? input.length : input === undefined || input === null ? 0 : 1;
+}
+
+/** @param more items that the request brings itself */
+async function stateOf({ workspaceId }: Caller, wanted: Wanted, more: number, parts: ResponseParts): Promise<State> {
   const { previousId, conversationId } = wanted;
   if (previousId !== null) {
     const viewer = { workspaceId, now: new Date(parts.clock.now()) };
@@ -87,7 +92,10 @@ async function stateOf({ workspaceId }: Caller, wanted: Wanted, parts: ResponseP
   }
   if (conversationId === null) return {};
   const conversation = await openConversation(conversationId, workspaceId, parts);
-  return { conversation, history: { lists: await itemLists(conversation, parts), ids: [], path: 'conversation' } };
+  return {
+    conversation,
+    history: { lists: await itemLists(conversation, more, parts), ids: [], path: 'conversation' },
+  };
 }
 
 /** The request as guardrails let it pass; undefined if they do not. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { until } from '../../src/testing/clock/clock.ts';
+import { connect } from '../../src/testing/database/rows.ts';
 import { rowOf } from '../../src/testing/gateway/ask-gateway.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { streamOf, wholeOf } from '../../src/testing/upstream/answers.ts';
@@ -180,4 +181,28 @@ test('a response whose process dies has failed, and ends its streams so', async 
   assert.match(last.response.error.message, /process .* has ended/);
   const tried = await openai.responses.retrieve(id);
   assert.equal(tried.status, 'failed');
+});
+
+test('limits and budgets refuse a response before it is stored, and count it once', async () => {
+  const count = async (): Promise<number> => {
+    const client = await connect(gateway.target);
+    const { rows } = await client.query<{ count: number }>('select count(*)::int as count from responses');
+    await client.end();
+    return rows[0]!.count;
+  };
+  const poor = await control.keyIn(undefined, 'poor', { limit: 0.000001 });
+  const slow = await control.keyIn(undefined, 'slow', { rate_limits: { requests_per_day: 2 } });
+  const request = { model: 'test/chat', input: 'hi', background: true } as const;
+  const before = await count();
+  await assert.rejects(clientOf(gateway, poor.token).responses.create(request), { status: 402 });
+  await assert.rejects(openai.responses.create({ ...request, model: 'test/none' }), { status: 400 });
+  assert.equal(await count(), before);
+  const limited = clientOf(gateway, slow.token);
+  script('chat', false, { text: 'one' }, { text: 'two' });
+  for (const text of ['one', 'two']) {
+    const { id } = await limited.responses.create(request);
+    assert.equal((await over(id, limited)).output_text, text);
+  }
+  await assert.rejects(limited.responses.create(request), { status: 429 });
+  assert.equal(await count(), before + 2);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { until } from '../../src/testing/clock/clock.ts';
 import { connect } from '../../src/testing/database/rows.ts';
-import { errorOf } from '../../src/testing/upstream/answers.ts';
+import { answerOf, errorOf } from '../../src/testing/upstream/answers.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 import { clientOf, startScene } from './scene.ts';
 
@@ -146,4 +146,37 @@ test('a conversation exists in its workspace only, encrypted, and is deleted wit
   assert.deepEqual([(await ids()).includes(own.id), (await ids()).includes(other.id)], [true, false]);
   gateway.clock.jump(91 * DAY_MS);
   await until(async () => (await ids()).length === 0, 'the conversations to be removed');
+});
+
+test('one turn cannot bring a conversation above its limit', async () => {
+  const { id } = await openai.conversations.create();
+  const fill = async (upTo: number): Promise<number> => {
+    const client = await connect(gateway.target);
+    await client.query(
+      `insert into conversation_items (conversation_id, id, sealed)
+       select $1, 'x' || n, 'x'::bytea from generate_series((select count(*) + 1 from conversation_items
+         where conversation_id = $1), $2::int) n`,
+      [id, upTo],
+    );
+    const { rows } = await client.query<{ count: number }>(
+      'select count(*)::int as count from conversation_items where conversation_id = $1',
+      [id],
+    );
+    await client.end();
+    return rows[0]!.count;
+  };
+  const gate = 'full';
+  const told = answerOf('chat', false, { text: 'late' });
+  gateway.upstream.script('chat', [{ ...told, chunks: [{ gate }, ...told.chunks!] }]);
+  const sent = gateway.upstream.requests('chat').length;
+  const answer = openai.responses.create({ model: 'test/chat', input: 'hi', conversation: id });
+  await until(async () => gateway.upstream.requests('chat').length > sent, 'the request');
+  await fill(9_999);
+  gateway.upstream.open(gate);
+  assert.equal((await answer).output_text, 'late');
+  assert.equal(await fill(0), 10_000);
+  await assert.rejects(openai.responses.create({ model: 'test/chat', input: 'hi', conversation: id }), /10000 items/);
+  const other = await openai.conversations.create();
+  const input = Array.from({ length: 10_000 }, () => message('x'));
+  await assert.rejects(openai.responses.create({ model: 'test/chat', input, conversation: other.id }), /10000 items/);
 });

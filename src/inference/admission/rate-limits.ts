@@ -51,7 +51,7 @@ function limitsOf(caller: Caller, defaults: RateDefaults): readonly RateLimit[] 
 
 /**
  * Counts a request against the limits of its key and workspace; a nested request, which the client
- * does not see, counts against token limits only. Its response then carries the limit headers. Returns no
+ * does not see, and one that was counted before count against token limits only. Its response then carries the limit headers. Returns no
  * promise unless the database is needed. Throws or rejects with GatewayError 429 or 503.
  */
 export function countRequest(
@@ -59,9 +59,9 @@ export function countRequest(
   { rateLimits, clock }: Pick<InferenceParts, 'rateLimits' | 'clock'>,
 ): undefined | Promise<void> {
   if (rateLimits === undefined) return undefined;
-  const { caller, startedAt, nested } = context.request;
+  const { caller, startedAt, nested, countedAhead } = context.request;
   const all = limitsOf(caller, rateLimits.defaults());
-  const limits = nested !== undefined ? all.filter(({ unit }) => unit === 'tokens') : all;
+  const limits = nested !== undefined || countedAhead ? all.filter(({ unit }) => unit === 'tokens') : all;
   if (limits.length === 0) return undefined;
   const counted = (answer: RateLimitHold | RateRefusal): void => {
     if ('refused' in answer) throw rateLimitError(answer, clock.now());

@@ -148,7 +148,8 @@ export class BackgroundRunner {
     const { body, about, members } = JSON.parse(key.open('request', row.request)) as QueuedRequest;
     const caller = await callerOfKey(row.keyHash);
     const document = readDocument(Buffer.from(body));
-    return { ...accept(echoing(members), document, caller, clock.now(), about), id: generationIdOf(row.id) };
+    const accepted = accept(echoing(members), document, caller, clock.now(), about);
+    return { ...accepted, id: generationIdOf(row.id), countedAhead: true };
   }
 
   /** Undefined: the response has none, or it was deleted. */

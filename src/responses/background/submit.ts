@@ -1,9 +1,9 @@
-/** Queues a response for the background, and answers its client at once. */
+/** Queues a response for the background, if limits and budgets let it pass, and answers its client at once. */
 import type { Caller } from '../../access/index.ts';
 import { stringifyJson } from '../../base/json.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import type { Exchange } from '../../http/operation.ts';
-import type { AcceptedRequest, HttpSink, InferenceParts } from '../../inference/index.ts';
+import { type AcceptedRequest, askAhead, type HttpSink, type InferenceParts } from '../../inference/index.ts';
 import type { Jobs } from '../../jobs/index.ts';
 import type { Database } from '../../storage/database.ts';
 import type { NewResponse } from '../new-response.ts';
@@ -34,6 +34,7 @@ export async function submit(
   { request, made, wanted }: Submitted,
   parts: SubmitParts,
 ): Promise<void> {
+  const headers = await askAhead(request, parts.inference);
   const { row, key, answer, insert } = made;
   const queued: QueuedRequest = {
     body: request.document.bytes.toString(),
@@ -46,7 +47,7 @@ export async function submit(
     await parts.jobs.send(parts.runner.kind, { id: row.id }, { tx });
   });
   if (!row.streamed) {
-    exchange.reply(200, JSON.parse(answer), { 'x-generation-id': request.id });
+    exchange.reply(200, JSON.parse(answer), { ...headers, 'x-generation-id': request.id });
     return;
   }
   const followed = { id: row.id, workspaceId: row.workspaceId, key, after: -1 };

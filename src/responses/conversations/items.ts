@@ -37,13 +37,20 @@ export async function checkRoom(db: Queryable, { row }: OpenConversation, more: 
   if (count + more > MOST_ITEMS) throw invalidField('items', `would be more than ${MOST_ITEMS} in the conversation`);
 }
 
-/** JSON lists, for the input of a request. @throws GatewayError 413 that names the field */
+/**
+ * JSON lists, for the input of a request.
+ * @param more items that the request brings itself; at least one more is its output
+ * @throws GatewayError 400 or 413 that names the field
+ */
 export async function itemLists(
   { row, key }: OpenConversation,
+  more: number,
   { database, limits }: { database: Database; limits: { inferenceBodyBytes: number } },
 ): Promise<string[]> {
   const { count, bytes } = await sql.sizeOf(database, row.id);
-  if (count >= MOST_ITEMS) throw invalidField('conversation', `has ${MOST_ITEMS} items, which is the limit`);
+  if (count + more >= MOST_ITEMS) {
+    throw invalidField('conversation', `would have more than ${MOST_ITEMS} items: it has ${count}`);
+  }
   if (bytes > limits.inferenceBodyBytes) throw tooLarge('conversation', limits.inferenceBodyBytes);
   const items = await sql.allItems(database, row.id);
   return presented(() => items.map((item) => `[${key.open(partOf(item.id), item.sealed)}]`));
@@ -56,7 +63,7 @@ export function shownStored(item: sql.StoredItem, key: DataKey): Record<string, 
 }
 
 /**
- * Adds items at the end. Does nothing if the conversation was deleted meanwhile.
+ * Adds items at the end, as many as there is room for. Does nothing if the conversation was deleted meanwhile.
  * @returns their ids
  */
 export async function append(
@@ -66,7 +73,8 @@ export async function append(
   now: number,
 ): Promise<string[]> {
   if (items.length === 0 || (await sql.findConversation(tx, row.id, row.workspaceId, true)) === undefined) return [];
-  const given = items.map((value) => value as Record<string, unknown>);
+  const room = Math.max(MOST_ITEMS - (await sql.sizeOf(tx, row.id)).count, 0);
+  const given = items.slice(0, room).map((value) => value as Record<string, unknown>);
   const wished = given.map(({ id }) => (typeof id === 'string' && id !== '' && id.length <= 200 ? id : undefined));
   const taken = new Set(
     await sql.takenIds(
