@@ -27,6 +27,7 @@ const API_TYPES: Record<DirectFormatId, ApiType> = {
   completion: 'completions',
   speech: 'tts',
   transcription: 'stt',
+  moderation: 'moderation',
 };
 /** The operations that report an upstream timeout as 524. */
 const TIMEOUT_524: ReadonlySet<DirectFormatId> = new Set(['rerank', 'image', 'speech', 'transcription']);
@@ -39,6 +40,7 @@ const OUTPUT: Record<DirectFormatId, string> = {
   completion: 'text',
   speech: 'speech',
   transcription: 'transcription',
+  moderation: 'moderation',
 };
 
 export class DirectTask implements Task {

@@ -39,4 +39,5 @@ export const OPERATION_NAMES = {
   tts: 'generate_content',
   stt: 'generate_content',
   image: 'generate_content',
+  moderation: 'moderation',
 } as const;

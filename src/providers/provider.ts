@@ -11,6 +11,7 @@ import type { NativeTool } from '../formats/conversation/native-tool.ts';
 import type { DirectFormatId } from '../formats/direct/index.ts';
 import type { EmbeddingAdapter } from '../formats/embedding/index.ts';
 import type { ImageAdapter } from '../formats/image/index.ts';
+import type { ModerationAdapter } from '../formats/moderation/index.ts';
 import type { RerankAdapter } from '../formats/rerank/index.ts';
 import type { SpeechAdapter } from '../formats/speech/index.ts';
 import type { TranscriptionAdapter } from '../formats/transcription/index.ts';
@@ -118,6 +119,8 @@ export interface ProviderKind {
   speech?: SpeechAdapter;
   /** Speech to text adapter. */
   transcription?: TranscriptionAdapter;
+  /** Moderation adapter. */
+  moderation?: ModerationAdapter;
   /** Its interface for batches; absent: requests of batches are sent one by one. */
   batches?: BatchService;
   /** Its interface for batches at a server, if that depends on the configuration; undefined: it has none there. */

@@ -13,7 +13,16 @@ import * as kind from './column.ts';
 import { column, type Member } from './column.ts';
 import { USAGE_COLUMNS } from './usage-columns.ts';
 
-export type ApiType = 'completions' | 'embeddings' | 'rerank' | 'decisions' | 'video' | 'tts' | 'stt' | 'image';
+export type ApiType =
+  | 'completions'
+  | 'embeddings'
+  | 'rerank'
+  | 'decisions'
+  | 'video'
+  | 'tts'
+  | 'stt'
+  | 'image'
+  | 'moderation';
 
 export type DataRegion = 'global' | 'europe' | 'us';
 

@@ -38,6 +38,7 @@ before(async () => {
           kind: 'openai',
           model: { upstream_id: 'whisper-1', pricing, output_modalities: ['transcription'] },
         },
+        judges: { kind: 'openai', model: { pricing, output_modalities: ['moderation'] } },
         voices: { kind: 'openai', model: { upstream_id: 'tts-1', pricing, output_modalities: ['speech'] } },
       },
     },
@@ -46,7 +47,7 @@ before(async () => {
     id: 'x',
     choices: [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }],
   };
-  for (const name of ['text', 'vectors', 'ranks', 'pictures', 'voices', 'listeners']) {
+  for (const name of ['text', 'vectors', 'ranks', 'pictures', 'voices', 'listeners', 'judges']) {
     scene.gateway.upstream.script(name, [{ ...wholeOf(reply), repeat: true }]);
   }
 });
@@ -83,6 +84,8 @@ const decision = (route: string, at = route) => ({
     ];
   },
 });
+
+const input_references = [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }];
 
 /** By operation: where it is (`at`: where it is asked, if that is not its route), which model serves it, and its body with the text in each place that a person writes. */
 const ASKED: Record<string, { route: string; at?: string; model: string; bodies: (text: string) => Json[] }> = {
@@ -149,6 +152,17 @@ const ASKED: Record<string, { route: string; at?: string; model: string; bodies:
   createDecision: decision('/api/alpha/decisions', '/../../api/alpha/decisions'),
   createImage: { route: '/images', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
   createImageGeneration: { route: '/images/generations', model: 'test/pictures', bodies: (text) => [{ prompt: text }] },
+  createModeration: {
+    route: '/moderations',
+    model: 'test/judges',
+    bodies: (text) => [{ input: text }, { input: ['hi', text] }],
+  },
+  editImage: { route: '/images/edits', model: 'test/pictures', bodies: (text) => [{ prompt: text, input_references }] },
+  varyImage: {
+    route: '/images/variations',
+    model: 'test/pictures',
+    bodies: (text) => [{ prompt: text, input_references }],
+  },
   createTranscription: {
     route: '/audio/transcriptions',
     model: 'test/listeners',
@@ -213,7 +227,7 @@ test('every operation that asks a model is in the table', () => {
 test('a model that a guardrail does not allow is asked by no operation, under none of its names', async () => {
   const key = await scene.guarded({ allowed_models: ['test/elsewhere'] });
   const asked = () =>
-    ['text', 'vectors', 'ranks', 'pictures', 'voices', 'listeners'].map(
+    ['text', 'vectors', 'ranks', 'pictures', 'voices', 'listeners', 'judges'].map(
       (name) => scene.gateway.upstream.requests(name).length,
     );
   const earlier = asked();

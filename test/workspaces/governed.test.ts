@@ -29,6 +29,7 @@ const gateway = await startGateway(
           output_modalities: ['transcription'],
         },
       },
+      judge: { kind: 'openai', model: { pricing: PER_TOKEN, output_modalities: ['moderation'] } },
       speaker: {
         kind: 'openai',
         model: { pricing: { prompt: '0', completion: '0', input_character: '0.001' }, output_modalities: ['speech'] },
@@ -37,6 +38,7 @@ const gateway = await startGateway(
   },
 );
 
+const input_references = [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }];
 const messages = [{ role: 'user', content: 'hi' }];
 const BODIES: Record<string, Json | 'free'> = {
   createChatCompletion: { model: 'test/text', messages },
@@ -58,6 +60,9 @@ const BODIES: Record<string, Json | 'free'> = {
   createImage: { model: 'test/painter', prompt: 'p' },
   createImageGeneration: { model: 'test/painter', prompt: 'p' },
   createSpeech: { model: 'test/speaker', input: 'hi' },
+  createModeration: { model: 'test/judge', input: 'hi' },
+  editImage: { model: 'test/painter', prompt: 'p', input_references },
+  varyImage: { model: 'test/painter', prompt: 'p', input_references },
   createTranscription: { model: 'test/listener', input_audio: { data: 'AAAA', format: 'wav' } },
   createTranslation: { model: 'test/listener', input_audio: { data: 'AAAA', format: 'wav' } },
   getResponse: 'free',
@@ -152,6 +157,6 @@ test('a budget with nothing left refuses every inference operation with 402, and
     }
     await call('DELETE', `/workspaces/team/budgets/${interval}`);
   }
-  for (const name of ['text', 'vectors', 'ranker', 'painter', 'speaker', 'listener'])
+  for (const name of ['text', 'vectors', 'ranker', 'painter', 'speaker', 'listener', 'judge'])
     assert.equal(gateway.upstream.requests(name).length, 0);
 });

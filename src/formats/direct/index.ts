@@ -13,7 +13,14 @@ import type { LoggedContent } from '../conversation/logged-content.ts';
 import type { Renewal } from '../conversation/renewal.ts';
 import type { VisitTexts } from '../conversation/texts.ts';
 
-export type DirectFormatId = 'embedding' | 'rerank' | 'image' | 'completion' | 'speech' | 'transcription';
+export type DirectFormatId =
+  | 'embedding'
+  | 'rerank'
+  | 'image'
+  | 'completion'
+  | 'speech'
+  | 'transcription'
+  | 'moderation';
 
 /** The client side of an operation. Adapters work with `Request` and `Answer`. */
 export interface DirectFormat<Request, Answer> {

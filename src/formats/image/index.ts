@@ -1,10 +1,12 @@
 /** Images: the public format and the adapters of image services. */
+import Type from 'typebox';
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { askedOf, loggedPrompt } from '../direct/body.ts';
 import { errorEvent } from '../direct/events.ts';
 import { type DirectFormat, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import { charged, type ImageAdapter } from './adapter.ts';
+import { checkEdited } from './form.ts';
 import { completedEvents, encodeReply, type ImageAnswer } from './reply.ts';
 import { check, decode, type ImageRequest, imagesIn, remoteReferences, schema } from './request.ts';
 import { mostMegapixels } from './size.ts';
@@ -13,6 +15,7 @@ export type { ImageAbilities, ImageAdapter } from './adapter.ts';
 export { bedrockImages } from './bedrock.ts';
 export { blackForestImages } from './black-forest.ts';
 export { falImages } from './fal.ts';
+export { editOfForm, variationOfForm } from './form.ts';
 export { googleImages } from './google.ts';
 export { deployedImages, openaiImages } from './openai.ts';
 export { publicImages } from './public.ts';
@@ -79,3 +82,21 @@ export const image: DirectFormat<ImageRequest, ImageAnswer> = {
     failure: errorEvent,
   },
 };
+
+/** Edits and variations: images that are made of others. */
+export const imageEdit: DirectFormat<ImageRequest, ImageAnswer> = {
+  ...image,
+  check(document) {
+    image.check(document);
+    checkEdited(document);
+  },
+};
+
+/** A form of OpenAI's clients. */
+export const imageFormSchema = Type.Object(
+  {
+    image: Type.Unsafe({ type: 'array', items: { type: 'string', format: 'binary' } }),
+    prompt: Type.Optional(Type.String()),
+  },
+  { additionalProperties: true, $id: 'ImageForm' },
+);

@@ -5,8 +5,16 @@ import { GatewayError } from '../../base/errors.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import type { DirectFormat } from '../../formats/direct/index.ts';
 import { EmbeddingsReply, embedding } from '../../formats/embedding/index.ts';
-import { ImageReply, image } from '../../formats/image/index.ts';
+import {
+  editOfForm,
+  ImageReply,
+  image,
+  imageEdit,
+  imageFormSchema,
+  variationOfForm,
+} from '../../formats/image/index.ts';
 import { SERVED_FORMATS } from '../../formats/index.ts';
+import { ModerationReply, moderation } from '../../formats/moderation/index.ts';
 import { RerankReply, rerank } from '../../formats/rerank/index.ts';
 import { speech } from '../../formats/speech/index.ts';
 import {
@@ -79,6 +87,24 @@ export function inferenceOperations(
       reply: ImageReply,
       events: ImageEvents,
       errors: [SILENT],
+    }),
+    ...[
+      { id: 'editImage', path: '/images/edits', summary: 'Edit images as a prompt says', toBody: editOfForm },
+      { id: 'varyImage', path: '/images/variations', summary: 'Make variations of an image', toBody: variationOfForm },
+    ].map(({ toBody, ...about }) =>
+      single(parts, limits, imageEdit, {
+        ...about,
+        reply: ImageReply,
+        events: ImageEvents,
+        multipart: { schema: imageFormSchema, toBody },
+        errors: [SILENT],
+      }),
+    ),
+    single(parts, limits, moderation, {
+      id: 'createModeration',
+      path: '/moderations',
+      summary: 'Say whether texts and images break rules',
+      reply: ModerationReply,
     }),
     single(parts, limits, speech, {
       id: 'createSpeech',

@@ -1,5 +1,6 @@
 import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import { openaiModeration } from '../../formats/moderation/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
 import { openaiSpeech } from '../../formats/speech/index.ts';
 import { openaiTranscription } from '../../formats/transcription/index.ts';
@@ -28,5 +29,6 @@ export const anyChat: ProviderKind = {
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
   rerank: rerankAdapter({ images: 'public' }),
   speech: openaiSpeech({ voice: 'alloy', instructed: /./ }),
+  moderation: openaiModeration(),
   transcription: openaiTranscription(),
 };

@@ -1,5 +1,6 @@
 import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
+import { openaiModeration } from '../../formats/moderation/index.ts';
 import { mistralBatches } from '../batches/mistral.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
@@ -85,5 +86,7 @@ export const mistral: ProviderKind = {
     chatReply: true,
   }),
   batches: mistralBatches,
+  // docs.mistral.ai/api/endpoint/classifiers
+  moderation: openaiModeration({ images: false }),
   embedding: openaiEmbedding({ takesTokens: false, takesUser: false, dimensionsMember: 'output_dimension' }),
 };

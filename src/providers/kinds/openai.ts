@@ -2,6 +2,7 @@ import type { ReasoningRule } from '../../formats/chat/index.ts';
 import { completionAdapter } from '../../formats/completion/index.ts';
 import { openaiEmbedding } from '../../formats/embedding/index.ts';
 import { openaiImages } from '../../formats/image/index.ts';
+import { openaiModeration } from '../../formats/moderation/index.ts';
 import { openaiSpeech } from '../../formats/speech/index.ts';
 import { openaiTranscription } from '../../formats/transcription/index.ts';
 import { bearer } from '../auth/bearer.ts';
@@ -50,7 +51,7 @@ export const openai: ProviderKind = {
   baseUrl: 'https://api.openai.com/v1',
   environment: 'OPENAI_API_KEY',
   author: 'openai',
-  bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$)|text-embedding-|dall-e-|tts-|whisper-)/,
+  bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$)|text-embedding-|dall-e-|tts-|whisper-|(omni|text)-moderation-)/,
   service: {
     role: 'vendor',
     registryId: 'openai',
@@ -90,6 +91,7 @@ export const openai: ProviderKind = {
   image: openaiImages,
   // The first models know neither instructions nor events.
   speech: openaiSpeech({ voice: 'alloy', instructed: /^(?!tts-1)/, eventful: /^(?!tts-1)/ }),
+  moderation: openaiModeration(),
   transcription: openaiTranscription({ plain: /transcribe/, streams: /transcribe/, extras: true }),
   batches: openaiBatches({
     paths: ['/chat/completions', '/responses', '/embeddings'],

@@ -1,0 +1,70 @@
+/** `POST /images/edits` and `/images/variations` with the SDK of OpenAI. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import OpenAI, { toFile } from 'openai';
+import { INFERENCE_KEY } from '../../../src/testing/gateway/gateway.ts';
+import { gateway, PNG } from './scene.ts';
+
+const openai = new OpenAI({ apiKey: INFERENCE_KEY, baseURL: gateway.api, maxRetries: 0 });
+const png = (name: string) => toFile(Buffer.from(PNG, 'base64'), name, { type: 'image/png' });
+const script = () =>
+  gateway.upstream.script('old', [
+    { headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify({ data: [{ b64_json: PNG }] })] },
+  ]);
+
+async function sent(): Promise<[string, string][]> {
+  const { path, body, headers } = gateway.upstream.requests('old').at(-1)!;
+  assert.equal(path, '/images/edits');
+  const type = { 'content-type': headers['content-type']! };
+  const form = await new Response(body as Buffer<ArrayBuffer>, { headers: type }).formData();
+  return [...form].map(([name, value]) => [name, typeof value === 'string' ? value : value.type]);
+}
+
+test('edits send every image and option to the model', async () => {
+  script();
+  const image = [await png('a.png'), await png('b.png')];
+  const { data } = await openai.images.edit({
+    model: 'test/old',
+    image,
+    prompt: 'Add a hat.',
+    n: 1,
+    size: '1024x1024',
+    input_fidelity: 'high',
+  });
+  assert.equal(data![0]!.b64_json, PNG);
+  const parts = await sent();
+  assert.deepEqual(
+    parts.filter(([name]) => ['image[]', 'prompt', 'size'].includes(name)),
+    [
+      ['prompt', 'Add a hat.'],
+      ['size', '1024x1024'],
+      ['image[]', 'image/png'],
+      ['image[]', 'image/png'],
+    ],
+  );
+});
+
+test('a variation is an edit that says so', async () => {
+  script();
+  const { data } = await openai.images.createVariation({ model: 'test/old', image: await png('a.png'), n: 1 });
+  assert.equal(data![0]!.b64_json, PNG);
+  assert.ok((await sent()).some(([name, value]) => name === 'prompt' && value === 'Make a variation of this image.'));
+});
+
+test('bad parts are named', async () => {
+  const refused = async (edit: Promise<unknown>, field: string) =>
+    assert.rejects(edit, (error: InstanceType<typeof OpenAI.APIError>) => {
+      assert.equal(error.status, 400);
+      assert.ok(error.message.includes(field), error.message);
+      return true;
+    });
+  const image = await png('a.png');
+  const base = { model: 'test/old', prompt: 'x' };
+  await refused(openai.images.edit({ ...base, image, mask: await png('m.png') }), 'mask');
+  await refused(openai.images.edit({ ...base, image: await toFile(Buffer.from('text'), 'a.png') }), 'image[0]');
+  await refused(openai.images.edit({ ...base, image, n: 1.5 }), 'n');
+  await refused(openai.images.edit({ ...base, image, response_format: 'url' }), 'response_format');
+  const json = await gateway.post('/images/edits', { model: 'test/old', prompt: 'x' });
+  assert.equal(json.status, 400);
+  assert.match(await json.text(), /image/);
+});
