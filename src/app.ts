@@ -47,7 +47,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const { config, clock, log, localServers } = options;
   const live = new LiveConfig(config, log);
   const parts = await openParts(options, live);
-  const { server, observability, readiness, batches, interns, responses } = serverOf(options, live, parts);
+  const { server, observability, readiness, batches, interns, responses, videos } = serverOf(options, live, parts);
   let ownPort = config.port;
   const discovery = new Discovery({
     transport: parts.transport,
@@ -107,6 +107,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await batchesClosed;
       await interns.close();
       await responses.close(config.limits.drainMs + LAST_WORDS_MS);
+      await videos.close(LAST_WORDS_MS);
       await closeParts(parts);
       log.flush();
     },
@@ -168,8 +169,8 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
   });
   const wired = operationParts(options, live, parts, observability, readiness);
   parts.jobs.register(expireFilesJob(wired.files));
-  const { runner: responses } = wired.responses;
-  for (const { kinds } of [wired.batches.runner, wired.interns.runtime, responses]) {
+  const [{ runner: responses }, { runner: videos }] = [wired.responses, wired.videos];
+  for (const { kinds } of [wired.batches.runner, wired.interns.runtime, responses, videos]) {
     for (const kind of kinds) jobs.register(kind);
   }
   parts.jobs.register(removeCopiesJob(copyRemovalParts(options, live, parts)));
@@ -190,7 +191,15 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     endOfTurn: parts.endOfTurn,
     ...(config.tls && { tls: { cert: config.tls.certificate, key: config.tls.key.reveal() } }),
   });
-  return { server, observability, readiness, batches: wired.batches.runner, interns: wired.interns.runtime, responses };
+  return {
+    server,
+    observability,
+    readiness,
+    batches: wired.batches.runner,
+    interns: wired.interns.runtime,
+    responses,
+    videos,
+  };
 }
 
 function httpLimits(limits: Limits): Partial<HttpLimits> {

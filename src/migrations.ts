@@ -24,6 +24,7 @@ import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
 import { transcriptMigrations } from './transcripts/index.ts';
 import { vaultMigrations } from './vault/index.ts';
+import { videoMigrations } from './videos/index.ts';
 import { workspaceMigrations } from './workspaces/index.ts';
 
 export const migrations: readonly Migration[] = [
@@ -52,4 +53,5 @@ export const migrations: readonly Migration[] = [
   ...responseMigrations,
   ...memoryMigrations,
   ...presetMigrations,
+  ...videoMigrations,
 ];

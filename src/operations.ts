@@ -37,6 +37,7 @@ import { type SignInParts, signInOperations } from './sign-in/index.ts';
 import { spendOperations } from './spend/index.ts';
 import { type TranscriptOperationParts, transcriptOperations } from './transcripts/index.ts';
 import { type VaultParts, vaultOperations } from './vault/index.ts';
+import { type VideoParts, videoOperations } from './videos/index.ts';
 import { type WorkspaceOperationParts, workspaceOperations } from './workspaces/index.ts';
 
 export interface OperationParts {
@@ -54,6 +55,7 @@ export interface OperationParts {
   signIn: SignInParts;
   inference: InferenceParts;
   responses: ResponseOperationParts;
+  videos: VideoParts;
   /** Router models, as shown to clients. */
   routers(): readonly ListedRouter[];
   transcripts: TranscriptOperationParts;
@@ -116,6 +118,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     }),
     ...responseOperations(parts.responses),
     ...conversationOperations(parts.responses, parts.limits),
+    ...videoOperations(parts.videos, parts.limits),
     ...batchOperations(parts.batches),
     ...transcriptOperations(parts.transcripts),
     ...observabilityOperations(parts.observability),

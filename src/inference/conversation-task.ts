@@ -53,7 +53,14 @@ import { Translation } from './turns/translate.ts';
 import { gatewayToolsFor, type LoopRunning, NO_TOOLS, TurnLoop } from './turns/turn-loop.ts';
 
 /** Models whose only output is one of these cannot serve a conversation. */
-const OTHER_OUTPUT: ReadonlySet<string> = new Set(['embeddings', 'rerank', 'speech', 'transcription', 'moderation']);
+const OTHER_OUTPUT: ReadonlySet<string> = new Set([
+  'embeddings',
+  'rerank',
+  'speech',
+  'transcription',
+  'moderation',
+  'video',
+]);
 
 export class ConversationTask implements Task {
   readonly apiType = 'completions';

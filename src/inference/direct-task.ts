@@ -28,9 +28,10 @@ const API_TYPES: Record<DirectFormatId, ApiType> = {
   speech: 'tts',
   transcription: 'stt',
   moderation: 'moderation',
+  video: 'video',
 };
 /** The operations that report an upstream timeout as 524. */
-const TIMEOUT_524: ReadonlySet<DirectFormatId> = new Set(['rerank', 'image', 'speech', 'transcription']);
+const TIMEOUT_524: ReadonlySet<DirectFormatId> = new Set(['rerank', 'image', 'speech', 'transcription', 'video']);
 type Adapters = { readonly [Id in DirectFormatId]?: unknown };
 /** The output modality that a model needs for the operation. */
 const OUTPUT: Record<DirectFormatId, string> = {
@@ -41,6 +42,7 @@ const OUTPUT: Record<DirectFormatId, string> = {
   speech: 'speech',
   transcription: 'transcription',
   moderation: 'moderation',
+  video: 'video',
 };
 
 export class DirectTask implements Task {
@@ -160,6 +162,7 @@ export class DirectTask implements Task {
       }),
       screen,
       transcribe: this.#transcribe(),
+      accepted: () => this.#context.accepted?.(),
       stream: facts.stream,
       owner,
       clock: this.#parts.clock,

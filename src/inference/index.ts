@@ -16,11 +16,13 @@ export { WholeSink } from './answer/whole-sink.ts';
 export { type LeastPrice, leastTokens, type PromptTerms, promptTerms } from './batched/least-price.ts';
 export { atBatch, type BatchableCall, encodeForBatch, hasBatches } from './batched/prepare.ts';
 export { settleBatched } from './batched/settle.ts';
+export { RequestContext } from './context.ts';
 export { createOcr } from './documents/ocr.ts';
 export { PageReader } from './documents/page-reader.ts';
 export { PdfReader } from './documents/pdf-reader.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { acceptExchange } from './operations/accept-exchange.ts';
+export { INFERENCE_ERRORS } from './operations/event-schema.ts';
 export { HttpSink } from './operations/http-sink.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
@@ -38,7 +40,7 @@ export {
   targetOf,
 } from './routing/index.ts';
 export { Threads } from './routing/threads.ts';
-export { serve } from './serve.ts';
+export { serve, serveInContext } from './serve.ts';
 export { userHashSecret } from './store.ts';
 export { TokenCounter } from './tokens/counter.ts';
 export { RequestContainers } from './tools/index.ts';

@@ -15,6 +15,7 @@ import type { ModerationAdapter } from '../formats/moderation/index.ts';
 import type { RerankAdapter } from '../formats/rerank/index.ts';
 import type { SpeechAdapter } from '../formats/speech/index.ts';
 import type { TranscriptionAdapter } from '../formats/transcription/index.ts';
+import type { VideoAdapter } from '../formats/video/index.ts';
 import type { Signer } from './auth/sign.ts';
 import type { BatchService } from './batches/contract.ts';
 import type { Framing } from './framing/framing.ts';
@@ -121,6 +122,8 @@ export interface ProviderKind {
   transcription?: TranscriptionAdapter;
   /** Moderation adapter. */
   moderation?: ModerationAdapter;
+  /** Adapter for videos. */
+  video?: VideoAdapter;
   /** Its interface for batches; absent: requests of batches are sent one by one. */
   batches?: BatchService;
   /** Its interface for batches at a server, if that depends on the configuration; undefined: it has none there. */

@@ -49,6 +49,7 @@ import { serviceDocument } from '../service-document.ts';
 import { ENTERED_WITHIN_MS } from '../spend/index.ts';
 import { refresher } from '../storage/followed.ts';
 import { endVaults } from '../vault/index.ts';
+import { createVideos, endVideos } from '../videos/index.ts';
 import type { Readiness } from './health.ts';
 import type { LiveConfig } from './live-config.ts';
 import type { AppOptions, Parts } from './parts.ts';
@@ -116,6 +117,9 @@ export function operationParts(
       retention: () => live.settings.retention,
       limits: config.limits,
     }),
+    videos: createVideos({
+      ...{ database, clock, log: options.log, inference, blobs: parts.blobs },
+    }),
     routers: () => ROUTERS.map(({ slug, name }) => ({ id: fromWireName(slug, namespace), name })),
     batches: { ...batches, runner: new BatchRunner(batches, parts.jobs) },
     transcripts: {
@@ -146,6 +150,7 @@ function endings({ changes, blobs }: Parts): OperationParts['workspaces']['ended
     endVaults(changes),
     endDestinations(changes),
     endResponses,
+    endVideos(blobs),
     endPresets,
   ];
 }

@@ -36,6 +36,7 @@ const EXCEPTIONS: Record<string, string> = {
   createImage: 'inference',
   createImageGeneration: 'inference',
   createSpeech: 'inference',
+  createVideo: 'inference',
   createModeration: 'inference',
   editImage: 'inference',
   varyImage: 'inference',

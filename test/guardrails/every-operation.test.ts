@@ -39,6 +39,7 @@ before(async () => {
           model: { upstream_id: 'whisper-1', pricing, output_modalities: ['transcription'] },
         },
         judges: { kind: 'openai', model: { pricing, output_modalities: ['moderation'] } },
+        films: { kind: 'openai', model: { pricing, output_modalities: ['video'] } },
         voices: { kind: 'openai', model: { upstream_id: 'tts-1', pricing, output_modalities: ['speech'] } },
       },
     },
@@ -47,7 +48,7 @@ before(async () => {
     id: 'x',
     choices: [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }],
   };
-  for (const name of ['text', 'vectors', 'ranks', 'pictures', 'voices', 'listeners', 'judges']) {
+  for (const name of ['text', 'vectors', 'ranks', 'pictures', 'voices', 'listeners', 'judges', 'films']) {
     scene.gateway.upstream.script(name, [{ ...wholeOf(reply), repeat: true }]);
   }
 });
@@ -163,6 +164,7 @@ const ASKED: Record<string, { route: string; at?: string; model: string; bodies:
     model: 'test/pictures',
     bodies: (text) => [{ prompt: text, input_references }],
   },
+  createVideo: { route: '/videos', model: 'test/films', bodies: (text) => [{ prompt: text }] },
   createTranscription: {
     route: '/audio/transcriptions',
     model: 'test/listeners',
@@ -227,7 +229,7 @@ test('every operation that asks a model is in the table', () => {
 test('a model that a guardrail does not allow is asked by no operation, under none of its names', async () => {
   const key = await scene.guarded({ allowed_models: ['test/elsewhere'] });
   const asked = () =>
-    ['text', 'vectors', 'ranks', 'pictures', 'voices', 'listeners', 'judges'].map(
+    ['text', 'vectors', 'ranks', 'pictures', 'voices', 'listeners', 'judges', 'films'].map(
       (name) => scene.gateway.upstream.requests(name).length,
     );
   const earlier = asked();

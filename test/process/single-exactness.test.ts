@@ -1,4 +1,4 @@
-/** Exactly one row for embeddings and rerank, also when the client disconnects or the process dies. */
+/** Exactly one row for embeddings, rerank and videos, also when the client disconnects or the process dies. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { embeddedTarget, rowsOnce } from '../../src/testing/database/rows.ts';
@@ -65,6 +65,33 @@ for (const [route, { kind, output, body }] of Object.entries(FORMATS)) {
     checkCost(route, row!);
   });
 }
+
+test('a process killed while it polls for a video leaves a journal, and the next one enters the request once', async (t) => {
+  const upstream = await startUpstream();
+  t.after(() => upstream.close());
+  const headers = { 'content-type': 'application/json' };
+  const url = upstream.script('it', [{ headers, chunks: ['{"id":"v_1","status":"queued"}'] }]);
+  const yaml = plannedYaml(url, {
+    provider: { kind: 'openai' },
+    model: {
+      ...{ id: 'test/it', output_modalities: ['video'] },
+      pricing: { prompt: '0', completion: '0', output_second: '0.1' },
+    },
+  });
+  const home = await gatewayHome(t);
+  const gateway = await startGatewayProcess(t, { home, yaml });
+  const created = await gateway.post('/videos', { model: 'test/it', prompt: 'a', duration: 8, user: 'tag' });
+  const { id } = (await created.json()) as { id: string };
+  assert.equal(created.status, 202);
+  gateway.signal('SIGKILL');
+  await gateway.exit;
+  const next = await startGatewayProcess(t, { home });
+  const [row, ...others] = await rowsOnce(embeddedTarget(home), 1);
+  assert.equal(others.length, 0);
+  assert.deepEqual([row!.tag, row!.unconfirmed, row!.cost], ['tag', true, 800_000_000n]);
+  // Its claim has not ended yet.
+  assert.equal(((await (await next.get(`/videos/${id}`)).json()) as { status: string }).status, 'in_progress');
+});
 
 /** About a token for four bytes of the body; 150 documents are two search units on top. */
 function checkCost(route: string, { input, cost }: { input: bigint | null; cost: bigint }): void {

@@ -50,7 +50,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'presets',
   ],
   ['inference'],
-  ['batches', 'interns', 'responses'],
+  ['batches', 'interns', 'responses', 'videos'],
   ['conformance'],
   ['operator'],
   ['server'],
@@ -291,6 +291,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     responses: [240, 249],
     memories: [250, 259],
     presets: [260, 269],
+    videos: [270, 279],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

@@ -30,6 +30,10 @@ const gateway = await startGateway(
         },
       },
       judge: { kind: 'openai', model: { pricing: PER_TOKEN, output_modalities: ['moderation'] } },
+      film: {
+        kind: 'openai',
+        model: { pricing: { prompt: '0', completion: '0', output_second: '0.1' }, output_modalities: ['video'] },
+      },
       speaker: {
         kind: 'openai',
         model: { pricing: { prompt: '0', completion: '0', input_character: '0.001' }, output_modalities: ['speech'] },
@@ -60,6 +64,9 @@ const BODIES: Record<string, Json | 'free'> = {
   createImage: { model: 'test/painter', prompt: 'p' },
   createImageGeneration: { model: 'test/painter', prompt: 'p' },
   createSpeech: { model: 'test/speaker', input: 'hi' },
+  createVideo: { model: 'test/film', prompt: 'p' },
+  getVideo: 'free',
+  getVideoContent: 'free',
   createModeration: { model: 'test/judge', input: 'hi' },
   editImage: { model: 'test/painter', prompt: 'p', input_references },
   varyImage: { model: 'test/painter', prompt: 'p', input_references },
@@ -157,6 +164,6 @@ test('a budget with nothing left refuses every inference operation with 402, and
     }
     await call('DELETE', `/workspaces/team/budgets/${interval}`);
   }
-  for (const name of ['text', 'vectors', 'ranker', 'painter', 'speaker', 'listener', 'judge'])
+  for (const name of ['text', 'vectors', 'ranker', 'painter', 'speaker', 'listener', 'judge', 'film'])
     assert.equal(gateway.upstream.requests(name).length, 0);
 });

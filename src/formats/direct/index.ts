@@ -20,7 +20,8 @@ export type DirectFormatId =
   | 'completion'
   | 'speech'
   | 'transcription'
-  | 'moderation';
+  | 'moderation'
+  | 'video';
 
 /** The client side of an operation. Adapters work with `Request` and `Answer`. */
 export interface DirectFormat<Request, Answer> {
@@ -164,6 +165,8 @@ export interface CallPlan<Answer> {
   readonly call: Outgoing;
   /** Share of the request that this call carries, 0 to 1; used for the estimate if the call breaks off. Default 1. */
   readonly share?: number;
+  /** How often the call is repeated in a row if it fails, and after what time. Default: never. */
+  readonly again?: { times: number; afterMs: number };
   read(reply: Reply): Step<Answer>;
   /** A reply that is a medium is passed on like this, and events may have bytes. */
   readonly bytes?: ByteReply;

@@ -11,6 +11,8 @@ import type { Sink } from './sink.ts';
 export class WholeSink implements Sink {
   status = 0;
   body: Buffer | undefined;
+  /** Of the body, if it is not JSON. */
+  mediaType: string | undefined;
   row: Generation | undefined;
   cost: Cost | undefined;
   /** The error that the request was answered with. */
@@ -28,8 +30,9 @@ export class WholeSink implements Sink {
     return this.#closed;
   }
 
-  reply(status: number, _headers: Record<string, string>, body: WholeBody, encoding: TextEncoding = 'utf8'): void {
+  reply(status: number, headers: Record<string, string>, body: WholeBody, encoding: TextEncoding = 'utf8'): void {
     this.status = status;
+    this.mediaType = headers['content-type'];
     this.body =
       typeof body === 'string'
         ? Buffer.from(body, encoding)

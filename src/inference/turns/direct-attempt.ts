@@ -4,55 +4,24 @@
  * byte. It notifies its owner exactly once how it ended.
  */
 import type { TextEncoding } from '../../base/byte-text.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
-import type { Limits } from '../../base/config.ts';
+import type { Timer } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
-import type { Egress } from '../../egress/index.ts';
 import type { Usage } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Closing, Stamp } from '../../formats/conversation/format.ts';
 import { addUsage } from '../../formats/conversation/usage.ts';
-import type {
-  CallPlan,
-  DirectFormatId,
-  FetchedMedium,
-  ReplyEvents,
-  Step,
-  WholeBody,
-} from '../../formats/direct/index.ts';
+import type { CallPlan, FetchedMedium, ReplyEvents, Step } from '../../formats/direct/index.ts';
 import type { Hit } from '../../guardrails/index.ts';
 import { EventReader } from '../../http/sse.ts';
-import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../../providers/index.ts';
+import type { FrameReader, UpstreamCall, UpstreamReceiver } from '../../providers/index.ts';
 import type { AnswerEnd } from '../answer/client-answer.ts';
 import type { Transcript } from '../answer/transcript.ts';
 import { fetchResults } from '../media/fetch-results.ts';
-import type { Attempt, AttemptOwner, Send, WholeAnswer } from '../task.ts';
+import type { Attempt, Send, WholeAnswer } from '../task.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
+import type { DirectAttemptSetup } from './direct-attempt-setup.ts';
 import { cut, empty, endless, tooLarge } from './direct-failures.ts';
 import { isEventStream, isMedium, refusalOf } from './reply-headers.ts';
-
-interface DirectAttemptSetup<Answer> {
-  format: DirectFormatId;
-  plan: CallPlan<Answer>;
-  decodeFailure(status: number, body: string, headers: Readonly<Record<string, string>>): UpstreamFailure;
-  encodeReply(answer: Answer, closing: Closing): WholeBody;
-  /** Of the complete reply; default JSON. */
-  mediaType?(answer: Answer): string;
-  events?: { whole?: true; end(answer: Answer, closing: Closing): string; failure(error: GatewayError): string };
-  /** Filters the complete answer; streams of such answers are not read as streams. Absent: no filter applies. */
-  screen?: { answer(answer: Answer): Answer; readonly hits: readonly Hit[] } | undefined;
-  /** The content of the complete answer, if it is logged. */
-  transcribe?: ((answer: Answer) => Transcript) | undefined;
-  /** The client asked for a stream. */
-  stream: boolean;
-  owner: AttemptOwner;
-  clock: Clock;
-  egress: Egress;
-  limits: Limits;
-  framing?: Framing | undefined;
-  /** The provider's total timeout, shared by all calls of one answer. */
-  totalMs: number;
-}
 
 export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   readonly #setup: DirectAttemptSetup<Answer>;
@@ -62,6 +31,8 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   #wait: Timer | undefined;
   /** Aborts the fetching of results. */
   #stop: AbortController | undefined;
+  /** How often the current call was repeated. */
+  #repeated = 0;
   #startedAt = 0;
   #mode: 'head' | 'error' | 'whole' | 'stream' | 'bytes' | 'waiting' | 'over' = 'head';
   #headers: Record<string, string> = {};
@@ -172,7 +143,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     if (this.#mode === 'over') return;
     // An error status whose body breaks off is still that error.
     if (this.#mode === 'error') this.#refused();
-    else this.#fail(failure, sent);
+    else if (!this.#repeats(failure)) this.#fail(failure, sent);
   }
 
   #begin(): void {
@@ -208,6 +179,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     }
     this.upstreamId ??= step.upstreamId;
     this.#call = undefined;
+    this.#repeated = 0;
     if ('fetch' in step) {
       // The work is done and charged, even if fetching the images fails.
       this.usage = addUsage(this.#earlier, step.usage);
@@ -223,7 +195,8 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
 
   #follow(next: CallPlan<Answer>, afterMs: number | undefined, accepted: boolean): void {
     const { clock, totalMs } = this.#setup;
-    if (!accepted) this.paid = true;
+    if (accepted) this.#setup.accepted();
+    else this.paid = true;
     this.#plan = next;
     this.#mode = 'waiting';
     if (clock.monotonic() - this.#startedAt + (afterMs ?? 0) > totalMs) {
@@ -382,7 +355,18 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   }
 
   #refused(): void {
-    this.#fail(refusalOf(this.#setup.decodeFailure, this.status, this.#body.take(), this.#headers));
+    const failure = refusalOf(this.#setup.decodeFailure, this.status, this.#body.take(), this.#headers);
+    if (!this.#repeats(failure)) this.#fail(failure);
+  }
+
+  /** A job goes on although one look at it failed. */
+  #repeats({ status }: UpstreamFailure): boolean {
+    const { again } = this.#plan;
+    const isLasting = status !== null && status >= 300 && status < 500 && status !== 429;
+    if (again === undefined || isLasting || this.#repeated >= again.times) return false;
+    this.#repeated += 1;
+    this.#follow(this.#plan, again.afterMs, true);
+    return true;
   }
 
   #fail(failure: UpstreamFailure, sent = true): void {

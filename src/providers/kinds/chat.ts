@@ -4,6 +4,7 @@ import { openaiModeration } from '../../formats/moderation/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
 import { openaiSpeech } from '../../formats/speech/index.ts';
 import { openaiTranscription } from '../../formats/transcription/index.ts';
+import { openaiVideos } from '../../formats/video/index.ts';
 import { bearer } from '../auth/bearer.ts';
 import type { ProviderKind } from '../provider.ts';
 
@@ -30,5 +31,6 @@ export const anyChat: ProviderKind = {
   rerank: rerankAdapter({ images: 'public' }),
   speech: openaiSpeech({ voice: 'alloy', instructed: /./ }),
   moderation: openaiModeration(),
+  video: openaiVideos,
   transcription: openaiTranscription(),
 };

@@ -5,6 +5,7 @@ import { openaiImages } from '../../formats/image/index.ts';
 import { openaiModeration } from '../../formats/moderation/index.ts';
 import { openaiSpeech } from '../../formats/speech/index.ts';
 import { openaiTranscription } from '../../formats/transcription/index.ts';
+import { openaiVideos } from '../../formats/video/index.ts';
 import { bearer } from '../auth/bearer.ts';
 import { openaiBatches } from '../batches/openai.ts';
 import { openaiTools } from '../native-tools.ts';
@@ -51,7 +52,8 @@ export const openai: ProviderKind = {
   baseUrl: 'https://api.openai.com/v1',
   environment: 'OPENAI_API_KEY',
   author: 'openai',
-  bareModels: /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$)|text-embedding-|dall-e-|tts-|whisper-|(omni|text)-moderation-)/,
+  bareModels:
+    /^(ft:)?(gpt-|chatgpt-|codex-|o\d(-|$)|text-embedding-|dall-e-|tts-|whisper-|(omni|text)-moderation-|sora-)/,
   service: {
     role: 'vendor',
     registryId: 'openai',
@@ -92,6 +94,7 @@ export const openai: ProviderKind = {
   // The first models know neither instructions nor events.
   speech: openaiSpeech({ voice: 'alloy', instructed: /^(?!tts-1)/, eventful: /^(?!tts-1)/ }),
   moderation: openaiModeration(),
+  video: openaiVideos,
   transcription: openaiTranscription({ plain: /transcribe/, streams: /transcribe/, extras: true }),
   batches: openaiBatches({
     paths: ['/chat/completions', '/responses', '/embeddings'],

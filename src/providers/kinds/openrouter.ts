@@ -3,6 +3,7 @@ import { publicImages } from '../../formats/image/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
 import { publicSpeech } from '../../formats/speech/index.ts';
 import { publicTranscription } from '../../formats/transcription/index.ts';
+import { publicVideos } from '../../formats/video/index.ts';
 import type { ProviderKind } from '../provider.ts';
 import { chat } from './chat.ts';
 
@@ -35,4 +36,5 @@ export const openrouter: ProviderKind = {
   image: publicImages,
   speech: publicSpeech,
   transcription: publicTranscription,
+  video: publicVideos,
 };

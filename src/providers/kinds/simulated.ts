@@ -7,6 +7,7 @@
  *   token counts, errors, delays, cuts, stalls.
  * - `simulated/speech` speaks: 20 ms of a tone for each byte of the text (`simulated/speech.ts`).
  * - `simulated/transcription` writes down what `simulated/speech` has spoken.
+ * - `simulated/video` makes an MP4 without pictures, as a job.
  *
  * The first two count a token per four bytes of UTF-8 and honour the output cap, `n` and `stream_options`. Their prices are made
  * up, to make costs and budgets visible: 1 USD per million prompt tokens (0.1 from a cache, 1.25 into it) and 2 USD per
@@ -18,6 +19,7 @@ import type { ModelSettings, Pricing } from '../../base/config.ts';
 import { parsePrice } from '../../base/money.ts';
 import { openaiSpeech } from '../../formats/speech/index.ts';
 import { openaiTranscription } from '../../formats/transcription/index.ts';
+import { openaiVideos } from '../../formats/video/index.ts';
 import type { ProviderKind } from '../provider.ts';
 import { SIMULATED_LIMITS } from '../simulated/call.ts';
 import { simulatedTransport } from '../simulated/transport.ts';
@@ -75,6 +77,7 @@ export const simulated: ProviderKind = {
   transport: simulatedTransport(systemClock),
   speech: openaiSpeech({ formats: ['pcm', 'wav'], voice: 'tone' }),
   transcription: openaiTranscription({ verbose: true }),
+  video: openaiVideos,
   models: [
     model('echo', 'Simulated: Echo'),
     model('script', 'Simulated: Script'),
@@ -82,6 +85,7 @@ export const simulated: ProviderKind = {
     medium('transcription', 'Simulated: Transcription', 'audio', 'transcription', {
       inputSecond: parsePrice('0.0001'),
     }),
+    medium('video', 'Simulated: Video', 'text', 'video', { outputSecond: parsePrice('0.01') }),
   ],
   standIn: true,
   standInSwitch: 'GATEHOUSE_SIMULATED',

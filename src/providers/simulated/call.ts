@@ -6,6 +6,7 @@ import { answer, type ChatRequest, lastUserText, parseRequest, promptTokensOf } 
 import { type Envelope, errorBody, type Frame, frames, wholeBody } from './frames.ts';
 import { parseScript, type Script } from './script.ts';
 import { hear, speak } from './speech.ts';
+import { videoBytes, videoJob } from './video.ts';
 
 /** Context and output limits of the simulated models, by upstream name. */
 export const SIMULATED_LIMITS: Readonly<Record<string, { contextTokens: number; outputTokens: number }>> = {
@@ -145,6 +146,7 @@ export class SimulatedCall implements UpstreamCall {
 }
 
 function replyTo({ url, body }: UpstreamRequest, created: number): Reply {
+  if (url.includes('/videos')) return filmed(url, Buffer.from(body));
   if (url.endsWith('/audio/speech')) return spoken(body);
   if (/\/audio\/(?:transcriptions|translations)$/.test(url)) return written(body);
   const request = parseRequest(body);
@@ -164,6 +166,11 @@ function replyTo({ url, body }: UpstreamRequest, created: number): Reply {
     created,
     model: request.model,
   });
+}
+
+function filmed(url: string, body: Buffer): Reply {
+  if (!url.endsWith('/content')) return json(200, JSON.stringify(videoJob(url, body)));
+  return { ...json(200, ''), headers: { 'content-type': 'video/mp4' }, frames: sliced(videoBytes(url)) };
 }
 
 function written(body: Buffer | string): Reply {

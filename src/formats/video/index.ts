@@ -1,0 +1,46 @@
+/** Videos: the public format and the adapters of services that make them as jobs. */
+import { encodeFailure } from '../chat/encode-failure.ts';
+import { askedOf, loggedPrompt } from '../direct/body.ts';
+import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
+import { textsWith } from '../texts/index.ts';
+import type { MadeVideo } from './jobs.ts';
+import { check, decode, referencesIn, schema, type VideoRequest } from './request.ts';
+
+export { videoFormSchema, videoOfForm } from './form.ts';
+export { openaiVideos, publicVideos } from './jobs.ts';
+export { ASPECT_RATIOS, RESOLUTIONS } from './request.ts';
+
+export type VideoAdapter = Adapter<VideoRequest, MadeVideo>;
+
+/** Of a request that names none. */
+const LONGEST_USUAL_SECONDS = 15;
+const USUAL_SECONDS = 5;
+/** The most tokens that models count for a second of video. */
+const TOKENS_PER_SECOND = 50_000;
+const BYTES_PER_TOKEN = 4;
+
+export const video: DirectFormat<VideoRequest, MadeVideo> = {
+  id: 'video',
+  schema,
+  check,
+  texts: textsWith(),
+  loggedContent: (document) => loggedPrompt(document, 'prompt'),
+  facts: (document) => askedOf(document, { images: referencesIn(document), documents: 0 }),
+  longest: (document) => Buffer.byteLength(String(document.structure['prompt'])),
+  decode,
+  most({ prompt, duration = LONGEST_USUAL_SECONDS, references }) {
+    return {
+      promptTokens: Buffer.byteLength(prompt) + 256,
+      outputTokens: duration * TOKENS_PER_SECOND,
+      inputImages: references.length,
+      outputSeconds: duration,
+    };
+  },
+  likely: ({ prompt, duration = USUAL_SECONDS }) => ({
+    ...inputUsage(Math.ceil(Buffer.byteLength(prompt) / BYTES_PER_TOKEN)),
+    outputSeconds: duration,
+  }),
+  encodeReply: ({ bytes }) => bytes,
+  mediaType: ({ mediaType }) => mediaType,
+  encodeFailure,
+};

@@ -1,0 +1,127 @@
+/**
+ * Services with jobs at `/videos`: created, polled until they end, and their content fetched. OpenAI's format
+ * (platform.openai.com/docs/api-reference/videos) and the public one differ in the request and in names of states.
+ */
+import { stringifyJson } from '../../base/json.ts';
+import { decodeFailure } from '../chat/failure.ts';
+import type { Usage } from '../conversation/conversation.ts';
+import { type Fields, fieldsOf, textOf } from '../conversation/fields.ts';
+import { Uncarried } from '../conversation/losses.ts';
+import { type CallPlan, type DirectTarget, inputUsage, type Outgoing, type Reply, type Step } from '../direct/index.ts';
+import { malformed, readFields } from '../direct/json-reply.ts';
+import { encodeMultipart } from '../direct/multipart.ts';
+import { optionsFor } from '../direct/options.ts';
+import type { VideoAdapter } from './index.ts';
+import type { VideoRequest } from './request.ts';
+
+export interface MadeVideo {
+  bytes: Buffer;
+  mediaType: string;
+}
+
+const PATH = '/videos';
+const LOOK_MS = 5_000;
+const AGAIN = { times: 5, afterMs: LOOK_MS };
+/** Services name jobs freely; what would change the path is not an id. */
+const JOB_ID = /^[\w.:-]{1,256}$/;
+const ENDED = new Set(['failed', 'cancelled', 'canceled', 'expired']);
+
+export const openaiVideos: VideoAdapter = {
+  start: (request, target) => job(request, openaiCall(request, target)),
+  decodeFailure,
+};
+
+export const publicVideos: VideoAdapter = {
+  start: (request, target) => job(request, publicCall(request, target)),
+  decodeFailure,
+};
+
+/** @throws Uncarried for what the service does not have */
+function openaiCall(request: VideoRequest, target: DirectTarget): Outgoing {
+  const { prompt, duration, size, aspectRatio, resolution, seed, references, extras } = request;
+  const missing = { aspect_ratio: aspectRatio, resolution, seed, ...extras };
+  const [name] = Object.entries(missing).flatMap(([key, value]) => (value === undefined ? [] : [key]));
+  if (name !== undefined) throw new Uncarried(name, 'the service takes size and duration only');
+  if (references.length > 1) throw new Uncarried('input_references', 'the service takes one image');
+  const fields = {
+    ...Object.fromEntries(
+      Object.entries(optionsFor(request, target, ['quality'])).map(([key, value]) => [key, String(value)]),
+    ),
+    model: target.model,
+    prompt,
+    ...(duration !== undefined && { seconds: String(duration) }),
+    ...(size !== undefined && { size }),
+  };
+  const files = references.map((url) => {
+    const [head = '', data = ''] = url.split(',', 2);
+    const mediaType = head.slice('data:'.length, -';base64'.length);
+    const filename = `reference.${mediaType.replace(/^image\/|\+.*$/g, '')}`;
+    return { name: 'input_reference', filename, mediaType, bytes: Buffer.from(data, 'base64') };
+  });
+  return { path: PATH, ...encodeMultipart(fields, files) };
+}
+
+function publicCall(request: VideoRequest, target: DirectTarget): Outgoing {
+  const { prompt, duration, size, aspectRatio, resolution, seed, references, extras, options } = request;
+  const members = {
+    ...extras,
+    ...{ model: target.model, prompt, duration, size, aspect_ratio: aspectRatio, resolution, seed },
+    ...(references.length > 0 && {
+      input_references: references.map((url) => ({ type: 'image_url', image_url: { url } })),
+    }),
+    ...(Object.keys(options).length > 0 && { provider: { options } }),
+    user: target.user,
+  };
+  return { path: PATH, body: stringifyJson(members) };
+}
+
+function job(request: VideoRequest, call: Outgoing): CallPlan<MadeVideo> {
+  return { call, read: (reply) => state(reply, request) };
+}
+
+/** Nothing is due for a job that fails. */
+function state(reply: Reply, request: VideoRequest): Step<MadeVideo> {
+  const object = readFields(reply);
+  if ('failure' in object) return object;
+  const { id, status, error } = object.value;
+  if (typeof id !== 'string' || !JOB_ID.test(id) || /^\.+$/.test(id))
+    return { failure: malformed('a job without an id') };
+  if (ENDED.has(textOf(status))) {
+    const told = textOf(error) || textOf(fieldsOf(error)['message']) || `the job has ${textOf(status)}`;
+    return { failure: { kind: 'server', status: 502, message: told } };
+  }
+  const path = `${PATH}/${encodeURIComponent(id)}`;
+  if (status === 'completed') {
+    const usage = usageOf(object.value, request);
+    return {
+      next: {
+        call: { method: 'GET', path: `${path}/content`, body: '' },
+        share: 0,
+        again: AGAIN,
+        read: (content) => madeOf(content),
+      },
+      upstreamId: id,
+      usage,
+    };
+  }
+  const next: CallPlan<MadeVideo> = {
+    call: { method: 'GET', path, body: '' },
+    share: 0,
+    again: AGAIN,
+    read: (looked) => state(looked, request),
+  };
+  return { next, upstreamId: id, afterMs: LOOK_MS, accepted: true };
+}
+
+function usageOf(value: Fields, { duration }: VideoRequest): Usage {
+  const told = Number(value['seconds'] ?? value['duration']);
+  const seconds = told > 0 && told < 86_400 ? Math.ceil(told) : (duration ?? 0);
+  return { ...inputUsage(0), outputSeconds: seconds };
+}
+
+function madeOf({ headers, body }: Reply): Step<MadeVideo> {
+  const told = headers['content-type'];
+  const mediaType = told?.startsWith('video/') ? told : 'video/mp4';
+  if (body.length === 0) return { failure: { ...malformed('an empty video'), kind: 'empty' } };
+  return { answer: { bytes: body, mediaType } };
+}

@@ -1,0 +1,108 @@
+/** The request body of `POST /videos`: schema, rules, and the view that adapters read. */
+import Type, { type TSchema } from 'typebox';
+import { invalidField } from '../../base/errors.ts';
+import type { JsonDocument } from '../../base/json.ts';
+import { type Fields, fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
+import { checkCommon, commonMembers } from '../direct/body.ts';
+
+export const ASPECT_RATIOS = ['16:9', '9:16', '1:1', '4:3', '3:4', '3:2', '2:3', '21:9', '9:21'] as const;
+export const RESOLUTIONS = ['360p', '480p', '720p', '768p', '1080p', '1K', '2K', '4K'] as const;
+
+export interface VideoRequest {
+  prompt: string;
+  /** Seconds. */
+  duration?: number;
+  /** `<width>x<height>` */
+  size?: string;
+  aspectRatio?: string;
+  resolution?: string;
+  seed?: number;
+  /** Data URLs of images. */
+  references: readonly string[];
+  /** Members that only some services have, by name. */
+  extras: Readonly<Fields>;
+  /** `provider.options`: free members by provider slug; only the serving provider gets its own. */
+  options: Readonly<Record<string, unknown>>;
+}
+
+const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+
+const MOST_REFERENCES = 16;
+const LONGEST_SECONDS = 600;
+const EXTRAS = ['frame_images', 'generate_audio', 'creativity', 'upscale_factor'];
+const SIZE = /^[1-9]\d{1,4}x[1-9]\d{1,4}$/;
+const DATA_URL = /^data:image\/[\w.+-]+;base64,[A-Za-z0-9+/]+={0,2}$/;
+
+export const schema: TSchema = Type.Object(
+  {
+    ...commonMembers,
+    prompt: Type.String({ minLength: 1 }),
+    duration: optional(Type.Integer({ minimum: 1, maximum: LONGEST_SECONDS, description: 'Seconds' })),
+    size: optional(Type.String({ description: '<width>x<height>' })),
+    aspect_ratio: optional(Type.Enum([...ASPECT_RATIOS])),
+    resolution: optional(Type.Enum([...RESOLUTIONS])),
+    seed: optional(Type.Integer()),
+    generate_audio: optional(Type.Boolean()),
+    input_references: optional(
+      Type.Array(
+        Type.Object({
+          type: Type.Literal('image_url'),
+          image_url: Type.Object({ url: Type.String({ description: 'A data URL' }) }),
+        }),
+        { maxItems: MOST_REFERENCES },
+      ),
+    ),
+    frame_images: optional(Type.Array(Type.Object({}), { maxItems: 2 })),
+  },
+  { $id: 'VideoRequest' },
+);
+
+/** Rules that the schema cannot express. */
+export function check(document: JsonDocument): void {
+  checkCommon(document);
+  for (const name of ['callback_url', 'previous_job_id']) {
+    const value = document.structure[name];
+    if (value !== undefined && value !== null) {
+      throw invalidField(name, name === 'callback_url' ? 'is not supported; poll polling_url' : 'is not supported');
+    }
+  }
+  const size = textOrUndefined(document.structure['size']);
+  if (size !== undefined && !SIZE.test(size)) throw invalidField('size', 'must be <width>x<height>');
+  references(document).forEach((url, index) => {
+    if (!DATA_URL.test(url)) {
+      throw invalidField(`input_references[${index}].image_url.url`, 'must be a base64 data URL of an image');
+    }
+  });
+}
+
+function references(document: JsonDocument): string[] {
+  return listOf(document.member('input_references')).map((item) =>
+    textOf(fieldsOf(fieldsOf(item)['image_url'])['url']),
+  );
+}
+
+export function referencesIn(document: JsonDocument): number {
+  return listOf(document.structure['input_references']).length;
+}
+
+export function decode(document: JsonDocument): VideoRequest {
+  const word = (name: string) => textOrUndefined(document.member(name));
+  const { duration, seed } = document.structure;
+  const [size, aspectRatio, resolution] = [word('size'), word('aspect_ratio'), word('resolution')];
+  return {
+    prompt: textOf(document.member('prompt')),
+    ...(typeof duration === 'number' && { duration }),
+    ...(size !== undefined && { size }),
+    ...(aspectRatio !== undefined && { aspectRatio }),
+    ...(resolution !== undefined && { resolution }),
+    ...(typeof seed === 'number' && { seed }),
+    references: references(document),
+    extras: Object.fromEntries(
+      EXTRAS.flatMap((name) => {
+        const value = document.member(name);
+        return value === undefined || value === null ? [] : [[name, value]];
+      }),
+    ),
+    options: fieldsOf(fieldsOf(document.member('provider'))['options']),
+  };
+}

@@ -1,0 +1,167 @@
+/** The operations of `/videos`. */
+import type { Caller } from '../access/index.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { textFromPrice } from '../base/money.ts';
+import type { Model } from '../catalog/index.ts';
+import { video, videoFormSchema, videoOfForm } from '../formats/video/index.ts';
+import { ANY_KEY, INFERENCE } from '../http/access-rule.ts';
+import { ok } from '../http/contract.ts';
+import { sendDownload } from '../http/download.ts';
+import type { Exchange, Operation } from '../http/operation.ts';
+import { publicUrl } from '../http/public-url.ts';
+import { acceptExchange, INFERENCE_ERRORS, type InferenceLimits } from '../inference/index.ts';
+import { VideoRunner, type VideoRunnerParts } from './run.ts';
+import * as schema from './schema.ts';
+import { findVideo, type VideoJob } from './store.ts';
+
+export interface VideoParts extends VideoRunnerParts {
+  runner: VideoRunner;
+}
+
+export function createVideos(parts: VideoRunnerParts): VideoParts {
+  return { ...parts, runner: new VideoRunner(parts) };
+}
+
+const TAG = 'Videos';
+
+export function videoOperations(parts: VideoParts, limits: InferenceLimits): Operation<Caller>[] {
+  return [listModels(parts), create(parts, limits), show(parts), content(parts)];
+}
+
+function create(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
+  return {
+    id: 'createVideo',
+    method: 'POST',
+    path: '/videos',
+    summary: 'Make a video of a prompt, as a job to poll',
+    tag: TAG,
+    access: INFERENCE,
+    anyText: true,
+    body: {
+      schema: video.schema,
+      maxBytes: limits.inferenceBodyBytes,
+      multipart: { schema: videoFormSchema, toBody: videoOfForm },
+    },
+    replies: { 202: { description: 'The job', schema: schema.VideoReply } },
+    errors: [...INFERENCE_ERRORS, 524],
+    async handle(exchange) {
+      const { inference, runner } = parts;
+      const job = await runner.begin(acceptExchange(exchange, video, inference));
+      exchange.reply(202, reply(job, exchange, parts), { 'x-generation-id': job.generationId });
+    },
+  };
+}
+
+function show(parts: VideoParts): Operation<Caller> {
+  return {
+    id: 'getVideo',
+    method: 'GET',
+    path: '/videos/{jobId}',
+    summary: 'Show a video job',
+    tag: TAG,
+    access: INFERENCE,
+    params: schema.VideoParams,
+    errors: [404],
+    replies: ok('The job', schema.VideoReply),
+    async handle(exchange) {
+      exchange.reply(200, reply(await existing(exchange, parts), exchange, parts));
+    },
+  };
+}
+
+function content(parts: VideoParts): Operation<Caller> {
+  return {
+    id: 'getVideoContent',
+    method: 'GET',
+    path: '/videos/{jobId}/content',
+    summary: 'Download the video of a job',
+    tag: TAG,
+    access: INFERENCE,
+    params: schema.VideoParams,
+    query: schema.ContentQuery,
+    errors: [404, 409, 410, 416],
+    replies: {
+      200: { description: 'The video', contentType: 'video/*' },
+      206: { description: 'The byte range of the header `Range`', contentType: 'video/*' },
+      304: { description: 'The content is the one of `If-None-Match`' },
+    },
+    async handle(exchange) {
+      const job = await existing(exchange, parts);
+      const { blobId } = job;
+      if ((exchange.query['index'] ?? 0) !== 0) throw invalidField('index', 'must be 0: a job makes one video');
+      if (isExpired(job, parts)) throw refusal('the video has expired', 410);
+      if (blobId === null) throw refusal(`the job has no video: it is ${job.status}`, 409);
+      const { bytes, sha256 } = await parts.blobs.find(blobId);
+      await sendDownload(exchange, {
+        bytes,
+        checksum: sha256,
+        headers: { 'Content-Type': job.mediaType ?? 'video/mp4', 'X-Content-Type-Options': 'nosniff' },
+        read: (range) => parts.blobs.read(blobId, range),
+      });
+    },
+  };
+}
+
+function listModels(parts: VideoParts): Operation<Caller> {
+  return {
+    id: 'listVideoModels',
+    method: 'GET',
+    path: '/videos/models',
+    summary: 'List video models',
+    tag: TAG,
+    access: ANY_KEY,
+    replies: ok('The models', schema.VideoModelsReply),
+    handle(exchange) {
+      exchange.reply(200, { data: parts.inference.catalog().models.flatMap(modelView) });
+    },
+  };
+}
+
+/** What is not known of a model is null. */
+function modelView({ id, name, facts, endpoints }: Model): Record<string, unknown>[] {
+  const serving = endpoints.filter(
+    ({ provider, outputModalities }) => provider.kind.video !== undefined && outputModalities?.includes('video'),
+  );
+  if (serving.length === 0) return [];
+  const second = serving.find(({ pricing }) => pricing?.outputSecond !== undefined)?.pricing?.outputSecond;
+  const unknown = {
+    ...{ creativity: null, generate_audio: null, seed: null, supported_aspect_ratios: null, supported_durations: null },
+    ...{ supported_frame_images: null, supported_resolutions: null, supported_sizes: null, upscale_factor: null },
+  };
+  return [
+    {
+      ...{ id, canonical_slug: facts?.canonical_slug ?? id, name, created: facts?.created ?? 0 },
+      allowed_passthrough_parameters: [],
+      pricing_skus: second === undefined ? null : { output_second: textFromPrice(second) },
+      ...unknown,
+    },
+  ];
+}
+
+async function existing({ params, caller }: Exchange<Caller>, { database }: VideoParts): Promise<VideoJob> {
+  const job = await findVideo(database, params['jobId']!, caller.workspaceId);
+  if (job === undefined) throw new GatewayError('not_found', 'there is no video job with this id', { path: 'jobId' });
+  return job;
+}
+
+function isExpired({ expiresAt }: VideoJob, { clock }: VideoParts): boolean {
+  return expiresAt.getTime() <= clock.now();
+}
+
+function reply(job: VideoJob, exchange: Exchange, parts: VideoParts): Record<string, unknown> {
+  const status = job.status === 'completed' && isExpired(job, parts) ? 'expired' : job.status;
+  const url = `${publicUrl(exchange)}/api/v1/videos/${job.id}`;
+  return {
+    ...{ id: job.id, object: 'video', status, polling_url: url, generation_id: job.generationId, model: job.model },
+    created_at: Math.floor(job.createdAt.getTime() / 1000),
+    expires_at: Math.floor(job.expiresAt.getTime() / 1000),
+    progress: job.status === 'completed' ? 100 : 0,
+    ...(job.error !== null && { error: job.error }),
+    ...(status === 'completed' && { unsigned_urls: [`${url}/content`] }),
+    ...(status !== 'in_progress' && { usage: { cost: job.cost, is_byok: job.isByok } }),
+  };
+}
+
+function refusal(message: string, status: number): GatewayError {
+  return new GatewayError('invalid_request', message, { status });
+}

@@ -1,0 +1,178 @@
+/**
+ * The video jobs that run in this process. A request goes through the pipeline like any other and keeps its reservation
+ * until it ends; its client gets the job once a provider has accepted it. A job whose process dies has failed, since its
+ * provider may have been paid; the journal settles its request.
+ */
+import type { Caller } from '../access/index.ts';
+import { type Clock, type Timer, waitAtMost } from '../base/clock.ts';
+import type { GatewayError } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import type { Log } from '../base/log.ts';
+import type { Blobs } from '../blobs/index.ts';
+import type { DirectFormat } from '../formats/direct/index.ts';
+import {
+  type AcceptedRequest,
+  type InferenceParts,
+  RequestContext,
+  serveInContext,
+  WholeSink,
+} from '../inference/index.ts';
+import type { JobKind } from '../jobs/index.ts';
+import type { Database } from '../storage/database.ts';
+import {
+  deleteVideosBefore,
+  failLostVideos,
+  finishVideo,
+  insertVideo,
+  renewVideos,
+  takeExpired,
+  type VideoEnd,
+  type VideoJob,
+} from './store.ts';
+
+const DAY_MS = 86_400_000;
+/** How long the content is kept, and after that the job without it. */
+const KEPT_MS = 7 * DAY_MS;
+const SHOWN_MS = 30 * DAY_MS;
+/** How long a job of a dead process is shown as running. */
+const CLAIM_MS = 60_000;
+const RENEW_MS = 15_000;
+const TIDY_MS = 60_000;
+const REMOVED_AT_ONCE = 100;
+const LOST = 'the gateway was stopped while the video was made';
+
+export interface VideoRunnerParts {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  log: Log;
+  inference: InferenceParts;
+}
+
+type VideoRequest = AcceptedRequest<DirectFormat<unknown, unknown>>;
+
+export class VideoRunner {
+  readonly kinds: readonly JobKind[];
+  readonly #parts: VideoRunnerParts;
+  readonly #running = new Map<string, Promise<void>>();
+  #timer: Timer | undefined;
+
+  constructor(parts: VideoRunnerParts) {
+    this.#parts = parts;
+    this.kinds = [
+      {
+        name: 'videos.tidy',
+        runs: 'one',
+        retries: 0,
+        everyMs: TIDY_MS,
+        atStart: true,
+        run: ({ signal }) => this.#tidy(signal),
+      },
+    ];
+  }
+
+  /** Jobs continue until the server interrupts them. */
+  async close(mostMs: number): Promise<void> {
+    await waitAtMost(this.#parts.clock, mostMs, Promise.all(this.#running.values()));
+    this.#timer?.cancel();
+  }
+
+  /** Resolves with the job once a provider has accepted it. Rejects with GatewayError if none has. */
+  async begin(accepted: VideoRequest): Promise<VideoJob> {
+    const { database, clock, inference } = this.#parts;
+    const sink = new WholeSink();
+    const request = sink.observed(accepted);
+    const context = new RequestContext(request, sink, clock);
+    const begun = Promise.withResolvers<void>();
+    context.accepted = () => begun.resolve();
+    const serving = serveInContext(context, inference);
+    await Promise.race([begun.promise, serving]);
+    if (sink.failure !== undefined) throw sink.failure;
+    const job = newJob(request, clock.now());
+    try {
+      await insertVideo(database, job);
+    } catch (error) {
+      sink.close();
+      throw error;
+    }
+    this.#hold(job.id, this.#finish(job, sink, serving));
+    return job;
+  }
+
+  #hold(id: string, over: Promise<void>): void {
+    const { clock, log } = this.#parts;
+    const ended = over
+      .catch((cause: unknown) => log.error('a video job failed', { video: id, cause }))
+      .finally(() => {
+        this.#running.delete(id);
+        if (this.#running.size > 0) return;
+        this.#timer?.cancel();
+        this.#timer = undefined;
+      });
+    this.#running.set(id, ended);
+    this.#timer ??= clock.timer(RENEW_MS, () => void this.#renew());
+  }
+
+  async #renew(): Promise<void> {
+    const { database, clock } = this.#parts;
+    this.#timer?.refresh();
+    // While the database is away nothing can be renewed.
+    await renewVideos(database, [...this.#running.keys()], new Date(clock.now() + CLAIM_MS)).catch(() => {});
+  }
+
+  async #finish(job: VideoJob, sink: WholeSink, serving: Promise<void>): Promise<void> {
+    const { database, blobs } = this.#parts;
+    await serving;
+    const paid = { cost: sink.cost?.cost ?? null, isByok: sink.row?.isByok === true };
+    const { failure, body } = sink;
+    if (failure !== undefined || body === undefined) {
+      await finishVideo(database, job.id, { ...failed(failure?.message ?? LOST), ...paid });
+      return;
+    }
+    const blob = await blobs.write(one(body)).catch((error: GatewayError) => error);
+    if (blob instanceof Error) {
+      await finishVideo(database, job.id, { ...failed(blob.message), ...paid });
+      throw blob;
+    }
+    await database.transaction(async (tx) => {
+      const end = { status: 'completed', error: null, blobId: blob.id, mediaType: sink.mediaType ?? null } as const;
+      if (await finishVideo(tx, job.id, { ...end, ...paid })) await blobs.keep(tx, blob.id);
+    });
+  }
+
+  async #tidy(signal: AbortSignal): Promise<void> {
+    const { database, blobs, clock } = this.#parts;
+    const now = clock.now();
+    await failLostVideos(database, new Date(now), LOST);
+    for (let taken = REMOVED_AT_ONCE; taken === REMOVED_AT_ONCE; ) {
+      signal.throwIfAborted();
+      taken = await database.transaction(async (tx) => {
+        const expired = await takeExpired(tx, new Date(now), REMOVED_AT_ONCE);
+        for (const id of expired) await blobs.drop(tx, id);
+        return expired.length;
+      });
+    }
+    await deleteVideosBefore(database, new Date(now - SHOWN_MS));
+  }
+}
+
+function newJob(
+  { id, caller, facts }: { id: string; caller: Caller; facts: VideoRequest['facts'] },
+  now: number,
+): VideoJob {
+  return {
+    id: `vid_${uuidv7(now).replaceAll('-', '')}`,
+    ...{ organizationId: caller.organizationId, workspaceId: caller.workspaceId, generationId: id },
+    ...{ model: facts.model ?? '', status: 'in_progress', error: null, cost: null, isByok: false },
+    ...{ blobId: null, mediaType: null, createdAt: new Date(now) },
+    ...{ expiresAt: new Date(now + KEPT_MS), claimedUntil: new Date(now + CLAIM_MS) },
+  };
+}
+
+function failed(error: string): VideoEnd {
+  return { status: 'failed', error, cost: null, isByok: false, blobId: null, mediaType: null };
+}
+
+async function* one(body: Buffer): AsyncGenerator<Buffer> {
+  yield body;
+}

@@ -1,0 +1,257 @@
+/** `/videos` through a whole gateway: jobs, their content, their price, and every way of ending. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { OpenRouter } from '@openrouter/sdk';
+import OpenAI from 'openai';
+import { until } from '../../src/testing/clock/clock.ts';
+import { connectOnce } from '../../src/testing/database/database.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import type { Answer } from '../../src/testing/upstream/upstream.ts';
+
+const model = (upstream_id: string) => ({
+  upstream_id,
+  pricing: { prompt: '0', completion: '0', output_second: '0.1' },
+  output_modalities: ['video'],
+});
+const gateway = await startGateway(
+  { after: (close) => after(close as () => Promise<void>) },
+  {
+    env: { GATEHOUSE_NAMESPACE: 'openrouter' },
+    providers: {
+      sora: { kind: 'openai', model: model('sora-2') },
+      twin: { kind: 'openrouter', model: model('acme/film') },
+      simulated: { kind: 'simulated', model: model('video') },
+    },
+  },
+);
+const openai = new OpenAI({ apiKey: INFERENCE_KEY, baseURL: gateway.api, maxRetries: 0 });
+const openrouter = new OpenRouter({ apiKey: INFERENCE_KEY, serverURL: gateway.api, retryConfig: { strategy: 'none' } });
+
+const json = (body: unknown, more: Partial<Answer> = {}): Answer => ({
+  headers: { 'content-type': 'application/json' },
+  chunks: [JSON.stringify(body)],
+  ...more,
+});
+const FILM = Buffer.concat([Buffer.from('\0\0\0\x10ftypisom', 'latin1'), Buffer.alloc(5_000, 7)]);
+const QUEUED = json({ id: 'v_1', status: 'queued', seconds: '8' });
+const RUNNING = json({ id: 'v_1', status: 'in_progress', seconds: '8' });
+const DONE = json({ id: 'v_1', status: 'completed', seconds: '8' });
+const CONTENT: Answer = { headers: { 'content-type': 'video/mp4' }, chunks: [FILM] };
+const script = (...answers: Answer[]) => gateway.upstream.script('sora', answers);
+const count = () => gateway.upstream.requests('sora').length;
+
+interface Job {
+  id: string;
+  status: string;
+  polling_url: string;
+  generation_id: string;
+  unsigned_urls?: string[];
+  usage?: { cost: number };
+  error?: string;
+}
+
+async function create(body: Record<string, unknown> = {}, headers = {}): Promise<Job> {
+  const response = await gateway.post(
+    '/videos',
+    { model: 'test/sora', prompt: 'a cat', duration: 8, ...body },
+    headers,
+  );
+  const job = (await response.json()) as Job;
+  assert.equal(response.status, 202, JSON.stringify(job));
+  return job;
+}
+
+async function look(id: string): Promise<Job> {
+  return (await (await gateway.get(`/videos/${id}`)).json()) as Job;
+}
+
+/** Lets the gateway look at the upstream until the job has ended. */
+function ended(id: string): Promise<Job> {
+  return until(async () => {
+    gateway.clock.jump(5_000);
+    const job = await look(id);
+    return job.status === 'in_progress' ? undefined : job;
+  }, 'the job ends');
+}
+
+async function rowOf(id: string): Promise<Record<string, unknown>> {
+  return until(async () => {
+    const found = await gateway.get(`/generation?id=${id}`);
+    if (found.status !== 200) return undefined;
+    return ((await found.json()) as { data: Record<string, unknown> }).data;
+  }, 'the row');
+}
+
+test('a job is accepted, polled and paid once, and its content is kept', async () => {
+  const before = count();
+  script(QUEUED, RUNNING, json({}, { status: 503 }), DONE, CONTENT);
+  const job = await create();
+  assert.equal(job.status, 'in_progress');
+  const early = await gateway.get(`/videos/${job.id}/content`);
+  assert.equal(early.status, 409, await early.text());
+  const done = await ended(job.id);
+  assert.equal(done.status, 'completed');
+  assert.equal(done.usage!.cost, 0.8);
+  const url = done.unsigned_urls![0]!;
+  const content = await fetch(url, { headers: { authorization: `Bearer ${INFERENCE_KEY}` } });
+  assert.equal(content.headers.get('content-type'), 'video/mp4');
+  assert.deepEqual(Buffer.from(await content.arrayBuffer()), FILM);
+  const range = { authorization: `Bearer ${INFERENCE_KEY}`, range: 'bytes=4-11' };
+  assert.equal(await (await fetch(url, { headers: range })).text(), 'ftypisom');
+  const row = await rowOf(job.generation_id);
+  assert.equal(row['api_type'], 'video');
+  assert.equal(row['total_cost'], 0.8);
+  assert.equal(row['upstream_id'], 'v_1');
+  assert.deepEqual(
+    gateway.upstream
+      .requests('sora')
+      .slice(before)
+      .map(({ method, path }) => `${method} ${path}`),
+    ['POST /videos', 'GET /videos/v_1', 'GET /videos/v_1', 'GET /videos/v_1', 'GET /videos/v_1/content'],
+  );
+});
+
+test('a job that fails costs nothing and says why', async () => {
+  script(QUEUED, json({ id: 'v_1', status: 'failed', error: { code: 'moderation', message: 'not this' } }));
+  const job = await create();
+  const failed = await ended(job.id);
+  assert.deepEqual([failed.status, failed.usage!.cost], ['failed', null]);
+  assert.match(failed.error!, /not this/);
+  assert.equal((await rowOf(job.generation_id))['total_cost'], 0);
+  assert.equal((await gateway.get(`/videos/${job.id}/content`)).status, 409);
+});
+
+test('what no provider accepts is refused at once, without a job', async () => {
+  script(json({ error: { message: 'no such size', type: 'invalid_request_error' } }, { status: 400 }));
+  const refused = await gateway.post('/videos', { model: 'test/sora', prompt: 'a cat' });
+  assert.equal(refused.status, 400);
+  assert.match(await refused.text(), /no such size/);
+});
+
+test('the SDKs: forms of OpenAI, and every method of @openrouter/sdk', async () => {
+  script(QUEUED, DONE, CONTENT);
+  const made = await openai.videos.create({
+    model: 'test/sora' as never,
+    prompt: 'a dog',
+    seconds: '8',
+    size: '1280x720',
+  });
+  assert.equal((await openai.videos.retrieve(made.id)).status, 'in_progress');
+  await ended(made.id);
+  const film = await openai.videos.downloadContent(made.id);
+  assert.deepEqual(Buffer.from(await film.arrayBuffer()), FILM);
+  script(QUEUED, DONE, CONTENT);
+  const job = await openrouter.videoGeneration.generate({
+    videoGenerationRequest: { model: 'test/sora', prompt: 'a bird', duration: 8 },
+  });
+  await ended(job.id);
+  const shown = await openrouter.videoGeneration.getGeneration({ jobId: job.id });
+  assert.equal(shown.status, 'completed');
+  const stream = await openrouter.videoGeneration.getVideoContent({ jobId: job.id });
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream as unknown as AsyncIterable<Uint8Array>) chunks.push(chunk);
+  assert.deepEqual(Buffer.concat(chunks), FILM);
+  const models = await openrouter.videoGeneration.listVideosModels();
+  assert.deepEqual(models.data.map(({ id }) => id).toSorted(), ['test/simulated', 'test/sora', 'test/twin']);
+});
+
+test('another gateway gets the request as it came, and the simulated model needs no account', async () => {
+  gateway.upstream.script('twin', [
+    json({ id: 'v_2', status: 'pending' }),
+    json({ id: 'v_2', status: 'completed' }),
+    CONTENT,
+  ]);
+  const job = await create({ model: 'test/twin', aspect_ratio: '16:9', generate_audio: true });
+  assert.partialDeepStrictEqual(gateway.upstream.requests('twin').at(-1)!.json, {
+    ...{ model: 'acme/film', prompt: 'a cat', duration: 8, aspect_ratio: '16:9', generate_audio: true },
+  });
+  assert.equal((await ended(job.id)).usage!.cost, 0.8);
+  const simulated = await create({ model: 'test/simulated', duration: 3 });
+  const [done] = [await ended(simulated.id)];
+  assert.ok(Math.abs(done.usage!.cost - 0.3) < 1e-9);
+  assert.equal((await (await gateway.get(`/videos/${simulated.id}/content`)).arrayBuffer()).byteLength, 3 * 1024);
+});
+
+test('a job is seen in its workspace only', async () => {
+  const control = (route: string, body: unknown) =>
+    fetch(`${gateway.api}${route}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    }).then((response) => response.json() as Promise<{ data: { id: string }; key: string }>);
+  const { data } = await control('/workspaces', { name: 'Elsewhere', slug: 'elsewhere' });
+  const { key } = await control('/keys', { name: 'other', workspace_id: data.id });
+  const job = await create({ model: 'test/simulated' });
+  for (const route of [`/videos/${job.id}`, `/videos/${job.id}/content`]) {
+    assert.equal((await gateway.get(route, key)).status, 404);
+  }
+  await ended(job.id);
+});
+
+test('the budget holds the price of the video until the job ends', async () => {
+  const created = await fetch(`${gateway.api}/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'small', limit: 1 }),
+  });
+  const { key } = (await created.json()) as { key: string };
+  const headers = { authorization: `Bearer ${key}` };
+  script(QUEUED, json({ id: 'v_1', status: 'failed' }), QUEUED, DONE, CONTENT);
+  const first = await create({}, headers);
+  const second = await gateway.post('/videos', { model: 'test/sora', prompt: 'a', duration: 8 }, headers);
+  assert.equal(second.status, 402, await second.text());
+  await ended(first.id);
+  const third = await create({}, headers);
+  assert.equal((await ended(third.id)).status, 'completed');
+});
+
+test('the content expires, then the job', async () => {
+  const job = await create({ model: 'test/simulated' });
+  await ended(job.id);
+  gateway.clock.jump(8 * 86_400_000);
+  assert.equal((await look(job.id)).status, 'expired');
+  assert.equal((await gateway.get(`/videos/${job.id}/content`)).status, 410);
+});
+
+test('the next process ends the jobs of a dead one and removes expired content', async (t) => {
+  const [lost, old] = [await create({ model: 'test/simulated' }), await create({ model: 'test/simulated' })];
+  for (const { id } of [lost, old]) await ended(id);
+  const sql = await connectOnce(t, gateway.target);
+  const past = `now() - interval '1 hour'`;
+  await sql.query(`update videos set status = 'in_progress', claimed_until = ${past} where id = $1`, [lost.id]);
+  await sql.query(`update videos set expires_at = ${past} where id = $1`, [old.id]);
+  const next = await startGateway(t, { target: gateway.target, jobs: 'now' });
+  const failed = await until(async () => {
+    const job = (await (await next.get(`/videos/${lost.id}`)).json()) as Job;
+    return job.status === 'failed' && job;
+  }, 'the job has failed');
+  assert.match((failed as Job).error!, /stopped/);
+  await until(async () => {
+    const { rows } = await sql.query('select blob_id from videos where id = $1', [old.id]);
+    return rows[0].blob_id === null;
+  }, 'the content is dropped');
+});
+
+test('bad input names the field', async () => {
+  for (const [body, field] of [
+    [{ prompt: '' }, 'prompt'],
+    [{ duration: 0 }, 'duration'],
+    [{ size: 'large' }, 'size'],
+    [{ callback_url: 'https://example.com' }, 'callback_url'],
+    [{ previous_job_id: 'vid_1' }, 'previous_job_id'],
+    [{ resolution: '720p' }, 'resolution'],
+    [{ generate_audio: true }, 'generate_audio'],
+    [
+      { input_references: [{ type: 'image_url', image_url: { url: 'https://a.b/c' } }] },
+      'input_references[0].image_url.url',
+    ],
+  ] as const) {
+    const response = await gateway.post('/videos', { model: 'test/sora', prompt: 'a', ...body });
+    const { error } = (await response.json()) as { error: { message: string } };
+    assert.equal(response.status, 400, error.message);
+    assert.ok(error.message.includes(field), error.message);
+  }
+  const job = await create({ model: 'test/simulated' });
+  assert.equal((await gateway.get(`/videos/${job.id}/content?index=1`)).status, 400);
+  assert.equal((await gateway.get('/videos/vid_none')).status, 404);
+});
