@@ -3,7 +3,7 @@ import { invalidField } from '../base/errors.ts';
 import { usdFromNano } from '../base/money.ts';
 import { shownName } from '../base/storable.ts';
 import { limitFromUsd } from '../spend/index.ts';
-import { BUILTINS, type BuiltinSlug, NEEDS_LANGUAGE_MODEL } from './filters/builtins.ts';
+import { BUILTINS, type BuiltinSlug } from './filters/builtins.ts';
 import type { GuardrailBody, GuardrailReply } from './schema.ts';
 import type { BuiltinFilter, GuardrailSettings, PatternFilter, Rules } from './settings.ts';
 import type { StoredGuardrail } from './store.ts';
@@ -101,9 +101,6 @@ function builtins({ content_filter_builtins: list }: GuardrailBody): BuiltinFilt
   const filters = list.map(
     ({ slug, action, label, scan_scope: scanScope, apply_to: appliesTo }, index): BuiltinFilter => {
       const path = `content_filter_builtins[${index}]`;
-      if (NEEDS_LANGUAGE_MODEL.has(slug)) {
-        throw invalidField(`${path}.slug`, `"${slug}" is not available, because patterns cannot detect it reliably`);
-      }
       if (!Object.hasOwn(BUILTINS, slug)) {
         throw invalidField(`${path}.slug`, `must be one of ${Object.keys(BUILTINS).join(', ')}`);
       }

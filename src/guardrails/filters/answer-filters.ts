@@ -35,6 +35,8 @@ const SHAPES: Readonly<Record<BuiltinSlug, { longest: number; borders: RegExp }>
   'credit-card': { longest: 64, borders: /[^0-9 .-]/ },
   'ip-address': { longest: 64, borders: /[^0-9a-f:.]/i },
   secrets: { longest: LONGEST_MATCH, borders: /\s/ },
+  'person-name': { longest: 128, borders: /[^A-Za-z .,'-]/ },
+  address: { longest: 256, borders: /[<>()[\]{}"`;|=*_!?\\~^@$%&+]/ },
   'regex-prompt-injection': { longest: 512, borders: /[.?()";]/ },
 };
 

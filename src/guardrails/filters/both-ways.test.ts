@@ -16,7 +16,7 @@ const appliesTo = ['request', 'response'] as const;
 const action = fc.constantFrom<FilterAction>('block', 'redact', 'redact', 'flag');
 const builtins = fc.uniqueArray(
   fc.record({
-    slug: fc.constantFrom('email', 'ssn', 'credit-card', 'phone', 'ip-address'),
+    slug: fc.constantFrom('email', 'ssn', 'credit-card', 'phone', 'ip-address', 'person-name', 'address'),
     action,
     appliesTo: fc.constant(appliesTo),
   }),
@@ -33,10 +33,24 @@ const patterns = fc.array(
 );
 const guardrails = fc.array(fc.record({ builtins, patterns }), { minLength: 1, maxLength: 2 });
 const text = fc
-  .array(fc.constantFrom('ann@example.org', '078-05-1120', 'zebra', 'é', '4111 1111 1111 1111', ' ', ', ', 'Ann'), {
-    minLength: 1,
-    maxLength: 7,
-  })
+  .array(
+    fc.constantFrom(
+      'ann@example.org',
+      '078-05-1120',
+      'zebra',
+      'é',
+      '4111 1111 1111 1111',
+      ' ',
+      ', ',
+      'Ann',
+      'Jane Smith',
+      '12 Main Street',
+    ),
+    {
+      minLength: 1,
+      maxLength: 7,
+    },
+  )
   .map((words) => words.join(' '));
 
 interface Outcome {

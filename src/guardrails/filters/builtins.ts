@@ -2,8 +2,10 @@
  * The built-in filters by slug. Each searches the skeleton of a text (`reading.ts`). `samples/` measures their
  * accuracy; docs/guides/guardrails.md reports it.
  */
+import { postalAddresses } from './addresses.ts';
 import { addressesInLines, cardNumbers, internetAddresses, phones, socialSecurityNumbers } from './numbers.ts';
 import type { Offsets } from './offsets.ts';
+import { personNames } from './person-names.ts';
 import { promptInjections } from './prompt-injection.ts';
 import type { Span } from './reading.ts';
 import { emails, secrets, secretsInLines } from './secrets.ts';
@@ -27,6 +29,8 @@ export type BuiltinSlug =
   | 'credit-card'
   | 'ip-address'
   | 'secrets'
+  | 'person-name'
+  | 'address'
   | 'regex-prompt-injection';
 
 export const BUILTINS: Readonly<Record<BuiltinSlug, Builtin>> = {
@@ -36,8 +40,7 @@ export const BUILTINS: Readonly<Record<BuiltinSlug, Builtin>> = {
   'credit-card': { label: '[CREDIT_CARD]', find: cardNumbers },
   'ip-address': { label: '[IP_ADDRESS]', find: internetAddresses, findInLines: addressesInLines },
   secrets: { label: '[SECRET]', find: secrets, findInLines: secretsInLines },
+  'person-name': { label: '[PERSON_NAME]', find: personNames },
+  address: { label: '[ADDRESS]', find: postalAddresses },
   'regex-prompt-injection': { label: '[PROMPT_INJECTION]', find: promptInjections },
 };
-
-/** Valid on the wire but refused: patterns cannot detect them reliably. */
-export const NEEDS_LANGUAGE_MODEL: ReadonlySet<string> = new Set(['person-name', 'address']);

@@ -64,6 +64,8 @@ const TOLD: Record<BuiltinSlug, [file: string, precision: number, recall: number
   'credit-card': ['credit-card', 1, 1],
   'ip-address': ['ip-address', 1, 1],
   secrets: ['secrets', 1, 0.87],
+  'person-name': ['person-name', 0.94, 0.94],
+  address: ['address', 0.99, 0.96],
   'regex-prompt-injection': ['prompt-injection', 1, 0.86],
 };
 
@@ -75,6 +77,8 @@ const HELD_OUT: Record<BuiltinSlug, [precision: number, recall: number]> = {
   'credit-card': [0.93, 0.9],
   'ip-address': [0.91, 0.94],
   secrets: [0.99, 0.81],
+  'person-name': [0.965, 0.89],
+  address: [0.925, 0.905],
   'regex-prompt-injection': [0.87, 0.66],
 };
 
