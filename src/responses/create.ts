@@ -27,6 +27,7 @@ import {
 import { type History, historyOf, joined, ownItems } from './history.ts';
 import { type NewResponse, newResponse } from './new-response.ts';
 import { type Recorded, Recorder } from './recorder.ts';
+import { hasReferences, nameableItems, withReferenced } from './references.ts';
 import { memberOf } from './response.ts';
 import { stampOf } from './stamp.ts';
 import * as store from './store.ts';
@@ -47,13 +48,19 @@ export interface ResponseParts extends SubmitParts {
 
 /** Answers a request that needs state. Undefined for any other, which is the usual case. */
 export function answerWithState(exchange: Exchange<Caller>, parts: ResponseParts): Promise<void> | undefined {
-  const wanted = wantedOf(exchange.document!);
+  const document = exchange.document!;
+  const wanted = wantedOf(document) ?? (hasReferences(document) ? NOTHING_WANTED : undefined);
   return wanted && answer(exchange, wanted, parts);
 }
 
+/** Nothing is kept or continued. */
+const NOTHING_WANTED: Wanted = { store: false, background: false, previousId: null, conversationId: null };
+
 async function answer(exchange: Exchange<Caller>, wanted: Wanted, parts: ResponseParts): Promise<void> {
   const { caller } = exchange;
-  const given = withoutState(exchange.document!);
+  const stateless = withoutState(exchange.document!);
+  const viewer = { workspaceId: caller.workspaceId, now: new Date(parts.clock.now()) };
+  const given = hasReferences(stateless) ? await withReferenced(stateless, viewer, parts) : stateless;
   // Before the history is added, so that errors have the paths that the client knows.
   responses.check(given.value);
   const keeps = wanted.store || wanted.conversationId !== null;
@@ -166,6 +173,7 @@ function keeperOf({ made, conversation, input }: Kept, parts: ResponseParts) {
               : await store.finishResponse(tx, {
                   ...{ id: made.row.id, claim: claims.id, status },
                   answer: made.key.seal('answer', told),
+                  items: nameableItems(told),
                 });
           if (conversation && addsTo(ended)) {
             await append(tx, conversation, turnItems(input, memberOf(told, 'output')), clock.now());

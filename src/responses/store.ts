@@ -84,6 +84,19 @@ export async function contentsOf(db: Queryable, ids: readonly string[]): Promise
   return new Map(rows.map(({ id, ...contents }) => [id, contents]));
 }
 
+/** Those of which an item of the answer has one of these ids, newest first. */
+export function responsesWithItems(
+  db: Queryable,
+  itemIds: readonly string[],
+  { workspaceId, now }: Viewer,
+): Promise<(StoredResponse & SealedContents)[]> {
+  return db.query<StoredResponse & SealedContents>(
+    `select ${SELECTED}, input, answer from responses where ${VISIBLE}
+      and id in (select response_id from response_items where item_id = any($1)) order by created_at desc, id desc`,
+    [itemIds, workspaceId, now],
+  );
+}
+
 /** What a new response continues is kept for at least as long as it. */
 export async function keepUntil(tx: Queryable, ids: readonly string[], until: Date): Promise<void> {
   await tx.query('update responses set expires_at = $2 where id = any($1) and expires_at < $2', [ids, until]);
@@ -112,6 +125,8 @@ interface Finished {
   claim: string;
   status: ResponseStatus;
   answer: Buffer;
+  /** Ids of the items of the answer. */
+  items: readonly string[];
 }
 
 /**
@@ -124,6 +139,12 @@ export async function finishResponse(tx: Queryable, given: Finished): Promise<Re
         bytes = length(input) + length($4::bytea), claimed_until = null where id = $1 and claim = $2 returning status`,
     [given.id, given.claim, given.status, given.answer],
   );
+  if (row !== undefined && given.items.length > 0) {
+    await tx.query(
+      `insert into response_items (response_id, item_id) select $1, unnest($2::text[]) on conflict do nothing`,
+      [given.id, given.items],
+    );
+  }
   return row?.status;
 }
 

@@ -180,3 +180,40 @@ test('one turn cannot bring a conversation above its limit', async () => {
   const input = Array.from({ length: 10_000 }, () => message('x'));
   await assert.rejects(openai.responses.create({ model: 'test/chat', input, conversation: other.id }), /10000 items/);
 });
+
+test('an input names items of stored responses and conversations, of its own workspace alone', async () => {
+  const sent = script('chat', false, { text: 'stored' }, { text: 'next' }, { text: 'last' });
+  const first = await openai.responses.create({ model: 'test/chat', input: 'one', store: true });
+  const output = { type: 'item_reference', id: first.output[0]!.id! } as const;
+  const { id } = await openai.conversations.create({ items: [{ ...message('earlier'), id: 'msg_named' } as never] });
+  const named = { type: 'item_reference', id: 'msg_named' } as const;
+  const input = [named, output, message('two')] as Json;
+  const next = await openai.responses.create({ model: 'test/chat', input });
+  assert.equal(next.output_text, 'next');
+  assert.deepEqual(
+    sent()[1].messages.map(({ role, content }: Json) => [role, content]),
+    [
+      ['user', 'earlier'],
+      ['assistant', 'stored'],
+      ['user', 'two'],
+    ],
+  );
+  const kept = await openai.responses.create({ model: 'test/chat', input, store: true });
+  assert.equal((await openai.responses.inputItems.list(kept.id)).data.length, 3);
+  const workspace = await control.made({ name: 'foreign', slug: 'foreign' });
+  const foreign = clientOf(gateway, (await control.keyIn(workspace.id, 'foreign')).token);
+  for (const [client, reference] of [
+    [foreign, output],
+    [foreign, named],
+    [openai, { type: 'item_reference', id: 'msg_none' }],
+  ] as const) {
+    const asked = client.responses.create({ model: 'test/chat', input: [message('x'), reference] as Json });
+    await assert.rejects(asked, (error: Json) => error.status === 404 && /^404 input\[1\] refers/.test(error.message));
+  }
+  await openai.responses.delete(first.id);
+  await assert.rejects(openai.responses.create({ model: 'test/chat', input: [output] }), { status: 404 });
+  await openai.conversations.delete(id);
+  await assert.rejects(openai.responses.create({ model: 'test/chat', input: [named] }), { status: 404 });
+  const without = openai.responses.create({ model: 'test/chat', input: [{ type: 'item_reference' } as never] });
+  await assert.rejects(without, { status: 400 });
+});

@@ -107,10 +107,7 @@ const REQUIRED = new Map<unknown, readonly string[]>(
 function checkItem(item: Fields, path: string): void {
   const type = item['type'] ?? 'message';
   if (type === 'item_reference' || (item['type'] == null && item['role'] === undefined && 'id' in item)) {
-    throw invalidField(
-      path,
-      'refers to a stored item, which is not supported: send the item itself, or previous_response_id',
-    );
+    throw invalidField(path, 'refers to a stored item, which is not supported here: send the item itself');
   }
   if (type === 'message') {
     if (!ROLES.includes(textOf(item['role']))) throw invalidField(`${path}.role`, `must be one of ${ROLES.join(', ')}`);

@@ -18,6 +18,7 @@ import type { Changes, Database } from '../../storage/database.ts';
 import type { Claims } from '../claims.ts';
 import { addsTo, append, type OpenConversation, openConversation, turnItems } from '../conversations/items.ts';
 import { type Recorded, Recorder } from '../recorder.ts';
+import { nameableItems } from '../references.ts';
 import { generationIdOf, memberOf, type StoredResponse } from '../response.ts';
 import { type DataKey, dataKeysOf } from '../sealed.ts';
 import { stampOf } from '../stamp.ts';
@@ -168,12 +169,13 @@ export class BackgroundRunner {
   ): Promise<void> {
     const { database, claims, clock } = this.#parts;
     const sealed = key.seal('answer', answer);
+    const named = nameableItems(answer);
     const items = turnItems(key.open('input', input), memberOf(answer, 'output'));
     for (let attempt = 1; ; attempt += 1) {
       try {
         const conversation = await this.#conversation(conversationId, workspaceId);
         await database.transaction(async (tx) => {
-          const ended = await finishResponse(tx, { id, claim: claims.id, status, answer: sealed });
+          const ended = await finishResponse(tx, { id, claim: claims.id, status, answer: sealed, items: named });
           if (conversation && addsTo(ended)) await append(tx, conversation, items, clock.now());
           await log?.end(tx);
         });

@@ -79,6 +79,24 @@ export async function sizeOf(db: Queryable, id: string): Promise<{ count: number
   return row!;
 }
 
+/** Each with its conversation; of several items with one id the newest. */
+export async function itemsNamed(
+  db: Queryable,
+  ids: readonly string[],
+  workspaceId: string,
+): Promise<(StoredItem & { conversation: Pick<StoredConversation, 'id' | 'dataKey'> })[]> {
+  const rows = await db.query<StoredItem & { conversationId: string; dataKey: Buffer }>(
+    `select distinct on (i.id) i.id, i.sealed, c.id as "conversationId", c.data_key as "dataKey"
+       from conversation_items i join conversations c on c.id = i.conversation_id
+      where i.id = any($1) and c.workspace_id = $2 order by i.id, i.position desc`,
+    [ids, workspaceId],
+  );
+  return rows.map(({ conversationId, dataKey, ...item }) => ({
+    ...item,
+    conversation: { id: conversationId, dataKey },
+  }));
+}
+
 /** Which of these ids the conversation has. */
 export async function takenIds(tx: Queryable, id: string, itemIds: readonly string[]): Promise<string[]> {
   const sql = 'select id from conversation_items where conversation_id = $1 and id = any($2)';

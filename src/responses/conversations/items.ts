@@ -56,6 +56,21 @@ export async function itemLists(
   return presented(() => items.map((item) => `[${key.open(partOf(item.id), item.sealed)}]`));
 }
 
+/** Stored items with these ids in the conversations of a workspace, as JSON. */
+export async function namedItems(
+  db: Queryable,
+  sealing: Sealing,
+  ids: readonly string[],
+  workspaceId: string,
+): Promise<[id: string, json: string][]> {
+  const rows = await sql.itemsNamed(db, ids, workspaceId);
+  const keys = await dataKeysOf(
+    sealing,
+    rows.map(({ conversation }) => conversation),
+  );
+  return presented(() => rows.map(({ id, sealed }, index) => [id, keys[index]!.open(partOf(id), sealed)]));
+}
+
 /** As the API shows it. */
 export function shownStored(item: sql.StoredItem, key: DataKey): Record<string, unknown> {
   const value = parseJson(key.open(partOf(item.id), item.sealed)) as Record<string, unknown>;

@@ -2,5 +2,6 @@ import type { Migration } from '../../storage/migrate.ts';
 import { responses } from './0240-responses.ts';
 import { responseEvents } from './0241-response-events.ts';
 import { conversations } from './0242-conversations.ts';
+import { itemReferences } from './0243-item-references.ts';
 
-export const responseMigrations: readonly Migration[] = [responses, responseEvents, conversations];
+export const responseMigrations: readonly Migration[] = [responses, responseEvents, conversations, itemReferences];
