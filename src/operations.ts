@@ -21,6 +21,7 @@ import {
   leavesEndpoint,
 } from './inference/index.ts';
 import { type ChatOperationParts, chatOperations, internOperations } from './interns/index.ts';
+import { type MemoryOperationParts, memoryOperations } from './memories/index.ts';
 import { type ObservabilityOperationParts, observabilityOperations } from './observability/index.ts';
 import { type PageParts, pageOperations } from './pages/index.ts';
 import { type PresetParts, presetOperations } from './presets/index.ts';
@@ -45,6 +46,7 @@ export interface OperationParts {
   workspaces: WorkspaceOperationParts;
   guardrails: GuardrailParts;
   byok: ByokParts;
+  memories: MemoryOperationParts;
   presets: PresetParts;
   files: FileParts;
   containers: ContainerOperationParts;
@@ -90,6 +92,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     ...workspaceOperations(parts.workspaces),
     ...guardrailOperations(parts.guardrails),
     ...byokOperations(parts.byok),
+    ...memoryOperations(parts.memories),
     ...presetOperations(parts.presets),
     ...fileOperations(parts.files),
     ...containerOperations(parts.containers),

@@ -3,6 +3,7 @@ import { sealedCallbackSecrets } from './batches/index.ts';
 import { sealedByokCredentials } from './byok/index.ts';
 import { sealedDestinationBatches, sealedDestinationSecrets } from './destinations/index.ts';
 import { sealedPeerKeys } from './interns/index.ts';
+import { sealedMemories } from './memories/index.ts';
 import { sealedConversationKeys, sealedResponseKeys } from './responses/index.ts';
 import type { SealedRows } from './sealing/index.ts';
 import { sealedSigningKeys } from './sign-in/index.ts';
@@ -18,4 +19,5 @@ export const sealedRows: readonly SealedRows[] = [
   sealedPeerKeys,
   sealedResponseKeys,
   sealedConversationKeys,
+  sealedMemories,
 ];

@@ -4,4 +4,6 @@
  */
 export { Memories, type MemoryFolder, MemoryFull, type MemoryOwner } from './memories.ts';
 export { memoryMigrations } from './migrations/index.ts';
+export { type MemoryOperationParts, memoryOperations } from './operations.ts';
+export { sealedMemories } from './sealed.ts';
 export { endMemories } from './store.ts';

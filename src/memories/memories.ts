@@ -1,6 +1,8 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
+import type { Sealing } from '../sealing/index.ts';
 import type { Database, Queryable } from '../storage/database.ts';
+import { opened, type StoredText, sealerOf } from './sealed.ts';
 import * as store from './store.ts';
 
 /** Limits of one folder, and of all folders of a workspace. */
@@ -39,15 +41,20 @@ export interface MemoryFolder {
 export class Memories {
   readonly #database: Database;
   readonly #clock: Clock;
+  readonly #sealing: Sealing;
 
-  constructor({ database, clock }: { database: Database; clock: Clock }) {
+  constructor({ database, clock, sealing }: { database: Database; clock: Clock; sealing: Sealing }) {
     this.#database = database;
+    this.#sealing = sealing;
     this.#clock = clock;
   }
 
   folderOf({ workspaceId, kind, id }: MemoryOwner): MemoryFolder {
-    const owner = { workspaceId, owner: createHash('sha256').update(`${kind}\0${id}`).digest() };
+    const owner = { workspaceId, owner: ownerOf(kind, id) };
     const database = this.#database;
+    const sealing = this.#sealing;
+    const textOf = async (stored: StoredText | undefined) =>
+      stored === undefined ? undefined : (await opened(sealing, [stored]))[0];
     const alone = <T>(work: (tx: Queryable) => Promise<T>) =>
       database.transaction(async (tx) => {
         await store.lockWorkspace(tx, workspaceId);
@@ -55,17 +62,23 @@ export class Memories {
       });
     return {
       list: () => store.filesOf(database, owner),
-      read: (path) => store.contentOf(database, owner, path),
-      write: (path, change) =>
-        alone(async (tx) => {
+      read: async (path) => textOf(await store.contentOf(database, owner, path)),
+      write: async (path, change) => {
+        const seal = await sealerOf(sealing);
+        await alone(async (tx) => {
           const now = new Date(this.#clock.now());
           await store.removeOldSessions(tx, workspaceId, new Date(now.getTime() - SESSION_MS));
           const files = await store.filesOf(tx, owner);
           const paths = files.map((file) => file.path);
-          const content = change(await store.contentOf(tx, owner, path), paths);
-          checkRoom(files, path, Buffer.byteLength(content), await store.bytesOfWorkspace(tx, workspaceId));
-          await store.writeFile(tx, owner, { path, content, isSession: kind === 'session', now });
-        }),
+          const before = await store.contentOf(tx, owner, path);
+          const content = change(await textOf(before), paths);
+          const bytes = Buffer.byteLength(content);
+          checkRoom(files, path, bytes, await store.bytesOfWorkspace(tx, workspaceId));
+          const rowId = before?.id ?? randomUUID();
+          const sealed = seal(rowId, content);
+          await store.writeFile(tx, owner, { id: rowId, path, bytes, sealed, isSession: kind === 'session', now });
+        });
+      },
       remove: (path) => alone(async (tx) => (await store.removeAt(tx, owner, path)) > 0),
       move: (from, to, check) =>
         alone(async (tx) => {
@@ -74,6 +87,11 @@ export class Memories {
         }),
     };
   }
+}
+
+/** What the folder of an end user or a session is stored under. */
+export function ownerOf(kind: MemoryOwner['kind'], id: string): Buffer {
+  return createHash('sha256').update(`${kind}\0${id}`).digest();
 }
 
 /** @throws MemoryFull */

@@ -53,6 +53,7 @@ const EXCEPTIONS: Record<string, string> = {
   setConsoleInferenceKey: 'concerns the session of a browser',
   uploadFile: 'takes a form; its entry is shown in test/files/files.test.ts',
   deleteFile: 'shown in test/files/files.test.ts',
+  deleteMemory: 'shown in test/inference/memory-tool.test.ts',
   promoteContainerFile: 'shown in test/containers/containers.test.ts',
   createBatch: 'shown in test/batches/batches.test.ts',
   cancelBatch: 'shown in test/batches/batches.test.ts',

@@ -1,18 +1,19 @@
 /** `svc:memory`, `svc:text_editor` and `svc:code_interpreter` through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { migrations } from '../../src/migrations.ts';
 import { CLIENT_FORMATS, type ClientFormat, PATH_OF } from '../../src/testing/clients/whole-answer.ts';
-import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { connectOnce, emptyDatabase } from '../../src/testing/database/database.ts';
+import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { skip } from '../../src/testing/sandboxes/sandboxes.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
 type Json = any;
 
-const gateway = await startGateway(
-  { after: (close) => after(close as () => Promise<void>) },
-  { providers: { chat: { kind: 'chat' } } },
-);
+const scope = { after: (close: unknown) => after(close as () => Promise<void>) };
+const target = await emptyDatabase(scope, migrations);
+const gateway = await startGateway(scope, { providers: { chat: { kind: 'chat' } }, target });
 
 interface Asking {
   format?: ClientFormat;
@@ -210,4 +211,37 @@ test('a program in Python runs in the sandbox, and what it prints comes back', {
     assert.deepEqual([second.stdout, second.exit_code], ['True\n', 3]);
   }
   assert.match(text, /"type":"svc:code_interpreter".*"language":"python"/);
+});
+
+test('managers of the workspace see and delete what models keep', async () => {
+  await told([{ command: 'create', path: '/memories/a.md', file_text: 'likes tea' }], { more: { user: 'seen' } });
+  await told([{ command: 'create', path: '/memories/b.md', file_text: 'of a session' }], {
+    more: { session_id: 'seen' },
+  });
+  const call = async (path: string, method = 'GET') => {
+    const headers = { authorization: `Bearer ${MANAGEMENT_KEY}` };
+    const reply = await fetch(`${gateway.api}${path}`, { method, headers });
+    return { status: reply.status, body: (await reply.json()) as Json };
+  };
+  const { data, total_count } = (await call('/memories?user=seen')).body;
+  assert.deepEqual([data[0].scope, data[0].file_count, data[0].bytes, total_count], ['user', 1, 9, 1]);
+  assert.equal((await call('/memories?session_id=seen')).body.data[0].scope, 'session');
+  assert.equal((await call('/memories?session_id=seen&user=seen')).status, 400);
+  assert.ok((await call('/memories')).body.total_count >= 2);
+  const path = `/memories/${data[0].id}`;
+  const [file] = (await call(path)).body.data.files;
+  assert.deepEqual([file.path, file.content], ['/memories/a.md', 'likes tea']);
+  // In the database it cannot be read.
+  const client = await connectOnce(scope, target);
+  const { rows } = await client.query("select encode(sealed, 'escape') as sealed, content from memory_files");
+  assert.ok(rows.length >= 2 && rows.every(({ content }: Json) => content === null));
+  assert.doesNotMatch(JSON.stringify(rows), /likes tea/);
+
+  assert.deepEqual((await call(path, 'DELETE')).body, { deleted: true });
+  assert.equal((await call(path)).status, 404);
+  assert.equal((await call(path, 'DELETE')).status, 404);
+  const [entry] = (await call('/audit?resource_type=memory')).body.data;
+  assert.deepEqual([entry.action, entry.resource_id], ['memory.deleted', data[0].id]);
+  const { results } = await told([{ command: 'view', path: '/memories' }], { more: { user: 'seen' } });
+  assert.doesNotMatch(results.join(), /a\.md/);
 });

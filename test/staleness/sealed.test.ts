@@ -126,6 +126,25 @@ test('a machine that cannot decrypt what a workspace has encrypted answers 503 w
   const [, conversation] = await call(a, 'POST', '/conversations', { metadata: { topic: 'x' } });
   assert.equal((await call(b, 'GET', `/conversations/${conversation.id}`))[0], 503);
   assert.equal((await call(b, 'POST', '/conversations', {}))[0], 503);
+  a.upstream.script('a', [
+    answerOf('chat', false, {
+      calls: [
+        {
+          id: 'call_1',
+          name: 'memory',
+          arguments: JSON.stringify({ command: 'create', path: '/memories/a.md', file_text: 'canary' }),
+        },
+      ],
+    }),
+    answerOf('chat', false, { text: 'noted' }),
+  ]);
+  const tools = [{ type: 'svc:memory' }];
+  assert.equal((await call(a, 'POST', '/responses', { ...asked, store: false, user: 'ann', tools }))[0], 200);
+  const memories = async (gateway: Gateway, path = '') => controlOf(gateway).call('GET', `/memories${path}`);
+  const [memory] = (await memories(b)).body.data;
+  assert.equal((await memories(a, `/${memory.id}`)).body.data.files[0].content, 'canary');
+  const closed = await memories(b, `/${memory.id}`);
+  assert.deepEqual([closed.status, /on this machine/.test(closed.body.error.message)], [503, true]);
   assert.equal((await call(b, 'PUT', '/vault/secrets/token', secret))[0], 503);
   assert.equal((await call(b, 'GET', '/batches/callback-secret'))[0], 503);
   assert.deepEqual(await call(b, 'GET', '/vault/secrets'), [200, [stored[1]]]);
@@ -162,6 +181,7 @@ test('every encrypted column is tried above', () => {
       'interns',
       'responses',
       'responses',
+      'memories',
     ],
   );
 });
