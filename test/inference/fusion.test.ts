@@ -253,3 +253,33 @@ test('requests are nested two deep: a panel of a subagent asks no further models
   // The analyst only.
   assert.equal(sent('judge').length, 1);
 });
+
+test('a stream of the responses format tells of the panel while it works', async () => {
+  const answers = { blue: [errorOf('chat', 400, 'no such thing')] };
+  const { text } = await ask({ format: 'responses', stream: true, answers });
+  const events: Json[] = text
+    .split('\n')
+    .filter((line: string) => line.startsWith('data: {'))
+    .map((line: string) => JSON.parse(line.slice(6)));
+  const [item] = events.filter(
+    ({ type, item: added }) => type === 'response.output_item.added' && /fusion/.test(added.type),
+  );
+  const told = events.filter(({ type }) => type.startsWith('response.fusion_call.'));
+  const names = told.map(({ type }) => type.slice('response.fusion_call.'.length));
+  assert.deepEqual(names.slice(0, 3), ['in_progress', 'panel.added', 'panel.added'], text);
+  assert.deepEqual(names.slice(3, 5).toSorted(), ['panel.completed', 'panel.failed']);
+  assert.deepEqual(names.slice(5), ['analysis.in_progress', 'analysis.completed', 'completed']);
+  for (const { item_id, output_index } of told) {
+    assert.deepEqual([item_id, output_index], [item.item.id, item.output_index]);
+  }
+  const of = (name: string) => told.find(({ type }) => type.endsWith(name));
+  assert.deepEqual([of('panel.completed').model, of('panel.completed').content], ['test/red', 'Big and red.']);
+  assert.equal(of('panel.failed').model, 'test/blue');
+  assert.deepEqual(of('analysis.completed').analysis, ANALYSIS);
+  assert.equal(of('analysis.in_progress').analyst_model, 'test/judge');
+  const sequence = events.map(({ sequence_number: number }) => number);
+  assert.deepEqual(
+    sequence,
+    sequence.toSorted((one, other) => one - other),
+  );
+});

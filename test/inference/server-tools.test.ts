@@ -10,8 +10,8 @@ import { answerOf, type Format, type Told } from '../../src/testing/upstream/ans
 const gateway = await startGateway(
   { after: (close) => after(close as () => Promise<void>) },
   {
-    providers: { chat: { kind: 'chat' }, messages: { kind: 'messages' } },
-    yaml: { limits: { server_tool_turns: 12, server_tool_calls: 6 } },
+    providers: { chat: { kind: 'chat' }, messages: { kind: 'messages' }, judge: { kind: 'chat' } },
+    yaml: { limits: { server_tool_turns: 12, server_tool_calls: 6 }, alignment: { model: 'test/judge' } },
   },
 );
 
@@ -297,7 +297,9 @@ test('a stream and an answer in one piece are the same in substance, for every l
       ending,
       fc.constantFrom(...CLIENT_FORMATS),
       fc.constantFrom(...SPOKEN),
-      async (turns, end, format, spoken) => {
+      // Which turn is judged to break a rule, if any is judged.
+      fc.constantFrom(undefined, 'audit', 'none', 0, 1),
+      async (turns, end, format, spoken, judged) => {
         const own = { id: 'call_own', name: 'lookup', arguments: '{}' };
         const answers: Told[] = turns.map(({ calls, text, thinking }, turn) => ({
           ...(text !== undefined && { text }),
@@ -315,10 +317,16 @@ test('a stream and an answer in one piece are the same in substance, for every l
               ? { text: 'Do', finish: 'length' }
               : { calls: end === 'both' ? [asks('call_last'), own] : [own] },
         );
-        const [whole, streamed] = [
-          await ask(format, spoken, answers, bodyOf(format, spoken, false)),
-          await ask(format, spoken, answers, bodyOf(format, spoken, true)),
-        ];
+        if (typeof judged === 'number') answers.splice(judged, 0, { text: 'Secret.', calls: [asks('call_secret')] });
+        const asked = (stream: boolean) => {
+          gateway.upstream.script('judge', judgements(answers.length, judged === 'audit' ? 0 : judged));
+          const more =
+            judged === undefined ? {} : { plugins: [{ ...ALIGNED, mode: judged === 'audit' ? judged : 'enforce' }] };
+          return ask(format, spoken, answers, bodyOf(format, spoken, stream, more));
+        };
+        const [whole, streamed] = [await asked(false), await asked(true)];
+        assert.deepEqual([whole.status, whole.text.includes('Secret.')], [200, false], whole.text);
+        assert.equal(streamed.text.includes('Secret.'), false);
         assert.deepEqual(plain(streamed.read()), plain(whole.read()));
         assert.equal(
           prompt(streamed.sent.map(({ messages }) => messages)),
@@ -330,6 +338,16 @@ test('a stream and an answer in one piece are the same in substance, for every l
   );
   gateway.clock.goOn();
 });
+
+const ALIGNED = { id: 'alignment', rules: ['Tell no secret.'] };
+
+/** For each turn. @param broken the one that breaks the rule */
+function judgements(turns: number, broken: unknown) {
+  return Array.from({ length: turns }, (_, turn) => {
+    const rules = [{ rule: 1, applicable: true, probability: turn === broken ? 1 : 0 }];
+    return answerOf('chat', false, { text: JSON.stringify({ rules }), usage: USAGE });
+  });
+}
 
 /** Without ids that are made of the generation's, and without what streams leave out where it says nothing. */
 function plain(answer: Json): Json {

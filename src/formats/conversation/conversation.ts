@@ -1,7 +1,6 @@
 /**
  * The common model between all wire formats: one conversation that can hold everything the richest format can. Every
  * format decodes into it and encodes from it, and it knows no wire names. Pure data: no clock, no network, no classes.
- *
  * Three rules (docs/decisions/001-canonical-conversation-and-relay.md):
  *  - parts keep their order and are never merged (three text blocks are three parts);
  *  - vendor-specific content (signatures, encrypted reasoning, server tool blocks) carries its origin, is kept byte for
@@ -13,7 +12,7 @@ import type { DeferredSearch } from './deferred-search.ts';
 import type { UpstreamFailure } from './failure.ts';
 import type { NativeWish } from './native-tool.ts';
 import type { FormatId } from './registry.ts';
-import type { ServedCall } from './served-call.ts';
+import type { ServedCall, ToolReport } from './served-call.ts';
 import type { UsageCall } from './usage.ts';
 
 export type { FormatId } from './registry.ts';
@@ -371,12 +370,13 @@ export interface PartDelta {
   transcript?: string;
   /** Replaces the value of an opaque part. */
   value?: unknown;
+  /** What the tool of an opaque part reports while it runs. */
+  report?: ToolReport;
 }
 
 /**
- * One step of a streamed answer. Per choice, part indexes count up from 0 in the order of `partStart`; parts of one
- * choice may interleave (parallel calls). `partStart` holds what is known of the part so far; an opaque part is
- * complete, unless a later delta replaces its value. Every started part is stopped before `finish`; `end` is the upstream's end marker and the last event.
+ * One step of a streamed answer. Per choice, part indexes count up from 0 in the order of `partStart`, and parts may interleave.
+ * An opaque part is complete unless a later delta replaces its value. All parts stop before `finish`; the end marker `end` is last.
  */
 export type TurnEvent =
   | {

@@ -43,3 +43,9 @@ export function isShownId(id: unknown): boolean {
 export function endedCall({ served }: OpaquePart): EndedCall | undefined {
   return served?.result === undefined ? undefined : (served as EndedCall);
 }
+
+/** The name and the members of an event about a running tool, as the responses format has it. */
+export interface ToolReport {
+  event: string;
+  members: Record<string, unknown>;
+}

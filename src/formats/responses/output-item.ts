@@ -205,9 +205,11 @@ export class GrowingItem implements Item, OutputPart {
   done: Fields | undefined;
   stopped = false;
   #value: Fields;
+  readonly #slot: OutputSlot;
 
   constructor(value: Fields, slot: OutputSlot) {
     this.#value = value;
+    this.#slot = slot;
     this.outputIndex = slot.outputIndex;
   }
 
@@ -221,8 +223,11 @@ export class GrowingItem implements Item, OutputPart {
 
   opened(): void {}
 
-  add({ value }: PartDelta): void {
+  add({ value, report }: PartDelta): void {
     if (value !== undefined) this.#value = value as Fields;
+    if (report === undefined) return;
+    const { outputIndex: output_index, tell } = this.#slot;
+    tell(`response.${report.event}`, { item_id: this.#value['id'], output_index, ...report.members });
   }
 
   stop(): void {

@@ -225,7 +225,7 @@ class ChoiceScreen {
       if (delta.signature !== undefined) open.sealed.signature = (open.sealed.signature ?? '') + delta.signature;
       return;
     }
-    const { text, transcript, signature, citation, value, ...others } = delta;
+    const { text, transcript, signature, citation, value, report, ...others } = delta;
     const added = text ?? transcript;
     if (added !== undefined && added !== '')
       this.#add(index, open.textKind ?? 'text', text === undefined ? 'transcript' : 'text', added);
@@ -234,8 +234,8 @@ class ChoiceScreen {
       this.held += signature.length;
     }
     if (citation !== undefined) open.citations.push({ citation: this.#cleaned(citation) });
-    if (value !== undefined) {
-      const cleaned = { value: this.#cleaned(value) };
+    if (value !== undefined || report !== undefined) {
+      const cleaned = this.#cleaned({ ...(value !== undefined && { value }), ...(report && { report }) });
       this.#queue.push({ kind: 'event', event: { type: 'partDelta', choice: this.#number, index, delta: cleaned } });
     }
     if (Object.keys(others).length > 0) {

@@ -13,6 +13,7 @@ import type {
 } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { eventsOf } from '../../formats/conversation/replay.ts';
+import type { ToolReport } from '../../formats/conversation/served-call.ts';
 import type { JoinedTurn } from '../turns/joined-turn.ts';
 import type { WholeReply } from '../turns/passage.ts';
 import { visibleSize } from '../turns/visible-output.ts';
@@ -165,6 +166,11 @@ export class JoinedAnswer implements AnswerWriter {
       this.#write(events);
       return index;
     });
+  }
+
+  /** Shows what a running call reports. @param index of its part */
+  report(index: number, report: ToolReport): void {
+    if (this.#stream) this.#write([{ type: 'partDelta', choice: 0, index, delta: { report } }]);
   }
 
   /** Shows calls that the gateway has run. */

@@ -10,6 +10,7 @@ import type {
 } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
+import type { ToolReport } from '../../formats/conversation/served-call.ts';
 import type { Hit } from '../../guardrails/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
 import type { InferenceParts } from '../parts.ts';
@@ -99,6 +100,8 @@ export interface ToolsRunning extends ToolsAsking {
   ask(body: Fields, signal: AbortSignal, operation?: 'chat' | 'image'): Promise<Fields>;
   /** Calls back once when the request is over, however it ends: at once if it is. For what tools keep between calls. */
   onEnd(run: () => void): void;
+  /** Shows the client a step of the call, if its format has events for that. Absent: nothing can be shown. */
+  readonly report?: ((report: ToolReport) => void) | undefined;
   /** Filter matches of guardrails in what tools return. */
   found(hits: readonly Hit[]): void;
 }

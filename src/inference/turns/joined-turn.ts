@@ -82,7 +82,8 @@ export class JoinedTurn {
   take(events: readonly TurnEvent[]): TurnEvent[] {
     const out: TurnEvent[] = [];
     for (const event of events) {
-      this.#events.push(event.type === 'partStart' ? structuredClone(event) : event);
+      // Deltas are added to copies of the part.
+      this.#events.push(event.type === 'partStart' ? { ...event, part: { ...event.part } } : event);
       this.#one(event, out);
     }
     return out;

@@ -203,7 +203,22 @@ export class TurnLoop {
     const started = answer.announce(calls.map((call) => this.#tools.start?.(call, place)));
     running.advanced();
     const tools: ToolsRunning = { ...running, conversation: () => this.#withTurn(answer) };
-    const runs = await Promise.all(calls.map((call) => this.#tools.run(call, place, tools)));
+    let areOver = false;
+    const reporting = (index: number | undefined): Pick<ToolsRunning, 'report'> => {
+      if (index === undefined) return {};
+      return {
+        report: (step) => {
+          // A call that has taken too long may go on.
+          if (areOver || running.signal.aborted) return;
+          answer.report(index, step);
+          running.advanced();
+        },
+      };
+    };
+    const runs = await Promise.all(
+      calls.map((call, at) => this.#tools.run(call, place, { ...tools, ...reporting(started[at]) })),
+    );
+    areOver = true;
     answer.show(runs.map((run, index) => shown(run, started[index])));
     return runs;
   }

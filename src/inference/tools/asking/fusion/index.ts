@@ -52,6 +52,7 @@ class Fusion implements RequestedTool {
     const question = textOf(input['prompt']).trim();
     if (question === '') throw new ToolError('the prompt is empty');
     const models = panelOf(this.#settings, running);
+    running.report?.({ event: 'fusion_call.in_progress', members: {} });
     const panel = await askPanel(models, question, this.#settings, running);
     const shown = shownOf(panel);
     if (panel.replies.length === 0) {
@@ -60,8 +61,15 @@ class Fusion implements RequestedTool {
     }
     const { maxTokens } = this.#settings;
     const asked = { analyst: this.#analyst(models, running), question, replies: panel.replies, maxTokens };
+    const analyst = asked.analyst ?? '';
+    running.report?.({
+      event: 'fusion_call.analysis.in_progress',
+      members: { analyst_model: analyst, judge_model: analyst },
+    });
     try {
       const analysis = await analyse(asked, running);
+      running.report?.({ event: 'fusion_call.analysis.completed', members: { analysis } });
+      running.report?.({ event: 'fusion_call.completed', members: {} });
       return { result: resultOf(panel, analysis, running), item: { ...shown, analysis } };
     } catch (error) {
       running.signal.throwIfAborted();

@@ -2,6 +2,7 @@
 import { GatewayError } from '../../../../base/errors.ts';
 import type { Model } from '../../../../catalog/index.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../../../formats/conversation/fields.ts';
+import type { ToolReport } from '../../../../formats/conversation/served-call.ts';
 import { policyOf } from '../../../../guardrails/index.ts';
 import { textOfReply } from '../../../nested-reply.ts';
 import { leavesEndpoint, offersWhere } from '../../../routing/index.ts';
@@ -14,6 +15,7 @@ export const FUSION_MODEL = 'svc/fusion';
 /** Of a panel that the request does not name. */
 const USUAL_MEMBERS = 3;
 const MAX_SOURCES = 100;
+const NO_ANSWER = 'it gave no answer';
 
 export interface Reply {
   model: string;
@@ -53,7 +55,9 @@ export async function askPanel(
   running: ToolsRunning,
 ): Promise<PanelReplies> {
   const asked = await Promise.allSettled(
-    models.map((model) => running.ask(bodyFor(model, question, settings, running), running.signal)),
+    models.map((model) =>
+      reported(model, running.ask(bodyFor(model, question, settings, running), running.signal), running),
+    ),
   );
   running.signal.throwIfAborted();
   const replies: Reply[] = [];
@@ -66,11 +70,30 @@ export async function askPanel(
       return;
     }
     const content = textOfReply(outcome.value).trim();
-    if (content === '') failed.push({ model, error: 'it gave no answer' });
+    if (content === '') failed.push({ model, error: NO_ANSWER });
     else replies.push({ model: textOf(outcome.value['model']) || model, content });
     for (const { url, title } of sourcesIn(outcome.value)) if (sources.size < MAX_SOURCES) sources.set(url, title);
   });
   return { replies, failed, sources: [...sources].map(([url, title]) => ({ url, title })) };
+}
+
+/** The request to one model, of which the client is told. */
+async function reported(model: string, asked: Promise<Fields>, running: ToolsRunning): Promise<Fields> {
+  running.report?.({ event: 'fusion_call.panel.added', members: { model } });
+  try {
+    const reply = await asked;
+    const content = textOfReply(reply).trim();
+    if (content === '') running.report?.(failedEvent({ model, error: NO_ANSWER }));
+    else running.report?.({ event: 'fusion_call.panel.completed', members: { model, content } });
+    return reply;
+  } catch (reason) {
+    running.report?.(failedEvent(shownFailure(model, reason)));
+    throw reason;
+  }
+}
+
+function failedEvent(failed: FailedModel): ToolReport {
+  return { event: 'fusion_call.panel.failed', members: { ...failed } };
 }
 
 function bodyFor(model: string, question: string, settings: FusionSettings, running: ToolsRunning): Fields {
@@ -102,11 +125,20 @@ function takesTools({ endpoints }: Model): boolean {
 }
 
 function failureOf(model: string, reason: unknown, { parts, request }: ToolsRunning): FailedModel {
-  if (reason instanceof GatewayError && reason.status !== 500) {
-    return { model, error: reason.message, status_code: reason.status };
+  if (!isRefusal(reason)) {
+    parts.log.error('a model of a panel failed', { generation: request.id, model, cause: reason });
   }
-  parts.log.error('a model of a panel failed', { generation: request.id, model, cause: reason });
-  return { model, error: 'the request failed' };
+  return shownFailure(model, reason);
+}
+
+function shownFailure(model: string, reason: unknown): FailedModel {
+  return isRefusal(reason)
+    ? { model, error: reason.message, status_code: reason.status }
+    : { model, error: 'the request failed' };
+}
+
+function isRefusal(reason: unknown): reason is GatewayError {
+  return reason instanceof GatewayError && reason.status !== 500;
 }
 
 function sourcesIn(reply: Fields): { url: string; title: string }[] {
