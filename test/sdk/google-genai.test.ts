@@ -217,3 +217,15 @@ test('what chat would refuse is refused here too, in the words of this format', 
   }
   assert.equal(gateway.upstream.requests('chat').length, before);
 });
+
+test('tokens are counted, by the provider where it can', async () => {
+  gateway.upstream.script('claude', [wholeOf({ input_tokens: 17 })]);
+  const counted = await genai.models.countTokens({ model: 'test/claude', contents: 'hello there' });
+  assert.equal(counted.totalTokens, 17);
+  const { path, json } = gateway.upstream.requests('claude').at(-1)!;
+  assert.match(path, /count_tokens/);
+  assert.match(JSON.stringify(json), /hello there/);
+  const estimated = await genai.models.countTokens({ model: 'test/chat', contents: 'hello there' });
+  assert.ok(estimated.totalTokens! > 0);
+  await assert.rejects(genai.models.countTokens({ model: 'test/none', contents: 'x' }), /test\/none/);
+});

@@ -6,6 +6,8 @@ import { Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { readDocument, stringifyJson } from '../../base/json.ts';
+import type { Fields } from '../../formats/conversation/fields.ts';
+import { Losses, Uncarried } from '../../formats/conversation/losses.ts';
 import type { WholeBody } from '../../formats/direct/index.ts';
 import {
   ContentEvents,
@@ -20,7 +22,7 @@ import {
   googleError,
   inOwnWords,
 } from '../../formats/generate-content/index.ts';
-import { chat } from '../../formats/index.ts';
+import { chat, messages, spokenFormat } from '../../formats/index.ts';
 import { INFERENCE } from '../../http/access-rule.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import { documentCheck } from '../../http/validate.ts';
@@ -29,11 +31,13 @@ import type { Sink } from '../answer/sink.ts';
 import type { InferenceParts } from '../parts.ts';
 import { serve } from '../serve.ts';
 import { acceptExchange } from './accept-exchange.ts';
+import { countTokens } from './count-tokens.ts';
 import { INFERENCE_ERRORS } from './event-schema.ts';
 import { HttpSink } from './http-sink.ts';
 
 const STREAM = 'streamGenerateContent';
-const METHODS = ['generateContent', STREAM];
+const COUNT = 'countTokens';
+const METHODS = ['generateContent', STREAM, COUNT];
 /** Google's clients put the key into the query where they cannot set headers. */
 const Query = Type.Object({
   alt: Type.Optional(Type.String({ description: '`sse`: a stream of events; otherwise a list of JSON' })),
@@ -72,7 +76,8 @@ export function contentOperations(parts: InferenceParts, bodyBytes: number): Ope
     handle: (exchange: Exchange<Caller>) =>
       answer(exchange, `${exchange.params['author']}/${exchange.params['model']}`, parts),
   };
-  const summary = 'Generate content (Gemini format); the path ends with `:generateContent` or `:streamGenerateContent`';
+  const summary =
+    'Generate content (Gemini format); the path ends with `:generateContent`, `:streamGenerateContent` or `:countTokens`';
   const ofAuthor = 'The same for a model whose name has a slash';
   return [
     { ...whole, id: 'generateContent', path: '/models/{model}', summary },
@@ -98,6 +103,7 @@ function answer(exchange: Exchange<Caller>, target: string, parts: InferencePart
   if (colon < 1 || !METHODS.includes(method)) {
     throw new GatewayError('not_found', `the method of a model must be one of ${METHODS.join(', ')}`);
   }
+  if (method === COUNT) return count(exchange, target.slice(0, colon), parts);
   const stream = method === STREAM;
   const { body, shape } = chatRequestOf(exchange.document!.exact, target.slice(0, colon), stream);
   const document = readDocument(Buffer.from(stringifyJson(body)));
@@ -108,6 +114,37 @@ function answer(exchange: Exchange<Caller>, target: string, parts: InferencePart
   });
   const sink = stream && exchange.query['alt'] !== 'sse' ? new ListSink(exchange) : new HttpSink(exchange);
   return serve(request, new ContentSink(sink, shape), parts);
+}
+
+/** Counting exists for the messages format, so the conversation is counted in that format. */
+async function count(exchange: Exchange<Caller>, model: string, parts: InferenceParts): Promise<void> {
+  const { body } = chatRequestOf(exchange.document!.exact, model, false);
+  const document = readDocument(Buffer.from(stringifyJson(inMessages(body, model))));
+  const { input_tokens, estimated } = await countTokens(
+    acceptExchange(exchange, messages, parts, document),
+    exchange,
+    parts,
+  );
+  exchange.reply(200, { totalTokens: input_tokens, ...(estimated && { estimated }) });
+}
+
+/** @throws GatewayError 400 for what the messages format cannot carry */
+function inMessages(body: unknown, model: string): unknown {
+  const { exact } = readDocument(Buffer.from(stringifyJson(body)));
+  const target = { model, stream: false, maxOutputTokens: null, origin: 'unknown', user: '', dialect: {} } as const;
+  try {
+    const { metadata: _, ...request } = spokenFormat('messages').encode(
+      chat.decode(exact),
+      target,
+      new Losses(),
+    ) as Fields;
+    return request;
+  } catch (error) {
+    if (!(error instanceof Uncarried)) throw error;
+    throw new GatewayError('invalid_request', `tokens cannot be counted for this content: ${error.message}`, {
+      path: 'contents',
+    });
+  }
 }
 
 const COMMA = ',\r\n';
