@@ -3,7 +3,7 @@
  * subject in turn, several rounds, and the median is shown; a busy machine then shifts both sides. See README.md.
  *
  *   node bench/run.mjs [--rounds N] [--seconds S] [--warmup S] [--only TEXT] [--endpoints N] [--nginx PATH]
- *     [--no-bare] [--portkey DIR] [--json]
+ *     [--no-bare] [--portkey DIR] [--peers] [--peers-in DIR] [--json]
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,9 +17,21 @@ import { EGRESS, measureEgress } from './egress.mjs';
 import { ANSWERS, GOVERNED, GOVERNED_CASES, startGoverned } from './governed.mjs';
 import { OBSERVED, OBSERVED_CASES, startObserved } from './observed.mjs';
 import { pairsNamed, writeFrames } from './pairs.mjs';
+import { installPeers, LEFT_OUT, PEER_CASES, PEERS, peerStarts } from './peers.mjs';
 import { readStretches } from './stretches.mjs';
 import { proveIt, startBare, startGateway, startNginx, startPortkey, upstreamItself } from './subjects.mjs';
-import { BenchError, build, cpuMicros, freePort, LOAD_CORE, listening, memoryMb, start, stopAll } from './tools.mjs';
+import {
+  BenchError,
+  build,
+  cpuMicros,
+  freePort,
+  LOAD_CORE,
+  listening,
+  memoryMb,
+  start,
+  stop,
+  stopAll,
+} from './tools.mjs';
 
 const run = promisify(execFile);
 
@@ -33,13 +45,15 @@ const { values: options } = parseArgs({
     nginx: { type: 'string' },
     bare: { type: 'boolean', default: true },
     portkey: { type: 'string' },
+    peers: { type: 'boolean', default: false },
+    'peers-in': { type: 'string' },
     json: { type: 'boolean', default: false },
   },
   allowNegative: true,
 });
 
 /** Subjects that are not compared with the plain gateway. */
-const REFERENCES = ['nginx', 'bare', 'portkey', 'gateway'];
+const REFERENCES = ['nginx', 'bare', 'gateway', ...PEERS];
 
 /**
  * `unit` is what the processor time is divided by. Paced streams: 250 events of 270 bytes, 5 ms apart, 50 at a time, with
@@ -95,23 +109,59 @@ async function main() {
       ...writeAnswers(folder),
     ]);
     await listening(upstreamPort, mock, 'the mock upstream');
-    const subjects = [await startNginx(folder, upstreamPort, options.nginx), await startGateway(folder, upstreamPort)];
-    if (options.endpoints) {
-      const endpoints = Number(options.endpoints);
-      subjects.push(await startGateway(folder, upstreamPort, { name: `gateway-${endpoints}`, endpoints }));
-    }
-    if (options.only.startsWith(OBSERVED)) subjects.push(...(await startObserved(folder, upstreamPort)));
-    if (options.only.startsWith(GOVERNED)) {
-      subjects.push(...(await startGoverned(folder, upstreamPort)));
-      if (!options.json) console.log(`patterns are matched by ${patternEngine()}`);
-    }
-    if (options.bare) subjects.push(await startBare(folder, upstreamPort));
-    if (options.portkey) subjects.push(await startPortkey(path.resolve(options.portkey), upstreamPort));
-    await measureAll(folder, subjects, upstreamItself(upstreamPort));
+    if (options.peers) await measurePeers(folder, upstreamPort);
+    else await measureOwn(folder, upstreamPort);
   } finally {
     await stopAll();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+async function measureOwn(folder, upstreamPort) {
+  const subjects = [await startNginx(folder, upstreamPort, options.nginx), await startGateway(folder, upstreamPort)];
+  if (options.endpoints) {
+    const endpoints = Number(options.endpoints);
+    subjects.push(await startGateway(folder, upstreamPort, { name: `gateway-${endpoints}`, endpoints }));
+  }
+  if (options.only.startsWith(OBSERVED)) subjects.push(...(await startObserved(folder, upstreamPort)));
+  if (options.only.startsWith(GOVERNED)) {
+    subjects.push(...(await startGoverned(folder, upstreamPort)));
+    if (!options.json) console.log(`patterns are matched by ${patternEngine()}`);
+  }
+  if (options.bare) subjects.push(await startBare(folder, upstreamPort));
+  if (options.portkey) subjects.push(await startPortkey(path.resolve(options.portkey), upstreamPort));
+  await measureAll(folder, subjects, upstreamItself(upstreamPort));
+}
+
+/** Every subject is started a second time, since what a first start prepares is on disk then, and timed to its first answer. */
+async function measurePeers(folder, upstreamPort) {
+  const installed = options['peers-in'] ? path.resolve(options['peers-in']) : path.join(folder, 'peers');
+  if (!options.json) console.log('installing the peers');
+  await installPeers(installed);
+  for (const [name, why] of Object.entries(LEFT_OUT)) if (!options.json) console.log(`${name} is left out: ${why}`);
+  const starts = [
+    () => startNginx(folder, upstreamPort, options.nginx),
+    () => startBare(folder, upstreamPort),
+    () => startGateway(folder, upstreamPort),
+    ...peerStarts(installed, folder, upstreamPort),
+  ];
+  const subjects = [];
+  for (const startOne of starts) {
+    await stop((await startOne()).started);
+    subjects.push(await timedStart(startOne));
+  }
+  if (!options.json) {
+    const times = subjects.map(({ name, startMs }) => `${name} ${(startMs / 1000).toFixed(2)} s`);
+    console.log(`start to the first answer: ${times.join(', ')}`);
+  }
+  await measureAll(folder, subjects, upstreamItself(upstreamPort));
+}
+
+async function timedStart(startOne) {
+  const startedAt = performance.now();
+  const subject = await startOne();
+  await proveIt(subject, 'chat', requestBody(subject, 'chat', { bytes: 1000 }));
+  return { ...subject, startMs: performance.now() - startedAt };
 }
 
 /** Those that stand beside the default run are asked for by the beginning of their names. */
@@ -120,7 +170,7 @@ function casesOf(only) {
   if (pairs.length > 0) return pairs;
   if (only.startsWith(GOVERNED)) return GOVERNED_CASES.filter(({ name }) => name.startsWith(only));
   if (only.startsWith(OBSERVED)) return OBSERVED_CASES.filter(({ name }) => name.startsWith(only));
-  return CASES.filter(({ name }) => name.includes(only));
+  return CASES.filter(({ name }) => name.includes(only) && (!options.peers || PEER_CASES.includes(name)));
 }
 
 async function measureAll(folder, subjects, upstream) {
@@ -156,11 +206,17 @@ async function measureAll(folder, subjects, upstream) {
     results.push(result);
     if (!options.json) print(testCase, result, results);
   }
-  if (options.json) console.log(JSON.stringify({ idleMb: Object.fromEntries(idle), results }, null, 2));
+  if (options.json)
+    console.log(JSON.stringify({ idleMb: Object.fromEntries(idle), startMs: startsOf(subjects), results }, null, 2));
   else
     console.log(
       `\nmemory idle, MB (database beside it): ${idle.map(([name, mb]) => `${name} ${memoryText(mb)}`).join(', ')}`,
     );
+}
+
+function startsOf(subjects) {
+  const timed = subjects.filter(({ startMs }) => startMs !== undefined);
+  return Object.fromEntries(timed.map(({ name, startMs }) => [name, startMs]));
 }
 
 function isPaced(testCase) {
@@ -195,7 +251,10 @@ async function measure(folder, subject, form, testCase) {
       `${subject.name}, ${testCase.name}: ${report.non2xx} error statuses, ${report.errors} broken answers`,
     );
   }
-  if (count === 0) throw new BenchError(`${subject.name}, ${testCase.name}: nothing was answered`);
+  if (count === 0) {
+    if (PEERS.includes(subject.name)) return unanswered(report, subject);
+    throw new BenchError(`${subject.name}, ${testCase.name}: nothing was answered`);
+  }
   return {
     micros: (cpuMicros(own) - before[0]) / count,
     databaseMicros: (cpuMicros(database) - before[1]) / count,
@@ -206,6 +265,13 @@ async function measure(folder, subject, form, testCase) {
     ttfb99: report.ttfb99,
     memory: memoryOf(subject),
   };
+}
+
+/** A peer that completed nothing in the time of a round; its figures are infinite, and shown as such. */
+function unanswered(report, subject) {
+  const { p50, p99, ttfb50, ttfb99 } = report;
+  const micros = Number.POSITIVE_INFINITY;
+  return { micros, databaseMicros: 0, perSecond: 0, p50, p99, ttfb50, ttfb99, memory: memoryOf(subject) };
 }
 
 /** Adds how long one request holds the event loop, to what was measured of each subject of Node.js. */

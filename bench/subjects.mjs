@@ -85,11 +85,12 @@ const MODELS_OF_A_PROVIDER = 10;
  * what their being there costs
  * @param yaml further members of the configuration
  * @param env further variables
+ * @param core or several, as `0,1`
  */
 export async function startGateway(
   folder,
   upstreamPort,
-  { name = 'gateway', endpoints = 1, yaml = {}, env: more = {} } = {},
+  { name = 'gateway', endpoints = 1, yaml = {}, env: more = {}, core = SUBJECT_CORE } = {},
 ) {
   const port = await freePort();
   const home = path.join(folder, name);
@@ -135,7 +136,7 @@ export async function startGateway(
     GATEHOUSE_LOG_LEVEL: 'warn',
     ...more,
   };
-  const started = start(SUBJECT_CORE, process.execPath, [path.join(HERE, '../build/start.js'), 'serve'], {
+  const started = start(core, process.execPath, [path.join(HERE, '../build/start.js'), 'serve'], {
     cwd: home,
     env,
   });
@@ -184,7 +185,8 @@ export async function startPortkey(folder, upstreamPort) {
   return found;
 }
 
-function subject(name, port, started, forms) {
+/** @param forms what it serves: the path and the model of each form of requests */
+export function subject(name, port, started, forms) {
   const split = () => Object.groupBy(family(started.child.pid), (pid) => (isDatabase(pid) ? 'database' : 'own'));
   return {
     name,
