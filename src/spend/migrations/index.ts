@@ -11,6 +11,7 @@ import { unreturned } from './0027-unreturned.ts';
 import { holds } from './0028-holds.ts';
 import { unaskedEndpoints } from './0029-unasked-endpoints.ts';
 import { processFacts } from './0030-process-facts.ts';
+import { sessionsAndUsers } from './0031-sessions-and-users.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -24,4 +25,5 @@ export const spendMigrations: readonly Migration[] = [
   holds,
   unaskedEndpoints,
   processFacts,
+  sessionsAndUsers,
 ];
