@@ -4,6 +4,7 @@ import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Namespace } from '../base/namespace.ts';
+import { Turnstile } from '../base/turnstile.ts';
 import type { Blobs } from '../blobs/index.ts';
 import type { Job, JobKind, Jobs } from '../jobs/index.ts';
 import { PeerServer } from '../peers/index.ts';
@@ -50,6 +51,9 @@ interface InternJob {
 
 /** Interns that one process starts or deletes at the same time. */
 const CONCURRENCY = 4;
+/** Statements of chat requests at once, less than a process has connections, and those that may wait for them. */
+const STATEMENTS = 6;
+const MOST_WAITING = 4_096;
 /** To find the holder of an intern, which may change meanwhile. */
 const ATTEMPTS = 3;
 const SWEEP_MS = 600_000;
@@ -58,6 +62,8 @@ const SWEPT_AT_ONCE = 100;
 const ARCHIVE_MS = 30 * 24 * 3_600_000;
 
 export class InternRuntime {
+  /** For what chat requests need of the database: many may begin at once. */
+  readonly turnstile = new Turnstile(STATEMENTS, MOST_WAITING);
   readonly #chats: Chats;
   readonly #peers: PeerServer;
   readonly #parts: RuntimeParts;
@@ -70,14 +76,15 @@ export class InternRuntime {
 
   constructor(parts: RuntimeParts) {
     this.#parts = parts;
+    const database = inTurn(parts.database, this.turnstile);
     const id = uuidv7(parts.clock.now());
     this.#peers = new PeerServer({
       ...{ ...parts, id },
       handle: (body, response) =>
-        answerPeer({ ...parts, chats: this.#chats, holders: this.#holders }, body as Question, response),
+        answerPeer({ ...parts, database, chats: this.#chats, holders: this.#holders }, body as Question, response),
     });
     this.#holders = new Holders({
-      ...{ ...parts, id, lost: (lost) => void this.#host.stop(lost) },
+      ...{ ...parts, database, id, lost: (lost) => void this.#host.stop(lost) },
       endpoint: async () => endpointOf(parts.sealing, await this.#peers.listen(parts.peerHost)),
     });
     this.#host = new AgentHost({ ...parts, holders: this.#holders, gateway: () => this.#gateway() });
@@ -87,7 +94,7 @@ export class InternRuntime {
       atWork: new Map(),
     };
     this.#chats = new Chats({
-      ...parts,
+      ...{ ...parts, database },
       agentOf: (intern) => this.#agentOf(intern),
       endAgent: (internId) => void this.#host.stop(internId),
     });
@@ -212,4 +219,12 @@ export class InternRuntime {
       for (const blobId of await deleteOldArchives(tx, old, SWEPT_AT_ONCE)) await blobs.drop(tx, blobId);
     });
   }
+}
+
+/** The same database, whose statements and transactions pass a turnstile. */
+function inTurn(database: Database, turnstile: Turnstile): Pick<Database, 'query' | 'transaction'> {
+  return {
+    query: (text, values) => turnstile.pass(() => database.query(text, values)),
+    transaction: (work) => turnstile.pass(() => database.transaction(work)),
+  };
 }

@@ -16,7 +16,7 @@ import type { InvokedReply } from './schema.ts';
 import { logEntry, openSession } from './sessions.ts';
 
 interface ChatParts {
-  database: Database;
+  database: Pick<Database, 'query' | 'transaction'>;
   clock: Clock;
   log: Log;
   namespace: Namespace;

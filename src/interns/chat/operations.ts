@@ -47,13 +47,17 @@ function chat(parts: ChatOperationParts): Operation<Caller> {
       202: { description: 'The message was added to the turn that runs', schema: schema.SteeredReply },
     },
     async handle(exchange) {
-      await parts.confirmProgramme(exchange.caller);
-      const request = readChatRequest(exchange.body as schema.ChatBody);
-      const running = runningIntern(await existingIntern(exchange, parts));
+      const { confirmProgramme, runtime } = parts;
       const caller = callerOf(exchange);
-      const { sessionId } = request;
-      if (sessionId !== null) await checkOwnSession(parts, { internId: running.id, sessionId }, caller, true);
-      await parts.runtime.respond(running, request, caller, new HttpChatSink(exchange));
+      const { running, request } = await runtime.turnstile.pass(async () => {
+        await confirmProgramme(exchange.caller);
+        const request = readChatRequest(exchange.body as schema.ChatBody);
+        const running = runningIntern(await existingIntern(exchange, parts));
+        const { sessionId } = request;
+        if (sessionId !== null) await checkOwnSession(parts, { internId: running.id, sessionId }, caller, true);
+        return { running, request };
+      });
+      await runtime.respond(running, request, caller, new HttpChatSink(exchange));
     },
   };
 }

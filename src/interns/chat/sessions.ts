@@ -7,7 +7,7 @@ import { internError } from '../errors.ts';
 import * as sql from './sessions.sql.ts';
 
 interface SessionParts {
-  database: Database;
+  database: Pick<Database, 'query' | 'transaction'>;
   clock: Clock;
 }
 

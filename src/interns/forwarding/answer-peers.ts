@@ -12,7 +12,7 @@ import { HeldElsewhere, type Holders } from '../work/holders.ts';
 import { type Answer, type Question, refusal } from './question.ts';
 
 interface AnswerParts {
-  database: Database;
+  database: Pick<Database, 'query' | 'transaction'>;
   log: Log;
   chats: Chats;
   holders: Pick<Holders, 'holds'>;

@@ -12,7 +12,7 @@ import * as sql from './holders.sql.ts';
 interface HolderParts {
   /** Of this process. */
   id: string;
-  database: Database;
+  database: Pick<Database, 'query' | 'transaction'>;
   clock: Clock;
   log: Log;
   /** Another process may hold the intern now: whatever runs of it here must end. */
