@@ -7,7 +7,7 @@ import { DEFAULT_SANDBOXES, type SandboxesSettings } from '../base/config.ts';
 import { silentLog } from '../base/log.ts';
 import type { Blobs } from '../blobs/index.ts';
 import type { EgressProxy } from '../egress-proxy/index.ts';
-import { TestClock } from '../testing/clock/clock.ts';
+import { settle, TestClock } from '../testing/clock/clock.ts';
 import type { DriverExecution, SandboxDriver } from './driver.ts';
 import type { DriverChoice } from './drivers.ts';
 import { type Ending, run, Sandboxes, type SandboxOptions } from './index.ts';
@@ -63,8 +63,36 @@ function scripted(isolation: string | null = 'a test') {
     sweep: async () => 0,
   };
   const choice: DriverChoice = { name: 'scripted', automatic: true, load: async () => driver };
-  return { choices: [choice], commands };
+  return { choices: [choice], commands, driver };
 }
+
+test('what dead gateways have left is ended from time to time, more often while others have sandboxes', async () => {
+  const clock = new TestClock();
+  const { choices, driver } = scripted();
+  const swept: number[] = [];
+  let others = [{ id: 'box-2', owner: 'container', running: true }];
+  driver.sweep = async () => swept.push(clock.monotonic());
+  driver.list = async () => others;
+  const removed: string[] = [];
+  driver.remove = async (id) => void removed.push(id);
+  const sandboxes = new Sandboxes(parts({}, clock), choices);
+  await sandboxes.sweep((owner) => owner === 'container');
+  const passes = async (ms: number) => {
+    clock.advance(ms);
+    await settle();
+    return swept.length;
+  };
+  assert.equal(await passes(59_000), 1);
+  // It has died, and what it worked for is over.
+  others = [{ id: 'box-2', owner: 'container', running: false }];
+  assert.equal(await passes(1_000), 2);
+  assert.deepEqual(removed, ['box-2']);
+  assert.equal(await passes(599_000), 2);
+  assert.equal(await passes(1_000), 3);
+  assert.deepEqual(removed, ['box-2'], 'later, a sandbox that does not run may be one of this process that starts');
+  await sandboxes.close();
+  assert.equal(await passes(600_000), 3);
+});
 
 test('without a driver that isolates, every operation is refused and says what to install', async () => {
   const off = new Sandboxes(parts({ driver: 'none' }));

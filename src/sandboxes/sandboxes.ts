@@ -7,7 +7,9 @@ import type { DriverParts, Examination, SandboxDriver, SandboxRecord } from './d
 import { allowedDrivers, chooseDriver, DRIVERS, type DriverChoice } from './drivers.ts';
 import type { Sandbox, SandboxOptions } from './sandbox.ts';
 
+/** How often what dead gateways have left is looked for: while another gateway has sandboxes, and else. */
 const SWEEP_AGAIN_MS = 60_000;
+const SWEEP_SELDOM_MS = 600_000;
 
 interface SandboxesParts extends DriverParts {
   /** For snapshots. */
@@ -81,13 +83,19 @@ export class Sandboxes {
   }
 
   /**
-   * Ends what gateways that were killed have left. Call it at the start.
-   * @param isOver whether nobody will continue with what this owner has left: then its workspace is removed too
+   * Ends what gateways that were killed have left, now and from time to time: on other machines a dead gateway is known by its
+   * silence, and it may be the only one that does not start again. Call it at the start.
+   * @param isOver whether nobody will continue with what this owner has left: then its workspace is removed too, now or at the first look after that
    */
   async sweep(isOver: (owner: string) => boolean): Promise<void> {
     const isOwned = await this.#sweepOnce(isOver);
-    // On other machines a dead owner is known by its silence.
-    if (isOwned) this.#parts.clock.timer(SWEEP_AGAIN_MS, () => void (this.#isClosed || this.#sweepOnce(isOver)));
+    this.#sweepLater(isOwned, isOwned ? isOver : () => false);
+  }
+
+  #sweepLater(isOwned: boolean, isOver: (owner: string) => boolean): void {
+    this.#parts.clock.timer(isOwned ? SWEEP_AGAIN_MS : SWEEP_SELDOM_MS, async () => {
+      if (!this.#isClosed) this.#sweepLater(await this.#sweepOnce(isOver), () => false);
+    });
   }
 
   /** @returns whether another process has sandboxes */

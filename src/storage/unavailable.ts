@@ -2,8 +2,10 @@
 import { GatewayError } from '../base/errors.ts';
 
 /** What a statement gets while the database cannot be reached: 503, to be tried again. */
-export function unavailable(message: string, cause?: unknown): GatewayError {
-  return new GatewayError('server', message, {
+export class DatabaseUnavailable extends GatewayError {}
+
+export function unavailable(message: string, cause?: unknown): DatabaseUnavailable {
+  return new DatabaseUnavailable('server', message, {
     status: 503,
     retryAfterSeconds: 1,
     metadata: { retryable: true },

@@ -98,6 +98,20 @@ scene('a start that fails says why, and can be tried again', async () => {
   assert.equal((await call('POST', '', body)).status, 200);
 });
 
+scene(
+  'a database that is away for a moment makes no intern fail, while it starts and while it is deleted',
+  async () => {
+    sandboxes.databaseAway = 1;
+    const { id } = await made({ name: 'patient', provision: true });
+    await reaches(id, 'running');
+    await call('POST', `/${id}/suspend`);
+    sandboxes.databaseAway = 1;
+    await call('DELETE', `/${id}`);
+    await ends(id);
+    assert.equal(sandboxes.databaseAway, 0);
+  },
+);
+
 scene('an agent that does not greet within a minute has failed', async () => {
   agent.greeting = new Promise(() => {});
   const { id } = await made({ name: 'silent', provision: true });

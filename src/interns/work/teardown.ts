@@ -6,6 +6,7 @@ import type { Log } from '../../base/log.ts';
 import type { Blob, Blobs } from '../../blobs/index.ts';
 import type { Sandboxes } from '../../sandboxes/index.ts';
 import type { Changes, Database, Queryable } from '../../storage/database.ts';
+import { DatabaseUnavailable } from '../../storage/unavailable.ts';
 import { endInternVault } from '../../vault/index.ts';
 import { type Intern, sandboxIdOf } from '../intern.ts';
 import { hasArchive, insertArchive } from './archives.sql.ts';
@@ -23,7 +24,7 @@ interface TeardownParts {
 /** In `last_failure_message` of an intern whose workspace could not be archived. */
 const ARCHIVE_FAILED = 'workspace_archive_failed';
 
-/** Nothing of it may run any more. Can be repeated after it failed, and after the process died. */
+/** Nothing of it may run any more. Can be repeated after it failed or threw, and after the process died. @throws DatabaseUnavailable */
 export async function teardown(parts: TeardownParts, intern: Intern): Promise<Teardown> {
   const { sandboxes, log } = parts;
   const id = sandboxIdOf(intern.id);
@@ -47,6 +48,7 @@ export async function teardown(parts: TeardownParts, intern: Intern): Promise<Te
     }
     return { finish: ends };
   } catch (error) {
+    if (error instanceof DatabaseUnavailable) throw error;
     log.warn('an intern could not be deleted', { intern: intern.id, error });
     return { problem: `The sandbox could not be removed: ${messageOf(error)}`, finish: ends };
   }
@@ -65,6 +67,7 @@ async function archived(parts: TeardownParts, intern: Intern): Promise<string | 
     }
     return undefined;
   } catch (error) {
+    if (error instanceof DatabaseUnavailable) throw error;
     log.warn('the workspace of an intern could not be archived', { intern: intern.id, error });
     return `${ARCHIVE_FAILED}: ${messageOf(error)}`;
   }

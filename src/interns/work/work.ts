@@ -7,6 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Changes, Database, Queryable } from '../../storage/database.ts';
+import { DatabaseUnavailable } from '../../storage/unavailable.ts';
 import { applyEvent, type EventFacts } from '../change-intern.ts';
 import type { Intern } from '../intern.ts';
 import type { LifecycleEvent } from '../lifecycle.ts';
@@ -73,8 +74,8 @@ async function provision(parts: WorkParts, queued: Intern, signal: AbortSignal):
   } catch (error) {
     await host.stop(intern.id);
     await holders.release(intern.id);
-    // The next start continues.
-    if (signal.aborted) throw error;
+    // The next start continues, and the next attempt when the database is back.
+    if (signal.aborted || error instanceof DatabaseUnavailable) throw error;
     log.warn('an intern could not be started', { intern: intern.id, error });
     await happened(parts, intern, 'provision_failed', { lastFailureMessage: messageOf(error) });
     return;

@@ -4,6 +4,7 @@ import { GatewayError } from '../../base/errors.ts';
 import type { DriverExecution, DriverSandbox, SandboxDriver } from '../../sandboxes/driver.ts';
 import type { DriverChoice } from '../../sandboxes/drivers.ts';
 import type { Ending } from '../../sandboxes/sandbox.ts';
+import { unavailable } from '../../storage/unavailable.ts';
 
 export class ScriptedSandboxes {
   /** Workspaces that exist, by the ids of their sandboxes. */
@@ -16,6 +17,8 @@ export class ScriptedSandboxes {
   archiving: Promise<void> = Promise.resolve();
   /** How many were asked for. */
   archives = 0;
+  /** So many creations and archives find the database away. */
+  databaseAway = 0;
   /** Thrown by what it names. */
   readonly faults: { create?: string; archive?: string; remove?: string } = {};
 
@@ -33,6 +36,7 @@ export class ScriptedSandboxes {
     return {
       examine: async () => ({ driver: 'scripted', isolation: 'a test', problems: [] }),
       create: async ({ id, owner }) => {
+        this.#failAway();
         this.#fail('create');
         if (this.workspaces.get(id)?.running) throw new Error(`two sandboxes ${id} run at once`);
         this.created += 1;
@@ -57,6 +61,7 @@ export class ScriptedSandboxes {
         if (argv[0] === 'tar') {
           this.archives += 1;
           await this.archiving;
+          this.#failAway();
           this.#fail('archive');
         }
         const execution = this.#execution(argv[0] === 'tar' ? 'archived' : argv[0] === 'sh' ? '' : undefined);
@@ -91,6 +96,12 @@ export class ScriptedSandboxes {
       signal: () => finish({ code: null, reason: 'exit' }),
       end: (reason) => finish({ code: null, reason }),
     };
+  }
+
+  #failAway(): void {
+    if (this.databaseAway === 0) return;
+    this.databaseAway -= 1;
+    throw unavailable('the database cannot be reached');
   }
 
   #fail(what: keyof ScriptedSandboxes['faults']): void {
