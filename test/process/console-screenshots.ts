@@ -125,7 +125,7 @@ async function takeAll(page: Page, places: Record<string, string>, kind: string)
         await page.goto(`${gateway.url}/console/${place}`);
         await page.getByRole('heading', { level: 1 }).waitFor();
         await page.waitForLoadState('networkidle');
-        await page.waitForFunction("document.querySelector('.waiting') === null");
+        await page.locator('.waiting').first().waitFor({ state: 'detached' });
         await page.screenshot({ path: path.join(folder!, `${kind}-${name}-${scheme}-${size}.png`), fullPage: true });
       }
     }

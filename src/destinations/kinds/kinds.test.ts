@@ -84,7 +84,7 @@ const OTLP: Record<string, { config: Record<string, string>; url: string; header
   arize: {
     config: { apiKey: 'a', spaceKey: 's', modelId: 'm' },
     url: 'https://otlp.arize.com/v1/traces',
-    headers: { api_key: 'a', space_id: 's' },
+    headers: { 'arize-api-key': 'a', 'arize-space-id': 's', api_key: 'a', space_id: 's' },
   },
   braintrust: {
     config: { apiKey: 'a', projectId: 'p' },

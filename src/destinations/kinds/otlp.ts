@@ -96,7 +96,13 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
       baseUrl: url({ default: 'https://otlp.arize.com' }),
     },
     url: ({ baseUrl }) => under(baseUrl!, '/v1/traces'),
-    headers: ({ apiKey, spaceKey }) => ({ api_key: apiKey!, space_id: spaceKey! }),
+    // The names of the documentation, and the earlier ones.
+    headers: ({ apiKey, spaceKey }) => ({
+      'arize-api-key': apiKey!,
+      'arize-space-id': spaceKey!,
+      api_key: apiKey!,
+      space_id: spaceKey!,
+    }),
     payload: ({ modelId }) => ({
       resource: { model_id: modelId, 'openinference.project.name': modelId },
       span: openInference,
