@@ -140,14 +140,6 @@ test('a response that cannot be answered has failed with the reason', async () =
   const failed = await over(asked.id);
   assert.equal(failed.status, 'failed');
   assert.match(failed.error.message, /no such thing/);
-  const key = await control.keyIn(undefined, 'poor', { limit: 0.000001 });
-  const poor = await clientOf(gateway, key.token).responses.create({
-    model: 'test/chat',
-    input: 'hi',
-    background: true,
-  });
-  const refused = await over(poor.id);
-  assert.deepEqual([refused.status, refused.error_type], ['failed', 'payment_required']);
 });
 
 test('bad requests for the background are refused at once', async () => {
