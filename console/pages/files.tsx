@@ -85,7 +85,8 @@ export function Files(_: PageParts) {
             minor: true,
             cell: (file) => (
               <span class="inline kept mono small">
-                {file.id} <Copy text={file.id} label={`Copy the id of ${file.filename}`} />
+                <span class="clip short">{file.id}</span>{' '}
+                <Copy text={file.id} label={`Copy the id of ${file.filename}`} />
               </span>
             ),
           },
