@@ -23,6 +23,8 @@ const BUILTINS: readonly Option[] = [
   ['ip-address', 'IP addresses'],
   ['secrets', 'Secrets and keys'],
   ['regex-prompt-injection', 'Prompt injections'],
+  ['person-name', 'Names of persons'],
+  ['address', 'Postal addresses'],
 ];
 const ACTIONS: readonly Option[] = [
   ['', 'Ignore'],

@@ -42,7 +42,6 @@ export function accept<Format extends AnyFormat>(
 }
 
 /** A request to which nothing is to be added from a preset. */
-// biome-ignore lint/complexity/useMaxParams: those of `accept`.
 function acceptWhole<Format extends AnyFormat>(
   format: Format,
   document: JsonDocument,
