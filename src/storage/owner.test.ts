@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../base/clock.ts';
-import { lockDataFolder, ownerLives, thisProcess, writeOwner } from './owner.ts';
+import { lockDataFolder, ownerLives, renewOwner, thisProcess, writeOwner } from './owner.ts';
 
 function folder(t: TestContext): string {
   const path = mkdtempSync(join(tmpdir(), 'owner-'));
@@ -65,5 +65,11 @@ test('an owner file that is torn or gone has no owner', (t) => {
   writeOwner(path);
   const whole = readFileSync(path);
   writeFileSync(path, whole.subarray(0, whole.length >> 1));
+  assert.equal(ownerLives(path, systemClock), false);
+});
+
+test('an owner whose folder was removed has nothing to renew', (t) => {
+  const path = join(folder(t), 'gone', 'owner');
+  renewOwner(path, systemClock);
   assert.equal(ownerLives(path, systemClock), false);
 });

@@ -39,9 +39,14 @@ export function writeOwner(path: string): void {
   writeFileSync(path, JSON.stringify(thisProcess()), { mode: 0o600 });
 }
 
+/** A file that is gone, with the folder that was owned, needs no renewal. */
 export function renewOwner(path: string, clock: Clock): void {
   const seconds = clock.now() / 1000;
-  utimesSync(path, seconds, seconds);
+  try {
+    utimesSync(path, seconds, seconds);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
 }
 
 /** Whether the process that wrote the file lives. A file that is gone or not readable as an owner has none. */

@@ -188,7 +188,7 @@ describe('the console', { skip: NO_BROWSER }, () => {
     const hash = decodeURIComponent(page.url()).split('/keys/')[1] ?? '';
 
     await page.goto(`${gateway.url}/console/#/guardrails?new=guardrail`);
-    await dialog.getByLabel('Name').fill('No mail addresses');
+    await dialog.getByRole('textbox', { name: 'Name' }).fill('No mail addresses');
     await dialog.getByLabel('E-mail addresses').selectOption('block');
     await dialog.getByRole('button', { name: 'Create' }).click();
     await page.getByRole('heading', { level: 1, name: 'No mail addresses' }).waitFor();

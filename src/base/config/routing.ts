@@ -30,7 +30,7 @@ interface ModelScores {
 export const DEFAULT_ROUTING: RoutingSettings = Object.freeze({
   hedgeAfterMs: null,
   scores: Object.freeze({}),
-  fallbacks: new Map(),
+  fallbacks: Object.freeze(new Map()),
 });
 
 export function routing(field: Field): RoutingSettings | undefined {
