@@ -273,18 +273,13 @@ class BossJobs implements Jobs {
   }
 
   #repeat(kind: JobKind, everyMs: number): void {
-    let sending = false;
     const timer = this.#options.clock.timer(everyMs, () => {
-      timer.refresh();
-      // One that waits for the database stands for this one too.
-      if (sending) return;
-      sending = true;
-      const sent = () => {
-        sending = false;
-      };
-      // A database that is away is asked again the next time.
-      this.send(kind, {}).then(sent, sent);
+      // One that waits for the database stands for those that would follow, and one that fails is sent again the next time.
+      this.send(kind, {}).then(again, again);
     });
+    const again = () => {
+      if (!this.#closing.signal.aborted) timer.refresh();
+    };
     this.#timers.push(timer);
   }
 }

@@ -5,7 +5,7 @@ import { silentLog } from '../../src/base/log.ts';
 import { createJobs, type JobKind, type Jobs, type StartOfJobs } from '../../src/jobs/index.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
-import { TestClock } from '../../src/testing/clock/clock.ts';
+import { TestClock, until } from '../../src/testing/clock/clock.ts';
 import { emptyDatabase } from '../../src/testing/database/database.ts';
 
 interface Process {
@@ -167,9 +167,11 @@ test('a repeated job runs as often as the clock says', async (t) => {
   };
   await processes(t, 1, () => [kind], { clock });
   assert.equal(seen.runs.length, 0);
+  const { timers } = clock;
   for (let count = 1; count <= 3; count += 1) {
     clock.advance(60_000);
     await seen.until(count);
+    await until(() => clock.timers === timers, 'the next one is due');
   }
   assert.equal(seen.runs.length, 3);
 });
