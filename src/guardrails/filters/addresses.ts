@@ -5,11 +5,11 @@
 import { isCommonWord } from './person-names.ts';
 import type { Span } from './reading.ts';
 
-/** A word of a name: with a capital, or after one with an apostrophe or a dash. */
+/** A word of a name: with a capital, or after one with an apostrophe or a dash. Without its limits, text takes quadratic time. */
 const UPPER = 'A-ZŁĐØÆŒÞ';
 const LETTERS = `${UPPER}a-złđøßæœıþð`;
-const NAME = `[${UPPER}][${LETTERS}]*(?:['’.-][${LETTERS}]+)*\\.?`;
-const ANY = `[${LETTERS}]+(?:['’.-][${LETTERS}]+)*`;
+const NAME = `[${UPPER}][${LETTERS}]{0,40}(?:['’.-][${LETTERS}]{1,40}){0,4}\\.?`;
+const ANY = `[${LETTERS}]{1,40}(?:['’.-][${LETTERS}]{1,40}){0,4}`;
 const NUMBER = '\\d{1,5}(?:[A-Za-z](?![A-Za-z]))?(?:[ ]?[-/][ ]?\\d{1,4}[A-Za-z]?(?![A-Za-z0-9]))?';
 /** Kinds of streets that mean little else, in any case. */
 const STREETS =
