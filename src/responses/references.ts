@@ -8,7 +8,7 @@ import { namedItems } from './conversations/items.ts';
 import { tooLarge } from './history.ts';
 import { memberOf } from './response.ts';
 import { dataKeysOf, presented } from './sealed.ts';
-import { responsesWithItems, type Viewer } from './store.ts';
+import { contentsOf, responsesWithItems, type Viewer } from './store.ts';
 
 const MOST_REFERENCES = 1_000;
 
@@ -47,11 +47,17 @@ export async function withReferenced(
   });
   if (named.size > MOST_REFERENCES) throw invalidField('input', `has more than ${MOST_REFERENCES} references`);
   const found = await itemsOf([...new Set(named.values())], viewer, parts);
+  let length = 0;
   const items = input.map((item, index) => {
     const id = named.get(index);
     if (id === undefined) return stringifyJson(item);
     const stored = found.get(id);
-    if (stored !== undefined) return stored;
+    if (stored !== undefined) {
+      // One item may be named often, so this is asked before they are joined.
+      length += stored.length;
+      if (length > parts.limits.inferenceBodyBytes) throw tooLarge('input', parts.limits.inferenceBodyBytes);
+      return stored;
+    }
     const problem = 'refers to an item that the workspace has not stored: send the item itself';
     throw new GatewayError('not_found', `input[${index}] ${problem}`, { path: `input[${index}]` });
   });
@@ -66,7 +72,7 @@ async function itemsOf(
   viewer: Viewer,
   { database, sealing, limits }: ReferenceParts,
 ): Promise<ReadonlyMap<string, string>> {
-  const found = new Map(await namedItems(database, sealing, ids, viewer.workspaceId));
+  const found = new Map(await namedItems(ids, viewer.workspaceId, { database, sealing, limits }));
   const missing = ids.filter((id) => !found.has(id));
   if (missing.length === 0) return found;
   const rows = await responsesWithItems(database, missing, viewer);
@@ -74,9 +80,14 @@ async function itemsOf(
     throw tooLarge('input', limits.inferenceBodyBytes);
   }
   const keys = await dataKeysOf(sealing, rows);
+  const contents = await contentsOf(
+    database,
+    rows.map(({ id }) => id),
+  );
   return presented(() => {
-    rows.forEach(({ answer }, index) => {
-      for (const item of outputOf(keys[index]!.open('answer', answer))) {
+    rows.forEach((row, index) => {
+      const sealed = contents.get(row.id);
+      for (const item of sealed === undefined ? [] : outputOf(keys[index]!.open('answer', sealed.answer))) {
         const { id } = item as { id?: unknown };
         if (typeof id === 'string' && !found.has(id)) found.set(id, stringifyJson(item));
       }

@@ -84,15 +84,17 @@ export async function contentsOf(db: Queryable, ids: readonly string[]): Promise
   return new Map(rows.map(({ id, ...contents }) => [id, contents]));
 }
 
-/** Those of which an item of the answer has one of these ids, newest first. */
+/** For each of these ids of items the newest response with such an item in its answer; newest first. */
 export function responsesWithItems(
   db: Queryable,
   itemIds: readonly string[],
   { workspaceId, now }: Viewer,
-): Promise<(StoredResponse & SealedContents)[]> {
-  return db.query<StoredResponse & SealedContents>(
-    `select ${SELECTED}, input, answer from responses where ${VISIBLE}
-      and id in (select response_id from response_items where item_id = any($1)) order by created_at desc, id desc`,
+): Promise<StoredResponse[]> {
+  return db.query<StoredResponse>(
+    `select ${SELECTED} from responses where id in (
+        select distinct on (item_id) responses.id from response_items join responses on responses.id = response_id
+          where item_id = any($1) and ${VISIBLE} order by item_id, created_at desc, responses.id desc)
+      order by created_at desc, id desc`,
     [itemIds, workspaceId, now],
   );
 }

@@ -217,3 +217,15 @@ test('an input names items of stored responses and conversations, of its own wor
   const without = openai.responses.create({ model: 'test/chat', input: [{ type: 'item_reference' } as never] });
   await assert.rejects(without, { status: 400 });
 });
+
+test('items that are named often or are large make no request that is too large', async () => {
+  const large = (id: string) => ({ ...message('x'.repeat(9_000_000)), id }) as never;
+  const { id } = await openai.conversations.create({ items: [large('msg_large')] });
+  const ids = ['msg_large', 'msg_second', 'msg_third', 'msg_fourth'];
+  for (const named of ids.slice(1)) await openai.conversations.items.create(id, { items: [large(named)] });
+  for (const names of [Array.from({ length: 1_000 }, () => 'msg_large'), ids]) {
+    const input = names.map((name) => ({ type: 'item_reference', id: name }));
+    const asked = openai.responses.create({ model: 'test/chat', input: input as Json });
+    await assert.rejects(asked, (error: Json) => error.status === 413 && /input makes the request/.test(error.message));
+  }
+});

@@ -79,6 +79,19 @@ export async function sizeOf(db: Queryable, id: string): Promise<{ count: number
   return row!;
 }
 
+const NAMED = `from conversation_items i join conversations c on c.id = i.conversation_id
+  where i.id = any($1) and c.workspace_id = $2 order by i.id, i.position desc`;
+
+/** Bytes of what `itemsNamed` returns. */
+export async function bytesNamed(db: Queryable, ids: readonly string[], workspaceId: string): Promise<number> {
+  const [row] = await db.query<{ bytes: number }>(
+    `select coalesce(sum(bytes), 0)::float8 as bytes
+      from (select distinct on (i.id) length(i.sealed) as bytes ${NAMED}) named`,
+    [ids, workspaceId],
+  );
+  return row!.bytes;
+}
+
 /** Each with its conversation; of several items with one id the newest. */
 export async function itemsNamed(
   db: Queryable,
@@ -86,9 +99,7 @@ export async function itemsNamed(
   workspaceId: string,
 ): Promise<(StoredItem & { conversation: Pick<StoredConversation, 'id' | 'dataKey'> })[]> {
   const rows = await db.query<StoredItem & { conversationId: string; dataKey: Buffer }>(
-    `select distinct on (i.id) i.id, i.sealed, c.id as "conversationId", c.data_key as "dataKey"
-       from conversation_items i join conversations c on c.id = i.conversation_id
-      where i.id = any($1) and c.workspace_id = $2 order by i.id, i.position desc`,
+    `select distinct on (i.id) i.id, i.sealed, c.id as "conversationId", c.data_key as "dataKey" ${NAMED}`,
     [ids, workspaceId],
   );
   return rows.map(({ conversationId, dataKey, ...item }) => ({

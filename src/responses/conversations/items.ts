@@ -56,14 +56,15 @@ export async function itemLists(
   return presented(() => items.map((item) => `[${key.open(partOf(item.id), item.sealed)}]`));
 }
 
-/** Stored items with these ids in the conversations of a workspace, as JSON. */
+/** Stored items with these ids in the conversations of a workspace, as JSON. @throws GatewayError 413 */
 export async function namedItems(
-  db: Queryable,
-  sealing: Sealing,
   ids: readonly string[],
   workspaceId: string,
+  { database, sealing, limits }: { database: Queryable; sealing: Sealing; limits: { inferenceBodyBytes: number } },
 ): Promise<[id: string, json: string][]> {
-  const rows = await sql.itemsNamed(db, ids, workspaceId);
+  const most = limits.inferenceBodyBytes;
+  if ((await sql.bytesNamed(database, ids, workspaceId)) > most) throw tooLarge('input', most);
+  const rows = await sql.itemsNamed(database, ids, workspaceId);
   const keys = await dataKeysOf(
     sealing,
     rows.map(({ conversation }) => conversation),
