@@ -164,7 +164,11 @@ const ASKED: Record<string, { route: string; at?: string; model: string; bodies:
     model: 'test/pictures',
     bodies: (text) => [{ prompt: text, input_references }],
   },
-  createVideo: { route: '/videos', model: 'test/films', bodies: (text) => [{ prompt: text }] },
+  createVideo: {
+    route: '/videos',
+    model: 'test/films',
+    bodies: (text) => [{ prompt: text }, { prompt: 'x', provider: { options: { films: { hints: [text] } } } }],
+  },
   createTranscription: {
     route: '/audio/transcriptions',
     model: 'test/listeners',
@@ -178,7 +182,11 @@ const ASKED: Record<string, { route: string; at?: string; model: string; bodies:
   createSpeech: {
     route: '/audio/speech',
     model: 'test/voices',
-    bodies: (text) => [{ input: text }, { input: 'hi', instructions: text }],
+    bodies: (text) => [
+      { input: text },
+      { input: 'hi', instructions: text },
+      { input: 'hi', provider: { options: { elevenlabs: { previous_text: text } } } },
+    ],
   },
 };
 

@@ -36,11 +36,20 @@ export class Walk {
   /** Visits a top-level member, name and value; replaces both in place. */
   topLevel(body: Record<string, unknown>, key: string): void {
     const { control, users, names } = this.#words;
-    if (control.has(key)) return;
+    if (control.has(key)) {
+      if (key === 'provider') this.#options(body[key]);
+      return;
+    }
     const byUser = users.has(key);
     const name = names.has(key) ? key : this.#visitor.text(key, byUser);
     this.#member(body, key, { byUser, kind: 'format' });
     if (name !== key) rename(body, key, name);
+  }
+
+  /** `provider.options` goes to the upstream as it is, prompts and hints in it too. */
+  #options(preferences: unknown): void {
+    if (typeof preferences !== 'object' || preferences === null || !Object.hasOwn(preferences, 'options')) return;
+    this.#member(preferences as Record<string, unknown>, 'options', { byUser: true, kind: 'free' });
   }
 
   #member(holder: Record<string, unknown>, key: string, scope: Scope): void {
