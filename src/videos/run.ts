@@ -4,8 +4,8 @@
  * provider may have been paid; the journal settles its request.
  */
 import type { Caller } from '../access/index.ts';
-import { type Clock, type Timer, waitAtMost } from '../base/clock.ts';
-import type { GatewayError } from '../base/errors.ts';
+import { type Clock, sleep, type Timer, waitAtMost } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Blobs } from '../blobs/index.ts';
@@ -39,6 +39,12 @@ const CLAIM_MS = 60_000;
 const RENEW_MS = 15_000;
 const TIDY_MS = 60_000;
 const REMOVED_AT_ONCE = 100;
+/** Jobs of this process; all their requests together are at most so many times as large as the largest. */
+const MOST_JOBS = 10_000;
+const MOST_LARGE = 16;
+/** A video that was paid is not lost with the database for some minutes. */
+const ATTEMPTS_TO_STORE = 60;
+const STORE_AGAIN_MS = 5_000;
 const LOST = 'the gateway was stopped while the video was made';
 
 export interface VideoRunnerParts {
@@ -56,6 +62,8 @@ export class VideoRunner {
   readonly #parts: VideoRunnerParts;
   readonly #running = new Map<string, Promise<void>>();
   #timer: Timer | undefined;
+  /** Of requests that are served, and how many they are. */
+  #held = { bytes: 0, jobs: 0 };
 
   constructor(parts: VideoRunnerParts) {
     this.#parts = parts;
@@ -79,24 +87,41 @@ export class VideoRunner {
 
   /** Resolves with the job once a provider has accepted it. Rejects with GatewayError if none has. */
   async begin(accepted: VideoRequest): Promise<VideoJob> {
-    const { database, clock, inference } = this.#parts;
     const sink = new WholeSink();
-    const request = sink.observed(accepted);
-    const context = new RequestContext(request, sink, clock);
-    const begun = Promise.withResolvers<void>();
-    context.accepted = () => begun.resolve();
-    const serving = serveInContext(context, inference);
-    await Promise.race([begun.promise, serving]);
+    const serving = this.#serve(accepted, sink);
+    const request = await serving.begun;
     if (sink.failure !== undefined) throw sink.failure;
-    const job = newJob(request, clock.now());
+    const job = newJob(request, this.#parts.clock.now());
     try {
-      await insertVideo(database, job);
+      await insertVideo(this.#parts.database, job);
     } catch (error) {
       sink.close();
       throw error;
     }
-    this.#hold(job.id, this.#finish(job, sink, serving));
+    this.#hold(job.id, this.#finish(job, sink, serving.over));
     return job;
+  }
+
+  /** @throws GatewayError 503 if the requests that are served take too much memory */
+  #serve(accepted: VideoRequest, sink: WholeSink): { begun: Promise<AcceptedRequest>; over: Promise<void> } {
+    const { clock, inference } = this.#parts;
+    const { length } = accepted.document.bytes;
+    const held = this.#held;
+    if (held.jobs >= MOST_JOBS || held.bytes + length > MOST_LARGE * inference.limits.inferenceBodyBytes) {
+      const details = { status: 503, retryAfterSeconds: 5, metadata: { retryable: true } };
+      throw new GatewayError('provider_overloaded', 'too many videos are being made', details);
+    }
+    held.jobs += 1;
+    held.bytes += length;
+    const request = sink.observed(accepted);
+    const context = new RequestContext(request, sink, clock);
+    const begun = Promise.withResolvers<void>();
+    context.accepted = () => begun.resolve();
+    const over = serveInContext(context, inference).finally(() => {
+      held.jobs -= 1;
+      held.bytes -= length;
+    });
+    return { begun: Promise.race([begun.promise, over]).then(() => request), over };
   }
 
   #hold(id: string, over: Promise<void>): void {
@@ -121,23 +146,35 @@ export class VideoRunner {
   }
 
   async #finish(job: VideoJob, sink: WholeSink, serving: Promise<void>): Promise<void> {
-    const { database, blobs } = this.#parts;
     await serving;
     const paid = { cost: sink.cost?.cost ?? null, isByok: sink.row?.isByok === true };
     const { failure, body } = sink;
     if (failure !== undefined || body === undefined) {
-      await finishVideo(database, job.id, { ...failed(failure?.message ?? LOST), ...paid });
+      await this.#store(job.id, { ...failed(failure?.message ?? LOST), ...paid });
       return;
     }
-    const blob = await blobs.write(one(body)).catch((error: GatewayError) => error);
+    const blob = await this.#parts.blobs.write(one(body)).catch((error: GatewayError) => error);
     if (blob instanceof Error) {
-      await finishVideo(database, job.id, { ...failed(blob.message), ...paid });
+      await this.#store(job.id, { ...failed(blob.message), ...paid });
       throw blob;
     }
-    await database.transaction(async (tx) => {
-      const end = { status: 'completed', error: null, blobId: blob.id, mediaType: sink.mediaType ?? null } as const;
-      if (await finishVideo(tx, job.id, { ...end, ...paid })) await blobs.keep(tx, blob.id);
-    });
+    const end = { status: 'completed', error: null, blobId: blob.id, mediaType: sink.mediaType ?? null } as const;
+    await this.#store(job.id, { ...end, ...paid });
+  }
+
+  async #store(id: string, end: VideoEnd): Promise<void> {
+    const { database, blobs, clock } = this.#parts;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await database.transaction(async (tx) => {
+          if ((await finishVideo(tx, id, end)) && end.blobId !== null) await blobs.keep(tx, end.blobId);
+        });
+        return;
+      } catch (cause) {
+        if (attempt === ATTEMPTS_TO_STORE) throw cause;
+        await sleep(clock, STORE_AGAIN_MS);
+      }
+    }
   }
 
   async #tidy(signal: AbortSignal): Promise<void> {

@@ -53,11 +53,11 @@ export async function findVideo(db: Queryable, id: string, workspaceId: string):
 
 export type VideoEnd = Pick<VideoJob, 'status' | 'error' | 'cost' | 'isByok' | 'blobId' | 'mediaType'>;
 
-/** Ends a job. Returns false if it was ended or deleted before. */
+/** Ends a job, even one that was taken for lost. Returns false if it was completed or deleted before. */
 export async function finishVideo(tx: Queryable, id: string, end: VideoEnd): Promise<boolean> {
   const rows = await tx.query(
     `update videos set status = $2, error = $3, cost = $4, is_byok = $5, blob_id = $6, media_type = $7
-     where id = $1 and status = 'in_progress' returning id`,
+     where id = $1 and status <> 'completed' returning id`,
     [id, end.status, end.error, end.cost, end.isByok, end.blobId, end.mediaType],
   );
   return rows.length === 1;

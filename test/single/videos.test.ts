@@ -121,6 +121,37 @@ test('a job that fails costs nothing and says why', async () => {
   assert.equal((await gateway.get(`/videos/${job.id}/content`)).status, 409);
 });
 
+test('a job that was taken for lost while the database was away is completed', async (t) => {
+  script(QUEUED, DONE, CONTENT);
+  const job = await create();
+  const sql = await connectOnce(t, gateway.target);
+  await sql.query(`update videos set status = 'failed', error = 'lost' where id = $1`, [job.id]);
+  const done = await until(async () => {
+    gateway.clock.jump(5_000);
+    const seen = await look(job.id);
+    return seen.status === 'completed' ? seen : undefined;
+  }, 'the job is completed');
+  assert.equal(done.error, undefined);
+  assert.equal(done.usage!.cost, 0.8);
+});
+
+test('the requests of running jobs have a limit', async (t) => {
+  const small = await startGateway(t, {
+    env: { GATEHOUSE_NAMESPACE: 'openrouter' },
+    yaml: { limits: { inference_body_bytes: 4_000 } },
+    providers: { simulated: { kind: 'simulated', model: model('video') } },
+  });
+  const ask = () => small.post('/videos', { model: 'test/simulated', prompt: 'x'.repeat(3_900), duration: 1 });
+  for (let count = 0; count < 16; count += 1) assert.equal((await ask()).status, 202);
+  const refused = await ask();
+  assert.equal(refused.status, 503, await refused.text());
+  assert.ok(refused.headers.get('retry-after'));
+  await until(async () => {
+    small.clock.jump(5_000);
+    return (await ask()).status === 202;
+  }, 'there is room again');
+});
+
 test('what no provider accepts is refused at once, without a job', async () => {
   script(json({ error: { message: 'no such size', type: 'invalid_request_error' } }, { status: 400 }));
   const refused = await gateway.post('/videos', { model: 'test/sora', prompt: 'a cat' });
