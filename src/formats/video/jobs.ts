@@ -101,7 +101,7 @@ function state(reply: Reply, request: VideoRequest): Step<MadeVideo> {
         read: (content) => madeOf(content),
       },
       upstreamId: id,
-      usage,
+      ...(usage && { usage }),
     };
   }
   const next: CallPlan<MadeVideo> = {
@@ -113,10 +113,11 @@ function state(reply: Reply, request: VideoRequest): Step<MadeVideo> {
   return { next, upstreamId: id, afterMs: LOOK_MS, accepted: true };
 }
 
-function usageOf(value: Fields, { duration }: VideoRequest): Usage {
+/** Undefined if neither the service nor the request says how long the video is; then it is estimated. */
+function usageOf(value: Fields, { duration }: VideoRequest): Usage | undefined {
   const told = Number(value['seconds'] ?? value['duration']);
-  const seconds = told > 0 && told < 86_400 ? Math.ceil(told) : (duration ?? 0);
-  return { ...inputUsage(0), outputSeconds: seconds };
+  const seconds = told > 0 && told < 86_400 ? Math.ceil(told) : duration;
+  return seconds === undefined ? undefined : { ...inputUsage(0), outputSeconds: seconds };
 }
 
 function madeOf({ headers, body }: Reply): Step<MadeVideo> {
