@@ -1,6 +1,6 @@
 /** The duration of audio by its bytes, for prices per second and their bounds. */
 
-/** Seconds; undefined for formats whose duration is not read. Never more than the bytes hold. */
+/** Seconds; undefined for formats whose duration is not read. */
 export function audioSeconds(bytes: Buffer, mediaType: string): number | undefined {
   if (mediaType === 'audio/wav') return waveSeconds(bytes);
   if (mediaType === 'audio/mpeg') return mp3Seconds(bytes);
@@ -8,17 +8,34 @@ export function audioSeconds(bytes: Buffer, mediaType: string): number | undefin
   return undefined;
 }
 
-/** A chunk may state the length of a stream whose end was not known, so the bytes count. */
+/** PCM, floats, A-law, µ-law and extensible; the bytes of others do not tell their duration. */
+const WAVE_CODES: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe]);
+
+/**
+ * What a header states of its length may be a lie or unknown, and decoders read further chunks, so all bytes count, at the
+ * rate of their samples.
+ */
 function waveSeconds(bytes: Buffer): number | undefined {
   let rate = 0;
   for (let at = 12; at + 8 <= bytes.length; ) {
     const name = bytes.toString('latin1', at, at + 4);
     const length = bytes.readUInt32LE(at + 4);
-    if (name === 'fmt ' && at + 20 <= bytes.length) rate = bytes.readUInt32LE(at + 16);
-    if (name === 'data') return rate === 0 ? undefined : Math.min(length, bytes.length - at - 8) / rate;
+    if (name === 'fmt ' && at + 24 <= bytes.length) rate = waveRate(bytes, at + 8);
+    if (name === 'data') return rate === 0 ? undefined : (bytes.length - at - 8) / rate;
     at += 8 + length + (length % 2);
   }
   return undefined;
+}
+
+/** Bytes per second; 0 if that is not known. */
+function waveRate(bytes: Buffer, at: number): number {
+  if (!WAVE_CODES.has(bytes.readUInt16LE(at))) return 0;
+  const [channels, samples, bits] = [
+    bytes.readUInt16LE(at + 2),
+    bytes.readUInt32LE(at + 4),
+    bytes.readUInt16LE(at + 14),
+  ];
+  return channels * samples * Math.ceil(bits / 8);
 }
 
 const BIT_RATES_1 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
@@ -59,10 +76,16 @@ function tagLength(bytes: Buffer): number {
   return 10 + (((bytes[6]! & 127) << 21) | ((bytes[7]! & 127) << 14) | ((bytes[8]! & 127) << 7) | (bytes[9]! & 127));
 }
 
-/** STREAMINFO: 20 bits of sample rate, then 36 bits with the number of samples. */
+/**
+ * STREAMINFO: 20 bits of sample rate, 3 of channels, 5 of sample size, then 36 bits with the number of samples. At least what
+ * the bytes would hold without compression, whatever it states.
+ */
 function flacSeconds(bytes: Buffer): number | undefined {
   if (bytes.length < 42) return undefined;
   const rate = bytes.readUIntBE(18, 3) >> 4;
   const samples = (bytes[21]! & 15) * 2 ** 32 + bytes.readUInt32BE(22);
-  return rate === 0 || samples === 0 ? undefined : samples / rate;
+  if (rate === 0 || samples === 0) return undefined;
+  const channels = ((bytes[20]! >> 1) & 7) + 1;
+  const bits = (((bytes[20]! & 1) << 4) | (bytes[21]! >> 4)) + 1;
+  return Math.max(samples, bytes.length / (channels * Math.ceil(bits / 8))) / rate;
 }

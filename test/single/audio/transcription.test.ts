@@ -49,7 +49,11 @@ const openrouter = new OpenRouter({ apiKey: INFERENCE_KEY, serverURL: gateway.ap
 const WAV = Buffer.alloc(44 + 16_000);
 WAV.write('RIFF....WAVEfmt ', 0, 'latin1');
 WAV.writeUInt32LE(16, 16);
+WAV.writeUInt16LE(1, 20);
+WAV.writeUInt16LE(1, 22);
+WAV.writeUInt32LE(4_000, 24);
 WAV.writeUInt32LE(8_000, 28);
+WAV.writeUInt16LE(16, 34);
 WAV.write('data', 36, 'latin1');
 WAV.writeUInt32LE(16_000, 40);
 const speech = () => toFile(WAV, 'speech.wav', { type: 'audio/wav' });
