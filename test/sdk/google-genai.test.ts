@@ -228,4 +228,10 @@ test('tokens are counted, by the provider where it can', async () => {
   const estimated = await genai.models.countTokens({ model: 'test/chat', contents: 'hello there' });
   assert.ok(estimated.totalTokens! > 0);
   await assert.rejects(genai.models.countTokens({ model: 'test/none', contents: 'x' }), /test\/none/);
+  const wrong = await gateway.post('/models/test/claude:countTokens', {
+    contents: [{ role: 'user', parts: [{ text: 'x' }] }],
+    generationConfig: { stopSequences: [null] },
+  });
+  assert.equal(wrong.status, 400, await wrong.clone().text());
+  assert.match(await wrong.text(), /stopSequences/);
 });

@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
-import { readDocument, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, readDocument, stringifyJson } from '../../base/json.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
 import { Losses, Uncarried } from '../../formats/conversation/losses.ts';
 import type { WholeBody } from '../../formats/direct/index.ts';
@@ -96,6 +96,11 @@ export function contentOperations(parts: InferenceParts, bodyBytes: number): Ope
 /** Compiled with the first request. */
 let checkSchema: ReturnType<typeof documentCheck> | undefined;
 
+function checkedAsChat(document: JsonDocument): void {
+  checkSchema ??= documentCheck(chat.schema);
+  checkSchema(document);
+}
+
 /** @param target `<model>:<method>` */
 function answer(exchange: Exchange<Caller>, target: string, parts: InferenceParts): Promise<void> {
   const colon = target.lastIndexOf(':');
@@ -108,8 +113,7 @@ function answer(exchange: Exchange<Caller>, target: string, parts: InferencePart
   const { body, shape } = chatRequestOf(exchange.document!.exact, target.slice(0, colon), stream);
   const document = readDocument(Buffer.from(stringifyJson(body)));
   const request = inOwnWords(() => {
-    checkSchema ??= documentCheck(chat.schema);
-    checkSchema(document);
+    checkedAsChat(document);
     return acceptExchange(exchange, chat, parts, document);
   });
   const sink = stream && exchange.query['alt'] !== 'sse' ? new ListSink(exchange) : new HttpSink(exchange);
@@ -119,7 +123,9 @@ function answer(exchange: Exchange<Caller>, target: string, parts: InferencePart
 /** Counting exists for the messages format, so the conversation is counted in that format. */
 async function count(exchange: Exchange<Caller>, model: string, parts: InferenceParts): Promise<void> {
   const { body } = chatRequestOf(exchange.document!.exact, model, false);
-  const document = readDocument(Buffer.from(stringifyJson(inMessages(body, model))));
+  const asChat = readDocument(Buffer.from(stringifyJson(body)));
+  inOwnWords(() => checkedAsChat(asChat));
+  const document = readDocument(Buffer.from(stringifyJson(inMessages(asChat, model))));
   const { input_tokens, estimated } = await countTokens(
     acceptExchange(exchange, messages, parts, document),
     exchange,
@@ -129,8 +135,7 @@ async function count(exchange: Exchange<Caller>, model: string, parts: Inference
 }
 
 /** @throws GatewayError 400 for what the messages format cannot carry */
-function inMessages(body: unknown, model: string): unknown {
-  const { exact } = readDocument(Buffer.from(stringifyJson(body)));
+function inMessages({ exact }: JsonDocument, model: string): unknown {
   const target = { model, stream: false, maxOutputTokens: null, origin: 'unknown', user: '', dialect: {} } as const;
   try {
     const { metadata: _, ...request } = spokenFormat('messages').encode(
