@@ -36,6 +36,7 @@ export interface SpeechRequest {
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 const MOST_REFERENCES = 16;
+const SLOWEST = 0.1;
 
 export const schema: TSchema = Type.Object(
   {
@@ -69,7 +70,9 @@ export function check(document: JsonDocument): void {
   if (document.structure['stream_format'] === 'sse') {
     throw invalidField('stream_format', 'must be audio: the bytes are streamed as they arrive, without events');
   }
-  const { voice } = document.structure;
+  const { voice, speed } = document.structure;
+  // The bound of the price grows without end where the speed is almost 0.
+  if (typeof speed === 'number' && speed < SLOWEST) throw invalidField('speed', `must be at least ${SLOWEST}`);
   const id = typeof voice === 'string' ? voice : fieldsOf(voice)['id'];
   if (voice !== undefined && voice !== null && (typeof id !== 'string' || id.trim() === '')) {
     throw invalidField(typeof voice === 'string' ? 'voice' : 'voice.id', 'must be the name or id of a voice');
