@@ -112,7 +112,7 @@ test('a job is accepted, polled and paid once, and its content is kept', async (
 });
 
 test('a job that fails costs nothing and says why', async () => {
-  script(QUEUED, json({ id: 'v_1', status: 'failed', error: { code: 'moderation', message: 'not this' } }));
+  script(QUEUED, json({ id: 'v_1', status: 'failed', error: { code: 'moderation_blocked', message: 'not this' } }));
   const job = await create();
   const failed = await ended(job.id);
   assert.deepEqual([failed.status, failed.usage!.cost], ['failed', null]);

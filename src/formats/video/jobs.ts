@@ -25,6 +25,8 @@ const AGAIN = { times: 5, afterMs: LOOK_MS };
 /** Services name jobs freely; what would change the path is not an id. */
 const JOB_ID = /^[\w.:-]{1,256}$/;
 const ENDED = new Set(['failed', 'cancelled', 'canceled', 'expired']);
+/** Codes of jobs that failed for their content, such as `moderation_blocked`. */
+const REFUSED = /moderation|content_policy|content_filter|safety|sensitive/i;
 
 export const openaiVideos: VideoAdapter = {
   start: (request, target) => job(request, openaiCall(request, target)),
@@ -88,7 +90,9 @@ function state(reply: Reply, request: VideoRequest): Step<MadeVideo> {
     return { failure: malformed('a job without an id') };
   if (ENDED.has(textOf(status))) {
     const told = textOf(error) || textOf(fieldsOf(error)['message']) || `the job has ${textOf(status)}`;
-    return { failure: { kind: 'server', status: 502, message: told } };
+    // What clients ask for must not put the endpoint into cooldown for others.
+    const isTheirs = REFUSED.test(textOf(fieldsOf(error)['code']) || textOf(fieldsOf(error)['type']));
+    return { failure: { kind: isTheirs ? 'content_filter' : 'server', status: isTheirs ? 400 : 502, message: told } };
   }
   const path = `${PATH}/${encodeURIComponent(id)}`;
   if (status === 'completed') {
