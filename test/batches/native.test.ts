@@ -52,6 +52,21 @@ test('the calls of a batch are the same as those of single requests, in every fo
   assert.ok(Math.abs(batch.usage.cost - halfCost(['hello'])) < 1e-9, String(batch.usage.cost));
 });
 
+test('an item with a preset, which may change meanwhile, runs one by one', async (t) => {
+  const { vendor, gateway } = await startNative(t, 'openai');
+  vendor.answer = chatAnswer;
+  const alone = { status: 200, body: chatAnswer({ body: { messages: [{ content: 'alone' }] } }).body };
+  vendor.fault = ({ path }) => (path === '/chat/completions' ? alone : undefined);
+  const { submitted, ended } = batchesOf(gateway);
+  assert.equal((await gateway.post('/presets/cold/chat/completions', { temperature: 0.5 })).status, 200);
+  const batch = await ended((await submitted(nativeBatch([item('a'), item('b', 'hello', { preset: 'cold' })]))).id);
+  assert.deepEqual(batch.request_counts, { total: 2, completed: 2, failed: 0 });
+  assert.equal(vendor.batches.length, 1);
+  assert.equal(vendor.batches[0]!.calls.length, 1);
+  const [single] = vendor.requests.filter(({ path }) => path.endsWith('/chat/completions'));
+  assert.equal(JSON.parse(single!.body.toString()).temperature, 0.5);
+});
+
 test('a deletion tells what the provider has kept, and that it never had anything', async (t) => {
   const { vendor, gateway } = await startNative(t, 'openai');
   const { submitted, ended, send } = batchesOf(gateway);

@@ -41,6 +41,8 @@ export async function encodeForBatch(
 ): Promise<BatchableCall | undefined> {
   // No provider runs plugins or tools of the gateway.
   if (request.plugins !== undefined) return undefined;
+  // Until the answer is read, its preset may change or be gone, and what was asked could not be charged.
+  if (request.presetId !== undefined) return undefined;
   const context = new RequestContext(request, NOWHERE, parts.clock);
   await admit(context, uncounted(parts));
   await parts.refresh?.();
