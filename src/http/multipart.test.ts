@@ -20,7 +20,11 @@ test('a form has at most 100 parts with short heads, which is known before it is
 });
 
 test('a form without a readable boundary is malformed', async () => {
-  for (const type of ['multipart/form-data; charset=utf-8', 'multipart/form-data; boundary=""', 'multipart/form-data;\0']) {
+  for (const type of [
+    'multipart/form-data; charset=utf-8',
+    'multipart/form-data; boundary=""',
+    'multipart/form-data;\0',
+  ]) {
     await assert.rejects(read(`${part('a', 'b')}--x=1--\r\n`, type), { type: 'invalid_request' });
   }
 });
