@@ -124,8 +124,14 @@ export class DiskWatch {
   #mostBytes(): number {
     const { bytes } = this.#usage;
     if (this.#reserveBytes === 0) return bytes;
-    if (!existsSync(this.#fullFile)) writeFileSync(this.#fullFile, String(bytes));
-    return Number(readFileSync(this.#fullFile, 'utf8')) + this.#reserveBytes;
+    try {
+      if (!existsSync(this.#fullFile)) writeFileSync(this.#fullFile, String(bytes));
+      // A file that was cut off when the disk became full says nothing.
+      return (Number(readFileSync(this.#fullFile, 'utf8')) || bytes) + this.#reserveBytes;
+    } catch {
+      // What cannot be recorded would be given again and again.
+      return bytes;
+    }
   }
 
   get #fullFile(): string {
