@@ -55,7 +55,7 @@ const UPSTREAM_ERRORS: readonly Case[] = [
     },
   ),
   upstreamError(
-    'a failure (500) is one for the client',
+    'a failure (500) is an error for the client',
     () => failure(500, 'internal'),
     (exchange, place) => void expectError(exchange, place, isServerError),
   ),
@@ -142,7 +142,7 @@ const FAILOVER: readonly Case[] = [
     },
   },
   {
-    ...{ feature: 'no failover within a shown answer', scope: 'client', fallsBack: true, modes: ['stream'] },
+    ...{ feature: 'no failover after the first text', scope: 'client', fallsBack: true, modes: ['stream'] },
     async run(session, { client }) {
       const place = { client, upstream: 'fallback', streamed: true } as const;
       const frames = ordinaryFrames(place);

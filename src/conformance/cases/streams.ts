@@ -57,7 +57,7 @@ function expectTold({ reply, heard, broken }: Awaited<ReturnType<Session['ask']>
 }
 
 const LEAVES_EARLY: Case = {
-  ...{ feature: 'a client that leaves before the answer ends the call', scope: 'pair', modes: ['whole', 'stream'] },
+  ...{ feature: 'a disconnect before the answer ends the call', scope: 'pair', modes: ['whole', 'stream'] },
   async run(session, place) {
     const closed = Promise.withResolvers<Promise<void>>();
     await session.ask(place, {
@@ -73,7 +73,7 @@ const LEAVES_EARLY: Case = {
 };
 
 const LEAVES_STREAM: Case = {
-  ...{ feature: 'a client that leaves within a stream ends the call', scope: 'pair', modes: ['stream'] },
+  ...{ feature: 'a disconnect during a stream ends the call', scope: 'pair', modes: ['stream'] },
   async run(session, place) {
     const closed = Promise.withResolvers<Promise<void>>();
     await session.ask(place, {
@@ -147,7 +147,7 @@ const NOTHING = {
 export const STREAM_CASES: readonly Case[] = [
   PASSED_ON,
   cutCase(
-    'cut after its head: reported',
+    'cut before the first text: reported',
     cutAt(() => [], 'cut'),
   ),
   cutCase('cut after the first text: reported', cutAt(untilFirstWord, 'cut')),
@@ -156,9 +156,9 @@ export const STREAM_CASES: readonly Case[] = [
     'cut after the last text: reported',
     cutAt((place) => texts(place, ['open', 'delta']), 'cut'),
   ),
-  cutCase('ended after the first text, as HTTP allows: reported', cutAt(untilFirstWord, 'complete')),
+  cutCase('closed cleanly after the first text: reported', cutAt(untilFirstWord, 'complete')),
   cutCase(
-    'ended after the last text, as HTTP allows: reported',
+    'closed cleanly after the last text: reported',
     cutAt((place) => texts(place, ['open', 'delta']), 'complete'),
   ),
   cutCase('an error event of the upstream: reported', (place) => ({
