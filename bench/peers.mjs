@@ -17,8 +17,8 @@ export const PEER_CASES = ['1 KB, saturated', '100 KB, saturated', '5 streams re
 /** Peers that no package registry has as a module that can be built alone. */
 export const LEFT_OUT = {
   bifrost:
-    'its Go module transports/bifrost-http is not to be had from the module proxy, and its npm package downloads a binary',
-  agentgateway: 'there is no crate of it',
+    'the module proxy does not have its Go module transports/bifrost-http, and its npm package downloads a binary',
+  agentgateway: 'it has no crate',
 };
 
 const PORTKEY = { '@portkey-ai/gateway': '1.15.2' };
@@ -26,7 +26,7 @@ const PORTKEY = { '@portkey-ai/gateway': '1.15.2' };
 const PORTKEY_OVERRIDES = { '@hono/node-server': '1.3.3', hono: '4.9.7' };
 const LITELLM = 'litellm[proxy]==1.106.12';
 
-/** Installs both below `folder`, unless a former run has. */
+/** Installs both below `folder`, unless an earlier run has. */
 export async function installPeers(folder) {
   mkdirSync(folder, { recursive: true });
   await Promise.all([installPortkey(path.join(folder, 'portkey')), installLitellm(path.join(folder, 'litellm'))]);
@@ -59,7 +59,7 @@ export function peerStarts(installed, folder, upstreamPort) {
   ];
 }
 
-/** One worker, which is its default; the prices of models are those of the package, so that it asks nobody. */
+/** One worker, which is the default; model prices are those of the package, so that it makes no requests for them. */
 async function startLitellm(installed, folder, upstreamPort) {
   const port = await freePort();
   const config = path.join(folder, 'litellm.yaml');

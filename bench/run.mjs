@@ -133,7 +133,7 @@ async function measureOwn(folder, upstreamPort) {
   await measureAll(folder, subjects, upstreamItself(upstreamPort));
 }
 
-/** Every subject is started a second time, since what a first start prepares is on disk then, and timed to its first answer. */
+/** Starts every subject a second time, when its files are prepared, and times it to its first answer. */
 async function measurePeers(folder, upstreamPort) {
   const installed = options['peers-in'] ? path.resolve(options['peers-in']) : path.join(folder, 'peers');
   if (!options.json) console.log('installing the peers');
@@ -267,7 +267,7 @@ async function measure(folder, subject, form, testCase) {
   };
 }
 
-/** A peer that completed nothing in the time of a round; its figures are infinite, and shown as such. */
+/** A peer that completed no request in a round; its figures are infinite, and shown as such. */
 function unanswered(report, subject) {
   const { p50, p99, ttfb50, ttfb99 } = report;
   const micros = Number.POSITIVE_INFINITY;

@@ -185,7 +185,7 @@ export async function startPortkey(folder, upstreamPort) {
   return found;
 }
 
-/** @param forms what it serves: the path and the model of each form of requests */
+/** @param forms what it serves: path and model of each format */
 export function subject(name, port, started, forms) {
   const split = () => Object.groupBy(family(started.child.pid), (pid) => (isDatabase(pid) ? 'database' : 'own'));
   return {

@@ -23,7 +23,7 @@ const BUILTINS: readonly Option[] = [
   ['ip-address', 'IP addresses'],
   ['secrets', 'Secrets and keys'],
   ['regex-prompt-injection', 'Prompt injections'],
-  ['person-name', 'Names of persons'],
+  ['person-name', 'Personal names'],
   ['address', 'Postal addresses'],
 ];
 const ACTIONS: readonly Option[] = [

@@ -105,7 +105,7 @@ export function System(_: PageParts) {
 
 const STATES: Readonly<Record<ApiSystemProcesses['data'][number]['state'], readonly [Tone, string]>> = {
   live: ['good', 'Live'],
-  gone: ['bad', 'No sign of life'],
+  gone: ['bad', 'No heartbeat'],
   replayed: ['warn', 'Died, cost unknown'],
 };
 
@@ -127,7 +127,7 @@ function Processes() {
               cell: ({ id, is_this }) => (
                 <span class="badges">
                   <span class="mono small">{id}</span>
-                  {is_this && <Badge tone="info">Answers you</Badge>}
+                  {is_this && <Badge tone="info">This process</Badge>}
                 </span>
               ),
             },
@@ -153,7 +153,7 @@ const LEVELS: Readonly<Record<ApiSystemFindings['data'][number]['level'], readon
 };
 const ORDER = Object.keys(LEVELS);
 
-/** What `gatehouse doctor` finds; providers and the bucket only on request, since that asks others. */
+/** Findings of `gatehouse doctor`; providers and the bucket only on request, since these checks call other services. */
 function Doctor() {
   const [online, setOnline] = useState(false);
   const { data, error, isFetching, refetch } = useApi('GET /system/findings', { query: { online } });

@@ -1,15 +1,15 @@
-/** The buttons that change and delete one thing: the same words, order and look on every page. */
+/** The buttons that edit and delete an item, the same on every page. */
 import type { ComponentChildren } from 'preact';
 import { Button } from './basics.tsx';
 
 interface ItemActionsProps {
   onEdit?(): void;
   onDelete(): void;
-  /** What else can be done with it. */
+  /** Further actions. */
   children?: ComponentChildren;
 }
 
-/** At the head of its page. */
+/** In the header of the item's page. */
 export function ItemActions({ onEdit, onDelete, children }: ItemActionsProps) {
   return (
     <>
@@ -23,7 +23,7 @@ export function ItemActions({ onEdit, onDelete, children }: ItemActionsProps) {
 }
 
 interface RowActionProps {
-  /** What it is done with, for those who hear the button. */
+  /** The name of the thing, for screen readers. */
   name: string;
   busy?: boolean;
   onClick(): void;

@@ -1,4 +1,4 @@
-/** Lets a few pieces of work run at once. Others wait in order, so that a burst does not fail where it can be handled in a moment. */
+/** Limits how many tasks run at once. Others wait in order, so that a short burst does not fail. */
 import { GatewayError } from './errors.ts';
 
 export class Turnstile {
@@ -27,7 +27,7 @@ export class Turnstile {
   #turn(): Promise<void> {
     if (this.#waiting.length >= this.#mostWaiting) {
       const details = { status: 503, retryAfterSeconds: 1, metadata: { retryable: true } };
-      throw new GatewayError('server', 'Too many requests of this kind wait.', details);
+      throw new GatewayError('server', 'Too many requests of this kind are waiting.', details);
     }
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }

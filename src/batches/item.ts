@@ -77,7 +77,7 @@ function checkMembers(document: JsonDocument, { endpoint, model, provider }: Ite
   }
 }
 
-/** Members that no request of a batch may have, be it by its preset. */
+/** Members that no request of a batch may have, not even through its preset. */
 function refuseMembers(document: JsonDocument): void {
   for (const key of ['models', 'fallbacks', 'audio', 'image_config']) {
     if ((document.member(key) ?? null) !== null) throw invalidField(key, 'is not supported in a batch');

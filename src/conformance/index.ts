@@ -1,7 +1,7 @@
 /**
  * `gatehouse conformance`: a black-box suite for any gateway. It plays the upstreams, drives the gateway as a strict client of
  * the formats chat, messages and responses, and reports what is lost in between. It shares no code with the formats of this
- * gateway, so that both cannot have the same fault.
+ * gateway, so that they cannot share a bug.
  */
 
 import type { Clock } from '../base/clock.ts';

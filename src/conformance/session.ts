@@ -101,7 +101,7 @@ function read(format: WireFormat, streamed: boolean, { status, text }: Reply): P
   }
 }
 
-/** What of the request arrived at the upstream, of the last attempt. */
+/** The request as it arrived at the upstream, of the last attempt. */
 export function arrivedOf({ received }: Exchange, upstream: UpstreamName): Arrived {
   return formatOf(upstream).arrived(received.at(-1)?.body);
 }

@@ -1,6 +1,6 @@
 /**
  * The scripted upstreams: one HTTP server that plays every provider of the suite, each below a path of its own, such as
- * `/chat/v1/chat/completions`. The text of a request names the case that it belongs to, and the case says what is answered.
+ * `/chat/v1/chat/completions`. The text of a request names its case, and the case has the reply.
  */
 import {
   createServer,

@@ -31,7 +31,7 @@ interface ActiveParts {
 interface Active {
   byId: ReadonlyMap<string, ActiveDestination>;
   byWorkspace: ReadonlyMap<string, readonly ActiveDestination[]>;
-  /** Why there are none: this machine cannot decrypt their secrets, and another one may. */
+  /** Why there are none: this machine cannot decrypt their secrets. Another one may be able to. */
   problem: SealingError | undefined;
 }
 

@@ -41,7 +41,7 @@ export function accept<Format extends AnyFormat>(
   return { ...accepted, presetId: preset.id };
 }
 
-/** A request to which nothing is to be added from a preset. */
+/** A request without a preset, or whose preset is merged already. */
 function acceptWhole<Format extends AnyFormat>(
   format: Format,
   document: JsonDocument,

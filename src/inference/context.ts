@@ -90,7 +90,7 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   skipped: ReadonlyMap<string, string> | undefined;
   /** The request's row is written, or the turns of the request will write it. */
   hasRow = false;
-  /** Called when an upstream has taken on a job whose result is polled for. Set by who waits for that. */
+  /** Called when an upstream has accepted a job whose result is polled. Set by the code that waits for that. */
   accepted: (() => void) | undefined;
   #stream: AnswerStream | undefined;
   #ends: readonly (() => void)[] | undefined;

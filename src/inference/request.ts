@@ -27,7 +27,7 @@ export interface AcceptedRequest<Format extends AnyFormat = AnyFormat> {
   readonly plugins: readonly RequestedPlugin[] | undefined;
   /** A tool of another request makes it (`nested.ts`): 1, or 2 if a tool of such a request does. */
   readonly nested?: number;
-  /** It was counted against the limits of requests when it was stored for its run (`ask-ahead.ts`). */
+  /** The request was counted against request limits when it was stored (`ask-ahead.ts`). */
   readonly countedAhead?: true;
   /** UUID of the preset that the request has named and that is part of its document. */
   readonly presetId?: string;

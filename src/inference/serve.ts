@@ -64,7 +64,7 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     context.request.about.trace?.passed('admit');
     const { runApproved } = task;
     if (runApproved !== undefined) {
-      // They have side effects, so they wait until the first turn is paid for.
+      // They have side effects, so they wait until the first turn is reserved.
       await new EarlyWork(context, parts, serve).run((running) =>
         holdFirstTurn(context, task, route, parts).then(() => runApproved(running)),
       );

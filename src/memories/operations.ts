@@ -33,7 +33,7 @@ function listMemories(parts: MemoryOperationParts): Operation<Caller> {
     id: 'listMemories',
     method: 'GET',
     path: '/memories',
-    summary: 'List what models keep for end users and sessions of a workspace, the last changed first',
+    summary: 'List the memories of end users and sessions of a workspace, last changed first',
     query: schema.ListMemoriesQuerySchema,
     replies: ok('One page, of the default workspace unless `workspace_id` is given', schema.MemoryListEnvelope),
     async handle(exchange) {

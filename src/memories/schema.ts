@@ -16,10 +16,10 @@ export const ListMemoriesQuerySchema = Type.Object(
 
 export const MemoryQuerySchema = Type.Object(workspace, closed);
 
-export const MemoryParamsSchema = Type.Object({ id: Type.String({ description: 'As in the list' }) });
+export const MemoryParamsSchema = Type.Object({ id: Type.String({ description: 'As returned by the list' }) });
 
 const members = {
-  id: Type.String({ description: 'SHA-256 of whose memory it is, in hexadecimal digits' }),
+  id: Type.String({ description: 'SHA-256 of the owner, in hexadecimal digits' }),
   scope: Type.Enum(['user', 'session']),
   bytes: Type.Integer({ minimum: 0 }),
   updated_at: Type.String({ format: 'date-time' }),

@@ -39,7 +39,7 @@ const MESSAGE = [{ role: 'user', content: 'x' }];
 function checkConfig(format: ServedFormat, config: Fields): void {
   const { model } = config;
   if (typeof model === 'string' && model.includes('@preset/')) {
-    throw invalidField('model', 'must not be a preset: presets cannot build on each other');
+    throw invalidField('model', 'must not be a preset: a preset cannot use another one');
   }
   format.check({ model: 'x', ...config, messages: MESSAGE, input: 'x' });
   listOf(config['tools']).forEach((tool, index) => {

@@ -58,14 +58,14 @@ export const OWN_MEMBERS: Readonly<Partial<Record<FormatId, readonly string[]>>>
   responses: [...TOOLS, ...BOTH_OPENAI, 'max_output_tokens', 'text', 'include', 'truncation'],
 };
 
-/** Members of which a request that has one overrides all. */
+/** Groups of members: a request that has one of a group overrides the whole group. */
 export const ALTERNATIVES: readonly (readonly string[])[] = [
   ['max_tokens', 'max_completion_tokens'],
   ['reasoning', 'reasoning_effort', 'include_reasoning'],
   ['models', 'fallbacks'],
 ];
 
-/** Settings of a request in one format, as those of another. What the other one has no word for is left out. */
+/** Translates the settings of one format into another. Settings that the other format lacks are left out. */
 export function translated(config: Fields, from: FormatId, to: FormatId): Fields {
   if (from === to) return config;
   const chat = TO_CHAT[from]?.(config) ?? {};

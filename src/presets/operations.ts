@@ -23,7 +23,7 @@ export interface PresetParts {
 
 /** Per workspace: all of them are in memory while its keys are in use. */
 const MAX_PRESETS = 200;
-/** Per preset. The oldest ones end. */
+/** Per preset. The oldest ones are deleted. */
 const MAX_VERSIONS = 200;
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,99}$/;
@@ -142,7 +142,7 @@ function createFrom(format: ServedFormat, parts: PresetParts): Operation<Caller>
     async handle(exchange) {
       const { caller } = exchange;
       if (caller.internId !== null)
-        throw new GatewayError('permission_denied', 'the key of an intern makes no presets');
+        throw new GatewayError('permission_denied', 'the key of an intern cannot create presets');
       if (!SLUG.test(exchange.params['slug']!)) {
         throw invalidField(
           'slug',
@@ -218,7 +218,7 @@ function deletePreset(parts: PresetParts): Operation<Caller> {
     access: MANAGEMENT,
     params: schema.PresetParams,
     query: schema.WorkspaceQuery,
-    replies: ok('No process knows the preset any more', DeletedEnvelope),
+    replies: ok('The preset is deleted in every process', DeletedEnvelope),
     async handle(exchange) {
       await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const workspaceId = await workspaceOf(tx, exchange);

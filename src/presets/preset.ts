@@ -2,7 +2,7 @@
 import { parseJson } from '../base/json.ts';
 import type { StoredPreset, StoredVersion } from './store.ts';
 
-/** Every preset is active: one that is no longer wanted is deleted. */
+/** Every preset is active: an unwanted preset is deleted. */
 const ACTIVE = { status: 'active', status_updated_at: null };
 
 export function presetReply(preset: StoredPreset) {

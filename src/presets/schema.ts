@@ -39,7 +39,7 @@ const Version = Type.Object(
     version: Type.Integer({ description: 'From 1' }),
     config: Type.Record(Type.String(), Type.Unknown(), { description: 'Members of requests' }),
     system_prompt: nullable(Type.String()),
-    creator_id: Type.String({ description: 'The member, or the organization for keys of nobody' }),
+    creator_id: Type.String({ description: 'The member, or the organization for keys without a creator' }),
     created_at: Type.String(),
     updated_at: Type.String(),
   },

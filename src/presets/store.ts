@@ -50,8 +50,8 @@ const VERSION: Columns<StoredVersion> = {
 };
 
 /**
- * Announces a change to whoever compares versions of the workspace's rules, and holds the workspace, so that changes of its
- * presets follow each other. Returns false if there is no such workspace.
+ * Announces a change to processes that compare versions of the workspace's rules, and locks the workspace, so that changes to
+ * its presets are serialized. Returns false if there is no such workspace.
  */
 export async function renewRules(tx: Queryable, organizationId: string, workspaceId: string): Promise<boolean> {
   const sql = `update workspaces set version = version + 1

@@ -125,7 +125,7 @@ export interface Entry {
 export interface Sandbox {
   readonly id: string;
   readonly limits: SandboxLimits;
-  /** Whether `diskBytes` was exceeded when it was looked at last. */
+  /** Whether `diskBytes` was exceeded at the last check. */
   readonly isFull: boolean;
   /** Starts a command; several may run at once. Resolves when it is on its way. */
   exec(command: Command): Promise<Execution>;

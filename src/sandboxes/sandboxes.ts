@@ -7,7 +7,7 @@ import type { DriverParts, Examination, SandboxDriver, SandboxRecord } from './d
 import { allowedDrivers, chooseDriver, DRIVERS, type DriverChoice } from './drivers.ts';
 import type { Sandbox, SandboxOptions } from './sandbox.ts';
 
-/** How often what dead gateways have left is looked for: while another gateway has sandboxes, and else. */
+/** Intervals for finding what dead gateways left: while another gateway has sandboxes, and otherwise. */
 const SWEEP_AGAIN_MS = 60_000;
 const SWEEP_SELDOM_MS = 600_000;
 

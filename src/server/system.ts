@@ -21,7 +21,7 @@ export interface SystemParts {
 
 const FindingSchema = Type.Object({
   level: Type.Union([Type.Literal('ok'), Type.Literal('note'), Type.Literal('fault')], {
-    description: '`note`: works, and is worth knowing; `fault`: something does not do what it is meant to',
+    description: '`note`: works, but is worth knowing; `fault`: something does not work',
   }),
   area: Type.String(),
   message: Type.String(),
@@ -41,18 +41,18 @@ const ProcessSchema = Type.Object({
   id: Type.String(),
   state: Type.Union([Type.Literal('live'), Type.Literal('gone'), Type.Literal('replayed')], {
     description:
-      '`gone`: no sign of life for 90 s, and its journal is not entered; `replayed`: it died with open requests of unknown cost',
+      '`gone`: no heartbeat for 90 s, and its journal is not entered; `replayed`: it died with open requests of unknown cost',
   }),
-  is_this: Type.Boolean({ description: 'It answers this request' }),
+  is_this: Type.Boolean({ description: 'This process served the request' }),
   host: nullable(Type.String()),
   version: nullable(Type.String()),
   started_at: nullable(Type.String({ format: 'date-time' })),
-  seen_at: nullable(Type.String({ format: 'date-time', description: 'At most 30 s old while it lives' })),
+  seen_at: nullable(Type.String({ format: 'date-time', description: 'At most 30 s old while the process lives' })),
 });
 const Processes = Type.Object({ data: Type.Array(ProcessSchema) }, { $id: 'SystemProcesses' });
 
 export function systemOperations(parts: SystemParts): Operation<Caller>[] {
-  /** Examinations that run, so that impatient callers do not start more of them. */
+  /** Running examinations, so that repeated requests do not start more of them. */
   const running = new Map<boolean, Promise<Finding[]>>();
   const examine = (online: boolean) => {
     const found = running.get(online) ?? parts.examine(online).finally(() => running.delete(online));
@@ -64,7 +64,7 @@ export function systemOperations(parts: SystemParts): Operation<Caller>[] {
       id: 'listSystemFindings',
       method: 'GET',
       path: '/system/findings',
-      summary: 'What the doctor finds while the gateway runs',
+      summary: 'Findings of the doctor for the running gateway',
       tag: 'System',
       access: MANAGEMENT,
       query: FindingsQuery,
@@ -82,7 +82,7 @@ export function systemOperations(parts: SystemParts): Operation<Caller>[] {
       summary: 'The processes of the gateway on this database',
       tag: 'System',
       access: MANAGEMENT,
-      replies: ok('Those that live, and lost ones that still hold a part of a budget', Processes),
+      replies: ok('Live processes, and lost ones that still hold a part of a budget', Processes),
       async handle(exchange) {
         const processes = await listProcesses(parts.database, parts.clock.now());
         exchange.reply(200, { data: processes.map((each) => shown(each, parts.processId())) });

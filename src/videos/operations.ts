@@ -33,7 +33,7 @@ function create(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
     id: 'createVideo',
     method: 'POST',
     path: '/videos',
-    summary: 'Make a video of a prompt, as a job to poll',
+    summary: 'Make a video from a prompt, as a job to poll',
     tag: TAG,
     access: INFERENCE,
     anyText: true,

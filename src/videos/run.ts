@@ -34,7 +34,7 @@ const DAY_MS = 86_400_000;
 /** How long the content is kept, and after that the job without it. */
 const KEPT_MS = 7 * DAY_MS;
 const SHOWN_MS = 30 * DAY_MS;
-/** How long a job of a dead process is shown as running. */
+/** How long a job of a dead process still appears as running. */
 const CLAIM_MS = 60_000;
 const RENEW_MS = 15_000;
 const TIDY_MS = 60_000;
@@ -141,7 +141,7 @@ export class VideoRunner {
   async #renew(): Promise<void> {
     const { database, clock } = this.#parts;
     this.#timer?.refresh();
-    // While the database is away nothing can be renewed.
+    // While the database is unreachable, nothing can be renewed.
     await renewVideos(database, [...this.#running.keys()], new Date(clock.now() + CLAIM_MS)).catch(() => {});
   }
 

@@ -1,4 +1,4 @@
-/** The SQL of video jobs. Callers open the transactions; ids and times are made above. */
+/** The SQL of video jobs. Callers open the transactions and supply ids and times. */
 import { type Columns, insertRow, selectList } from '../storage/columns.ts';
 import type { Queryable } from '../storage/database.ts';
 

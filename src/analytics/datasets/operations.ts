@@ -20,7 +20,7 @@ import { DAY_MS, dateOf, metaOf, type Window, windowOf } from './window.ts';
 
 const TAG = 'Datasets';
 const MOST_ROWS = 100_000;
-/** Of which an average makes a trend. */
+/** How many earlier periods a trend is compared with, by their average. */
 const EARLIER_PERIODS = 3;
 const SESSION_DAYS = 7;
 const UNRECORDED = ['modality', 'context_bucket', 'category', 'subcategory', 'language_type'];
@@ -39,7 +39,7 @@ export function datasetOperations(parts: AnalyticsParts): Operation<Caller>[] {
       access: ANY_KEY,
       query: schema.DailyQuerySchema,
       errors: [408],
-      replies: ok('Of the workspace for inference keys, of the organization for management keys', schema.DailyReply),
+      replies: ok('Of the workspace (inference keys) or of the organization (management keys)', schema.DailyReply),
       async handle(exchange) {
         const query = exchange.query as schema.DailyQuery;
         refuseUnrecorded(query);
@@ -62,12 +62,12 @@ export function datasetOperations(parts: AnalyticsParts): Operation<Caller>[] {
       id: 'getAppRankings',
       method: 'GET',
       path: '/datasets/app-rankings',
-      summary: 'Apps by tokens, or by their growth; an app is what requests name as `X-Title`',
+      summary: 'Apps by tokens or by growth; an app is the `X-Title` of requests',
       tag: TAG,
       access: ANY_KEY,
       query: schema.AppsQuerySchema,
       errors: [408],
-      replies: ok('Of the workspace for inference keys, of the organization for management keys', schema.AppsReply),
+      replies: ok('Of the workspace (inference keys) or of the organization (management keys)', schema.AppsReply),
       async handle(exchange) {
         const query = exchange.query as schema.AppsQuery;
         refuseUnrecorded(query);
@@ -98,7 +98,7 @@ export function datasetOperations(parts: AnalyticsParts): Operation<Caller>[] {
     unavailable(
       'getBenchmarks',
       '/benchmarks',
-      'benchmark scores of models are measured by others, and the gateway has none',
+      'the gateway measures no scores of models',
     ),
     unavailable(
       'getTaskClassifications',
@@ -121,7 +121,7 @@ function sessionCost(
     access: ANY_KEY,
     query: schema.SessionsQuerySchema,
     errors: [408],
-    replies: ok('Of the workspace for inference keys, of the organization for management keys', schema.SessionsReply),
+    replies: ok('Of the workspace (inference keys) or of the organization (management keys)', schema.SessionsReply),
     async handle(exchange) {
       const query = exchange.query as schema.SessionsQuery;
       const now = parts.clock.now();

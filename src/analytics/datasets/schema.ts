@@ -70,7 +70,7 @@ export const AppsReply = Type.Object(
     data: Type.Array(
       Type.Object(
         {
-          app_id: Type.Integer({ description: 'Made from the name' }),
+          app_id: Type.Integer({ description: 'Derived from the name' }),
           app_name: Type.String(),
           rank: Type.Integer(),
           total_requests: Type.Integer(),

@@ -286,7 +286,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
     id: ['Name for clients, as `author/slug`.'],
     upstream_id: ['Name at the provider. Defaults to the slug.'],
     name: ['Display name.'],
-    aliases: ['Further names for clients, of any form. An id of a model takes precedence.'],
+    aliases: ['Further names for clients, in any syntax. If a model has the name as its id, the id takes precedence.'],
     speaks: ['Wire formats of this model, where they differ from the provider.'],
     context_length: ['Context window in tokens. Unknown by default.'],
     max_completion_tokens: ['Longest completion in tokens. Unknown by default.'],

@@ -79,7 +79,7 @@ export const ROUTING_MEANINGS: Readonly<Record<string, Meaning>> = {
       'If a stream has not started after this time, ask a second endpoint in parallel; the faster one answers. Both are charged. Without it requests are never hedged.',
     ],
   }),
-  ...section('routing.fallbacks', 'Models to try after a model, for requests that name no models to fall back to.', {
+  ...section('routing.fallbacks', 'Models to try after a model, for requests that name no fallback models.', {
     '<name>': [
       'Ids of the further models, in order. The name is the id of a model, or `*` for every model without an entry.',
     ],

@@ -5,7 +5,7 @@ import type { Exchange, Place, Session } from '../session.ts';
 
 export type Verdict = 'kept' | 'lost' | 'refused' | 'absent';
 
-/** Something did not come through; the message says what. */
+/** Something was lost; the message says what. */
 export class Lost extends Error {}
 /** The gateway refuses the request with an error, so that the client knows. */
 export class Refused extends Error {}
@@ -33,7 +33,7 @@ export function simple(tag: string, more: Partial<Asked> = {}): Asked {
   return { turns: [{ role: 'user', text: `${tag} Say hello.` }], ...more };
 }
 
-/** Instead of a status, when the gateway cannot be reached. */
+/** In place of a status when the gateway cannot be reached. */
 export const NO_RESPONSE = 'no response';
 
 /** What the client read of an answer that ended well. */

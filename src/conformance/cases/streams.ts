@@ -5,7 +5,7 @@ import type { Script } from '../upstreams.ts';
 import { type Case, heardOf, Lost, simple } from './case.ts';
 import { ordinaryFrames } from './conversation.ts';
 
-/** For what takes no time in a gateway that does it. */
+/** How long to wait for things that a gateway does at once, if it does them. */
 const PATIENCE_MS = 5_000;
 /** Of the ordinary answer. */
 const [FIRST_WORD, LAST_WORD] = ['Hello', 'upstream.'];

@@ -65,7 +65,7 @@ export interface ArrivedTurn {
   results: { id: string; text: string }[];
 }
 
-/** What of a request arrived at the upstream. */
+/** The parts of a request that arrived at the upstream. */
 export interface Arrived {
   system: string;
   turns: ArrivedTurn[];

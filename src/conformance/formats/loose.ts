@@ -1,4 +1,4 @@
-/** Reads JSON of unknown shape: what is missing or of another type is empty. */
+/** Reads JSON of unknown shape: a value that is missing or has another type reads as empty. */
 
 export type Fields = Readonly<Record<string, unknown>>;
 

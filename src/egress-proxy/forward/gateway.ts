@@ -13,7 +13,7 @@ const HOSTS = [`127.0.0.1:${SANDBOX_PROXY_PORT}`, `localhost:${SANDBOX_PROXY_POR
 /** Of this connection alone, or about who sends the request. */
 const DROPPED =
   /^(?:x-request-id|host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|authorization|x-api-key|x-goog-api-key|cookie|forwarded|x-forwarded-.*|x-real-ip)$/i;
-/** In which programs name their session. The first is the gateway's own; the others become it. */
+/** Headers in which programs name their session. The first is the gateway's own; the others are mapped to it. */
 const SESSION_HEADERS = ['x-session-id', 'x-session-affinity', 'x-claude-code-session-id', 'session-id', 'session_id'];
 const LONGEST_SESSION = 256;
 /** Of a response. */

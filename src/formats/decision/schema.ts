@@ -48,7 +48,7 @@ const Answer = Type.Union([
     { $id: 'DecisionScore' },
   ),
   Type.Object(
-    { type: Type.Literal('noul'), noul: Type.Number({ description: 'How probable yes is, 0 to 1' }) },
+    { type: Type.Literal('noul'), noul: Type.Number({ description: 'Probability of yes, from 0 to 1' }) },
     { $id: 'DecisionNoul' },
   ),
 ]);
@@ -59,7 +59,7 @@ export const DecisionReply = Type.Object(
     model: Type.String(),
     provider: Type.Optional(Type.String()),
     answers: Type.Record(Type.String(), Answer, {
-      description: 'By question; one that the model did not answer is missing',
+      description: 'By question; a question that the model did not answer is missing',
     }),
     usage: Type.Object({
       input_tokens: Type.Integer(),

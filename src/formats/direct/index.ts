@@ -165,7 +165,7 @@ export interface CallPlan<Answer> {
   readonly call: Outgoing;
   /** Share of the request that this call carries, 0 to 1; used for the estimate if the call breaks off. Default 1. */
   readonly share?: number;
-  /** How often the call is repeated in a row if it fails, and after what time. Default: never. */
+  /** How many times in a row a failed call is repeated, and after what delay. Default: never. */
   readonly again?: { times: number; afterMs: number };
   read(reply: Reply): Step<Answer>;
   /** A reply that is a medium is passed on like this, and events may have bytes. */
@@ -178,7 +178,7 @@ export interface CallPlan<Answer> {
 export interface ByteReply {
   /** For the client, if the service does not name a type of audio or video. */
   mediaType: string;
-  /** What is known of the usage of a complete reply of so many bytes; the rest is estimated. */
+  /** The part of the usage that the size of a complete reply shows; the rest is estimated. */
   known(bytes: number): Partial<Usage>;
 }
 

@@ -117,7 +117,7 @@ export function openaiModeration({ images = true }: { images?: boolean } = {}): 
   };
 }
 
-/** A verdict that is missing must not pass as none. */
+/** A missing verdict must not look like one that flags nothing. */
 function read(reply: Reply, verdicts: number): Step<ModerationAnswer> {
   const object = readObject(reply);
   if ('failure' in object) return object;

@@ -20,13 +20,13 @@ const PCM_BYTES_PER_SECOND = 48_000;
 export function formatFor({ format }: SpeechRequest, formats: readonly AudioFormat[]): AudioFormat {
   if (format === undefined) return formats[0]!;
   if (formats.includes(format)) return format;
-  throw new Uncarried('response_format', `the service makes ${formats.join(', ')}, not ${format}`);
+  throw new Uncarried('response_format', `the service supports ${formats.join(', ')}, not ${format}`);
 }
 
 /** @throws Uncarried for a speed that the service does not have */
 export function speedWithin({ speed }: SpeechRequest, least: number, most: number): number | undefined {
   if (speed === undefined || (speed >= least && speed <= most)) return speed;
-  throw new Uncarried('speed', `the service speaks at ${least} to ${most}`);
+  throw new Uncarried('speed', `the service supports speeds from ${least} to ${most}`);
 }
 
 /** @throws Uncarried for members that only some services have */
@@ -48,7 +48,7 @@ export function spokenBytes({ characters }: SpeechRequest, format: AudioFormat):
   };
 }
 
-/** A reply that is neither audio nor an error status: a failure that it tells, or nonsense. */
+/** A reply that is neither audio nor an error status: it reports a failure, or is malformed. */
 export function readNoAudio(reply: Reply): Step<Spoken> {
   const read = readObject(reply);
   return 'failure' in read ? read : { failure: malformed('JSON instead of audio') };

@@ -45,7 +45,7 @@ function voiced(model: string, voice: string | undefined): string {
   if (voice !== undefined && named.test(voice)) return voice;
   if (named.test(model)) {
     if (voice === undefined || model.split('-').includes(voice)) return model;
-    throw new Uncarried('voice', `the model has the voice of its name, ${model}`);
+    throw new Uncarried('voice', `the voice of this model is fixed by its name, ${model}`);
   }
   if (voice === undefined) throw new Uncarried('voice', 'the service needs a voice, such as thalia');
   return `${model}-${voice}-en`;

@@ -12,7 +12,7 @@ export { openaiSpeech, publicSpeech } from './openai.ts';
 
 export type SpeechAdapter = Adapter<SpeechRequest, Spoken>;
 
-/** The longest that a character takes to speak, such as a digit of a long number, at speed 1. */
+/** Upper bound of the seconds that one character takes at speed 1, such as a digit of a long number. */
 const SECONDS_PER_CHARACTER = 0.8;
 const USUAL_CHARACTERS_PER_SECOND = 15;
 /** Tokens of generated audio, by the models that are billed by token. */

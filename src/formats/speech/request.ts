@@ -47,7 +47,7 @@ export const schema: TSchema = Type.Object(
     ),
     response_format: optional(
       Type.Enum(Object.keys(AUDIO_TYPES) as AudioFormat[], {
-        description: 'Default `pcm` (16 bit, mono, 24 kHz), or the usual format of a provider without it',
+        description: 'Default `pcm` (16 bit, mono, 24 kHz), or the usual format of a provider that does not make it',
       }),
     ),
     speed: optional(Type.Number({ exclusiveMinimum: 0, maximum: 10 })),

@@ -18,7 +18,7 @@ export { formSchema } from './request.ts';
 
 export type TranscriptionAdapter = Adapter<TranscriptionRequest, TranscriptionAnswer>;
 
-/** Of the most compressed speech. */
+/** Bytes per second of the most compressed speech. */
 const LEAST_BYTES_PER_SECOND = 750;
 const USUAL_BYTES_PER_SECOND = 8_000;
 /** The most tokens that models count for a second of audio, and write for it. */
@@ -26,7 +26,7 @@ const MOST_AUDIO_TOKENS = 32;
 const MOST_TEXT_TOKENS = 10;
 const USUAL_AUDIO_TOKENS = 10;
 const USUAL_TEXT_TOKENS = 4;
-/** Services bill so much for a shorter clip. */
+/** Services bill at least this much for a shorter clip. */
 const LEAST_BILLED_SECONDS = 10;
 
 /** In the language of the audio. */

@@ -81,7 +81,7 @@ function job(request: VideoRequest, call: Outgoing): CallPlan<MadeVideo> {
   return { call, read: (reply) => state(reply, request) };
 }
 
-/** Nothing is due for a job that fails. */
+/** A job that fails costs nothing. */
 function state(reply: Reply, request: VideoRequest): Step<MadeVideo> {
   const object = readFields(reply);
   if ('failure' in object) return object;

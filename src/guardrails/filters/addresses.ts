@@ -196,7 +196,7 @@ function isPlausible(found: string): boolean {
   );
 }
 
-/** In order and without overlaps; of two that overlap both are one. */
+/** In order; overlapping matches are merged. */
 function separate(spans: readonly Span[]): Span[] {
   const separated: Span[] = [];
   for (const span of spans.toSorted((a, b) => a.start - b.start)) {

@@ -66,7 +66,7 @@ const THINGS = listOf(
 /** What people say before their name. The name may be written in lower case. */
 const INTRODUCTION =
   /(?:my (?:full |first |last |legal )?name(?: is|'s|:)|name:|i am|i'm|this is|call(?:ed)? me|signed,?|me llamo|mi nombre es|je m'appelle|je suis|ich hei(?:ss|ß)e|mein name ist|ich bin|mi chiamo|sono|meu nome e|me chamo|mijn naam is|ik heet|ik ben|jag heter|mitt namn ar|nazywam sie|benim adim|nama saya|jmenuji se|a nevem|numele meu este)[ ]{1,3}$/i;
-/** These are said of more than names. */
+/** Phrases that also introduce other things than names. */
 const WEAK_INTRODUCTION = /(?:i am|i'm|this is|je suis|ich bin|sono|ik ben|call(?:ed)? me|signed,?)[ ]{1,3}$/i;
 const LONGEST_INTRODUCTION = 28;
 
@@ -128,7 +128,7 @@ function isFollowed(text: string, end: number): boolean {
   return /[\w@/\\$]/.test(next) || (next === '.' && /[a-z]/.test(text[end + 1] ?? ''));
 }
 
-/** Letters that no accent makes of a Latin one. */
+/** Letters that do not decompose into a Latin letter and an accent. */
 const BASES: Readonly<Record<string, string>> = {
   ł: 'l',
   đ: 'd',
@@ -305,7 +305,7 @@ const PLACES = listOf(
   'paris london berlin vienna madrid rome milano milan sofia sydney melbourne adelaide victoria charlotte austin dallas houston denver phoenix orlando jackson madison lincoln georgia virginia carolina dakota montana nevada alabama kenya china india israel jordan lebanon chad cuba malta cyprus asia africa america europe england ireland scotland france spain java ruby julia pascal ada crystal haskell kotlin django jenkins kafka cassandra alexa siri cortana gemini claude mercedes porsche lexus tesla oracle apple amazon victoria santiago san lima lucca florence verona siena valencia barcelona odessa kira jira figma miro slack lyon nancy brest orleans tours bern basel zurich geneva lugano helsinki oslo bergen trieste roma siena elba',
 );
 
-/** Two names in lower case, neither of which is a word. */
+/** Two names in lower case that are not ordinary words. */
 function lowerCase(words: readonly Word[], at: number, known: Lists): number | undefined {
   const [word, second] = [words[at]!, words[at + 1]];
   if (second === undefined || second.gap !== 'space' || word.text !== word.lower || second.text !== second.lower)

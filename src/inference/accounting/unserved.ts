@@ -1,6 +1,6 @@
 /**
- * The row of a request that no endpoint was asked for: a guardrail filter refused it, or it ended after something was paid
- * for before the first turn, such as a search of the plugin `web`.
+ * The row of a request that reached no endpoint: a guardrail filter refused it, or it ended after a cost before the first turn,
+ * such as a search of the plugin `web`.
  */
 import { GatewayError } from '../../base/errors.ts';
 import { BlockedByFilter } from '../../guardrails/index.ts';

@@ -10,7 +10,7 @@ import { resolveFiles } from './referenced-files.ts';
 
 /**
  * Returns no promise unless the database is needed. Throws or rejects with GatewayError.
- * @param paying undefined where nothing is generated: plugins do then only what costs nothing
+ * @param paying undefined where nothing is generated: then plugins do only what is free
  */
 export function admit(
   context: Admission,

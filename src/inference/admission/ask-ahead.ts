@@ -1,4 +1,4 @@
-/** Requests that are stored now and run later: their limits and budgets are asked first, so that none is stored in vain. */
+/** For requests that are stored now and run later: checks limits and budgets first, so that no request is stored in vain. */
 import { GatewayError } from '../../base/errors.ts';
 import { WholeSink } from '../answer/whole-sink.ts';
 import { RequestContext } from '../context.ts';
@@ -10,8 +10,8 @@ import { countRequest } from './rate-limits.ts';
 import { RequestReservation } from './reservation.ts';
 
 /**
- * Counts the request against rate limits, and looks whether an endpoint may serve it and whether a budget carries it; nothing stays
- * reserved. It then runs with `countedAhead`. Resolves with headers for its client.
+ * Counts the request against rate limits, and checks that an endpoint may serve it and that budgets cover it; nothing stays reserved.
+ * The request then runs with `countedAhead`. Resolves with headers for its client.
  * @throws GatewayError as the request itself would be refused
  */
 export async function askAhead(

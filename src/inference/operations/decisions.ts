@@ -40,7 +40,7 @@ export function decisionOperations(parts: InferenceParts, bodyBytes: number): Op
       ...common,
       id: 'createSystemOne',
       path: '/systemone',
-      summary: 'Answer typed questions about a state: an option, a level, or how probable yes is',
+      summary: 'Answer typed questions about a state: an option, a level, or the probability of yes',
     },
     {
       ...common,

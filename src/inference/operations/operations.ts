@@ -89,7 +89,7 @@ export function inferenceOperations(
       errors: [SILENT],
     }),
     ...[
-      { id: 'editImage', path: '/images/edits', summary: 'Edit images as a prompt says', toBody: editOfForm },
+      { id: 'editImage', path: '/images/edits', summary: 'Edit images by a prompt', toBody: editOfForm },
       { id: 'varyImage', path: '/images/variations', summary: 'Make variations of an image', toBody: variationOfForm },
     ].map(({ toBody, ...about }) =>
       single(parts, limits, imageEdit, {
@@ -103,24 +103,24 @@ export function inferenceOperations(
     single(parts, limits, moderation, {
       id: 'createModeration',
       path: '/moderations',
-      summary: 'Say whether texts and images break rules',
+      summary: 'Classify texts and images by a moderation model',
       reply: ModerationReply,
     }),
     single(parts, limits, speech, {
       id: 'createSpeech',
       path: '/audio/speech',
-      summary: 'Speak a text; the audio is streamed as it is made',
+      summary: 'Turn text into speech; the audio is streamed as it is made',
       reply: Type.Unsafe({ type: 'string', format: 'binary' }),
       contentType: 'audio/*',
       errors: [SILENT],
     }),
     ...[
-      { form: transcription, id: 'createTranscription', path: '/audio/transcriptions', summary: 'Write down speech' },
+      { form: transcription, id: 'createTranscription', path: '/audio/transcriptions', summary: 'Transcribe speech' },
       {
         form: translation,
         id: 'createTranslation',
         path: '/audio/translations',
-        summary: 'Write down speech in English',
+        summary: 'Translate speech into English text',
       },
     ].map(({ form, ...about }) =>
       single(parts, limits, form, {

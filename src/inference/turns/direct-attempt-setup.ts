@@ -23,7 +23,7 @@ export interface DirectAttemptSetup<Answer> {
   screen?: { answer(answer: Answer): Answer; readonly hits: readonly Hit[] } | undefined;
   /** The content of the complete answer, if it is logged. */
   transcribe?: ((answer: Answer) => Transcript) | undefined;
-  /** The upstream has taken on a job. */
+  /** The upstream has accepted a job. */
   accepted(): void;
   /** The client asked for a stream. */
   stream: boolean;

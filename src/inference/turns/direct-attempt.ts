@@ -359,7 +359,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     if (!this.#repeats(failure)) this.#fail(failure);
   }
 
-  /** A job goes on although one look at it failed. */
+  /** A job continues although one poll failed. */
   #repeats({ status }: UpstreamFailure): boolean {
     const { again } = this.#plan;
     const isLasting = status !== null && status >= 300 && status < 500 && status !== 429;

@@ -208,7 +208,7 @@ export class TurnLoop {
       if (index === undefined) return {};
       return {
         report: (step) => {
-          // A call that has taken too long may go on.
+          // A call that has taken too long may still run.
           if (areOver || running.signal.aborted) return;
           answer.report(index, step);
           running.advanced();

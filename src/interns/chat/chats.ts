@@ -38,7 +38,7 @@ const MOST_QUESTIONS = 4_096;
 
 /** Precedes the prompt of an intern whose disk is full. */
 const FULL_NOTE =
-  '(Note from the gateway: your disk is full. You can write only a little more. Remove files that nobody needs first.)';
+  '(Note from the gateway: your disk is full. You can write only a little more. First remove files that you do not need.)';
 
 /** Something that runs in a session, or is about to. */
 type Occupied = Run | 'opening';

@@ -39,7 +39,7 @@ export const STEP_COUNT = STEPS.length;
 const EVERY_HOST = ['*'];
 /** How long an agent may take to greet. */
 const START_MS = 60_000;
-/** So that an agent whose disk is full can start, and remove something. */
+/** Lets an agent whose disk is full start and remove files. */
 const RESERVE_BYTES = 16 * 1024 * 1024;
 /** Of what the agent writes to its standard error, for the log. */
 const ERROR_CHARACTERS = 2_000;

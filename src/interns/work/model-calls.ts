@@ -9,7 +9,7 @@ import { type RequestCharge, requestCharges } from '../../spend/index.ts';
 import type { Queryable } from '../../storage/database.ts';
 import type { AgentUsage } from '../agents/index.ts';
 
-/** With what it was charged; null: that is not known. */
+/** What the run was charged; null: unknown. */
 export type RunUsage = AgentUsage & { readonly costNano: Nano | null };
 
 /** Counts the calls of one run. */
@@ -131,7 +131,7 @@ class Meter implements RunMeter {
     const proxy = await this.#events.reported();
     this.isRunning = false;
     const isKnown = proxy !== undefined && proxy === this.#proxy && !this.isUnclear;
-    // Without the database, the run ends all the same.
+    // Without the database, the run still ends.
     const charged = isKnown ? await this.#charged().catch(() => undefined) : undefined;
     this.#events.left();
     if (charged === undefined) return reported && { ...reported, costNano: null };

@@ -24,7 +24,7 @@ interface TeardownParts {
 /** In `last_failure_message` of an intern whose workspace could not be archived. */
 const ARCHIVE_FAILED = 'workspace_archive_failed';
 
-/** Nothing of it may run any more. Can be repeated after it failed or threw, and after the process died. @throws DatabaseUnavailable */
+/** Requires that nothing of the intern runs. Can be repeated after a failure and after the process died. @throws DatabaseUnavailable */
 export async function teardown(parts: TeardownParts, intern: Intern): Promise<Teardown> {
   const { sandboxes, log } = parts;
   const id = sandboxIdOf(intern.id);

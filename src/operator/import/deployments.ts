@@ -108,7 +108,7 @@ function serviceOf(params: Members, at: Path, findings: Findings): Target | unde
   if (variableOf(model) !== undefined) return lacking(findings, path, 'is a reference to the environment');
   if (given === undefined && (slash < 0 || params['api_base'] !== undefined))
     return bareModel(model, params, path, findings);
-  return lacking(findings, path, 'names a service that the gateway has no kind of provider for');
+  return lacking(findings, path, 'names a service for which the gateway has no kind of provider');
 }
 
 /** A name without a service: LiteLLM knows the vendor's models by name, and takes an address alone for OpenAI's format. */
@@ -171,7 +171,7 @@ const REASONS: Readonly<Record<string, string>> = {
   tpd: LIMITS,
   rpd: LIMITS,
   max_parallel_requests: LIMITS,
-  stream_timeout: 'has no counterpart for streams alone; see timeouts.first_byte and timeouts.idle of the provider',
+  stream_timeout: 'has no counterpart for streams only; see timeouts.first_byte and timeouts.idle of the provider',
   max_retries: 'is not needed: a failed attempt goes to the next endpoint',
   num_retries: 'is not needed: a failed attempt goes to the next endpoint',
   weight: 'has no counterpart: endpoints are chosen by price, health and the preferences of the request',

@@ -44,7 +44,7 @@ export function pricingOf(params: Members, info: Members, at: Path, findings: Fi
   }
   if (used.length === 0) return {};
   if (pricing['prompt'] === undefined && pricing['completion'] === undefined) {
-    for (const path of used) findings.lacks(path, 'cannot be stated without the prices of prompt and completion');
+    for (const path of used) findings.lacks(path, 'cannot be set without the prices of prompt and completion');
     return {};
   }
   return { pricing: { prompt: '0', completion: '0', ...pricing } };

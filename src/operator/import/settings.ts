@@ -159,7 +159,7 @@ interface Rule {
 
 function addFallbacks({ id, further, at }: Rule, { routing }: Sections, { findings, idOf }: SettingsParts): void {
   if (id === undefined || !Array.isArray(further)) {
-    findings.lacks(at, id === undefined ? 'is of no imported model' : 'is not a list of models');
+    findings.lacks(at, id === undefined ? 'is not the name of an imported model' : 'is not a list of models');
     return;
   }
   const ids = new Set(routing.fallbacks[id]);

@@ -222,7 +222,7 @@ function keyFile(given: Members[string] | undefined, at: Path, { values, finding
   }
   const path = values.text(given, at);
   if (variableOf(given) !== undefined) {
-    findings.differs(at, 'is taken for the path of a key file; if the variable holds the content of one, use api_key');
+    findings.differs(at, 'is read as the path of a key file; if the variable holds the content of the file, use api_key');
   }
   return path === undefined ? {} : { key_file: path };
 }

@@ -98,7 +98,7 @@ export function priceText(value: Json | undefined): string | undefined {
   return new Intl.NumberFormat('en-US', { useGrouping: false, maximumFractionDigits: 18 }).format(number);
 }
 
-/** A duration of the yaml for a number of seconds, or a text such as `30s`; undefined if it is none. */
+/** A duration of the yaml for a number of seconds, or a text such as `30s`; undefined for any other value. */
 export function durationText(value: Json | undefined): string | undefined {
   const seconds = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   if (typeof seconds !== 'number' || !(seconds > 0) || seconds > 2_000_000) return undefined;

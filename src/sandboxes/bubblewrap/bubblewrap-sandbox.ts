@@ -57,7 +57,7 @@ export class BubblewrapSandbox implements DriverSandbox {
   async exec(command: DriverCommand): Promise<DriverExecution> {
     if (this.#disk.isFull || this.#disk.isStuck) await this.#disk.count();
     if (this.#disk.isStuck) {
-      const message = `The sandbox ${this.#parts.id} has filled its disk beyond its limit again and again. Destroy it.`;
+      const message = `The sandbox ${this.#parts.id} has exceeded its disk limit too often. Destroy it.`;
       throw new GatewayError('payload_too_large', message);
     }
     return this.#launch(command);

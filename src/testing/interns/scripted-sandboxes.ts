@@ -17,7 +17,7 @@ export class ScriptedSandboxes {
   archiving: Promise<void> = Promise.resolve();
   /** How many were asked for. */
   archives = 0;
-  /** So many creations and archives find the database away. */
+  /** This many creations and archives fail because the database is unreachable. */
   databaseAway = 0;
   /** Thrown by what it names. */
   readonly faults: { create?: string; archive?: string; remove?: string } = {};

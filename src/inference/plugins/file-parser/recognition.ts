@@ -11,7 +11,7 @@ import type { RecognizePages } from './documents.ts';
 export function recognition({ parts, path, paying }: AdmissionStep): RecognizePages | undefined {
   const settings = parts.ocr?.settings() ?? null;
   if (settings === null) {
-    throw invalidField(`${path}.pdf.engine`, 'needs an OCR service, and none is configured (ocr)');
+    throw invalidField(`${path}.pdf.engine`, 'needs an OCR service; none is configured (ocr in the yaml)');
   }
   if (paying === undefined) return undefined;
   const { spending, signal } = paying;

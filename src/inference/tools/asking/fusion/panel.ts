@@ -15,7 +15,7 @@ export const FUSION_MODEL = 'svc/fusion';
 /** Of a panel that the request does not name. */
 const USUAL_MEMBERS = 3;
 const MAX_SOURCES = 100;
-const NO_ANSWER = 'it gave no answer';
+const NO_ANSWER = 'the model gave no answer';
 
 export interface Reply {
   model: string;
