@@ -93,7 +93,7 @@ function placesOf({ scope, fallsBack }: Case): { client: FormatName; upstream: F
   });
 }
 
-/** The worst of the modes. */
+/** The worst verdict of the modes. */
 async function judge(
   session: Session,
   each: Case,

@@ -106,7 +106,7 @@ export function arrivedOf({ received }: Exchange, upstream: UpstreamName): Arriv
   return formatOf(upstream).arrived(received.at(-1)?.body);
 }
 
-/** What a service of one format says to a request of another. */
+/** The reply of a service of one format to a request of another. */
 const NO_SUCH_PATH = { error: { message: 'this service has no such path', type: 'invalid_request_error' } };
 const JSON_TYPE = { 'content-type': 'application/json' };
 export const STREAM_TYPE = { 'content-type': 'text/event-stream' };

@@ -51,7 +51,7 @@ const REFUSAL = JSON.stringify({
 });
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
-/** The text by which a request names its case. */
+/** The text in a request that names its case. */
 export function tagOf(id: number): string {
   return `conformance-case-${id}-`;
 }

@@ -70,7 +70,7 @@ export type News =
   | { type: 'failed'; id: string; problem: string }
   | { type: 'refused'; id: string; refusal: RefusalReport }
   | { type: 'called'; id: string; call: ModelCall }
-  /** All news from before the order has been sent. */
+  /** Everything that happened before the order has been reported. */
   | { type: 'synced' }
   | { type: 'fault'; stack: string };
 

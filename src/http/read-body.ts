@@ -11,7 +11,7 @@ interface BodyReading extends Reading {
   documentRead(document: Parameters<Reading['documentRead']>[0] | undefined): void;
 }
 
-/** Throws what is wrong with it at once; what is found later goes to `fail`. */
+/** Throws problems that are found at once; those found later go to `fail`. */
 export function readBody(
   bytes: Buffer,
   { multipart, optional }: NonNullable<Operation['body']>,

@@ -201,7 +201,7 @@ export class DirectTask implements Task {
     };
   }
 
-  /** The reported usage. What a call did not report, or did not get to, is charged as it is likely. */
+  /** The reported usage. For calls that reported none or did not end, the estimate is charged. */
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
     const { usage } = attempt;
     if (complete && usage !== undefined) return this.#metered(endpoint, usage, false);

@@ -16,7 +16,7 @@ export interface PresetContent {
 }
 
 /**
- * @param document valid by the format's schema, of which any member may be missing
+ * @param document valid by the format's schema, with every member optional
  * @throws GatewayError 400 for settings that the format refuses, that hold a secret or are too large
  */
 export function contentOf(format: ServedFormat, document: JsonDocument): PresetContent {

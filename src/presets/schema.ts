@@ -56,7 +56,7 @@ export const PresetEnvelope = Type.Object({ data: WithVersion }, { $id: 'PresetE
 export const VersionList = listOf(Version);
 export const VersionEnvelope = Type.Object({ data: Version }, { $id: 'PresetVersionEnvelope' });
 
-/** A request of the format, of which every member may be missing. */
+/** A request of the format with every member optional. */
 export function settingsSchema({ schema }: ServedFormat): TSchema {
   const { required: _, $id, ...open } = schema as TSchema & { required?: string[]; $id: string };
   return { ...open, $id: `PresetFrom${$id}` } as TSchema;

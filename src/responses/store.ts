@@ -84,7 +84,7 @@ export async function contentsOf(db: Queryable, ids: readonly string[]): Promise
   return new Map(rows.map(({ id, ...contents }) => [id, contents]));
 }
 
-/** For each of these ids of items the newest response with such an item in its answer; newest first. */
+/** The newest response whose answer has an item with each of these ids, newest first. */
 export function responsesWithItems(
   db: Queryable,
   itemIds: readonly string[],

@@ -39,7 +39,7 @@ export function writeOwner(path: string): void {
   writeFileSync(path, JSON.stringify(thisProcess()), { mode: 0o600 });
 }
 
-/** A file that is gone, with the folder that was owned, needs no renewal. */
+/** A file that was removed with its folder needs no renewal. */
 export function renewOwner(path: string, clock: Clock): void {
   const seconds = clock.now() / 1000;
   try {

@@ -95,11 +95,7 @@ export function datasetOperations(parts: AnalyticsParts): Operation<Caller>[] {
       },
     },
     sessionCost(parts, rows),
-    unavailable(
-      'getBenchmarks',
-      '/benchmarks',
-      'the gateway measures no scores of models',
-    ),
+    unavailable('getBenchmarks', '/benchmarks', 'the gateway measures no scores of models'),
     unavailable(
       'getTaskClassifications',
       '/classifications/task',

@@ -7,7 +7,7 @@ export type Verdict = 'kept' | 'lost' | 'refused' | 'absent';
 
 /** Something was lost; the message says what. */
 export class Lost extends Error {}
-/** The gateway refuses the request with an error, so that the client knows. */
+/** The gateway refuses the request with an error, which the client sees. */
 export class Refused extends Error {}
 /** The gateway does not have this at all, and does not claim to. */
 export class Absent extends Error {}

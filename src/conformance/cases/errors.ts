@@ -80,7 +80,7 @@ interface Fault {
   /** What the error has to name, for a format of clients. */
   names?(client: FormatName): string;
   key?: string;
-  /** What the upstream says, if the gateway leaves the check to it. */
+  /** The upstream's reply, if the gateway leaves the check to it. */
   script?(): Script;
 }
 
@@ -152,7 +152,7 @@ const FAILOVER: readonly Case[] = [
         script: ({ upstream }) =>
           upstream === 'first' ? { headers: STREAM_TYPE, steps: broken, end: 'cut' } : ordinaryScript(place),
       });
-      // A gateway that had shown nothing yet may ask the second one.
+      // A gateway that has sent nothing yet may ask the second upstream.
       const isWhole = heard?.stop !== undefined && heard.text === 'Hello from the upstream.';
       if (isWhole) return;
       if (heard?.error === undefined && reply.end === 'complete' && reply.status === 200) {

@@ -98,7 +98,7 @@ async function expectClosed(session: Session, closed: Promise<Promise<void>>): P
   if (!isClosed) throw new Lost(`the call is still open ${PATIENCE_MS / 1000} s later`);
 }
 
-/** The upstream says the rest once the client has the first word. */
+/** The upstream sends the rest once the client has the first word. */
 const PASSED_ON: Case = {
   ...{ feature: 'passed on at once', scope: 'pair', modes: ['stream'] },
   async run(session, place) {
@@ -121,7 +121,7 @@ const PASSED_ON: Case = {
   },
 };
 
-/** The client has the first word and nothing of the last, which come in events of their own. */
+/** The client has the first word and not yet the last; each is an event of its own. */
 function shows(text: string): boolean {
   return text.includes(FIRST_WORD) && !text.includes(LAST_WORD);
 }

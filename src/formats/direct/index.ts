@@ -168,7 +168,7 @@ export interface CallPlan<Answer> {
   /** How many times in a row a failed call is repeated, and after what delay. Default: never. */
   readonly again?: { times: number; afterMs: number };
   read(reply: Reply): Step<Answer>;
-  /** A reply that is a medium is passed on like this, and events may have bytes. */
+  /** How a reply that is a medium is passed on. Events may carry bytes. */
   readonly bytes?: ByteReply;
   /** Reads an event-stream reply. Absent: such a reply is malformed. */
   events?(): ReplyEvents<Answer>;

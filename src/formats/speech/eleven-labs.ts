@@ -13,7 +13,7 @@ const OUTPUT_FORMATS: Partial<Record<AudioFormat, string>> = {
   opus: 'opus_48000_128',
 };
 const FORMATS = Object.keys(OUTPUT_FORMATS) as AudioFormat[];
-/** The voice of the service's own examples. */
+/** The voice of the service's examples. */
 const VOICE = 'JBFqnCBsd6RMkjVDRZzb';
 const OPTIONS = [
   'language_code',

@@ -13,9 +13,9 @@ import { formatFor, readNoAudio, refuseExtras, type Spoken, speedWithin, spokenB
 import type { SpeechAdapter } from './index.ts';
 import type { AudioFormat, SpeechRequest } from './request.ts';
 
-/** How a service differs from OpenAI. Absent members take the default. */
+/** How a service differs from OpenAI. Absent members have the default. */
 interface SpeechDialect {
-  /** What it makes, the default first. */
+  /** Formats that it supports, the default first. */
   formats?: readonly AudioFormat[];
   /** Slowest and fastest. */
   speeds?: readonly [number, number];

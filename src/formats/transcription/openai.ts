@@ -15,7 +15,7 @@ import { readTranscription, usageOf } from './read.ts';
 import { deltaEvent, type TranscriptionAnswer } from './reply.ts';
 import type { TranscriptionRequest } from './request.ts';
 
-/** How a service differs from OpenAI. Absent members take the default. */
+/** How a service differs from OpenAI. Absent members have the default. */
 interface TranscriptionDialect {
   /** Models that write text only, without times. Default: none. */
   plain?: RegExp;

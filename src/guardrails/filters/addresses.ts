@@ -154,7 +154,7 @@ function firstMatch(patterns: readonly RegExp[], text: string, at: number): Span
   return undefined;
 }
 
-/** Street names have a capital or are long compounds; ordinary words that end alike are in the list of words. */
+/** Street names have a capital or are long compounds; ordinary words with the same ending are in the list of words. */
 function isStreet(found: string): boolean {
   const name = /^[^\d,]*/.exec(found)![0].trim();
   const last = name.slice(name.lastIndexOf(' ') + 1).toLowerCase();
@@ -179,7 +179,7 @@ function beforeName(text: string, at: number): number {
   return at - words.trimStart().length;
 }
 
-/** Words before a kind of street that make it something else: `5 minutes on the way`, `3 years in court`. */
+/** Words before a kind of street that show that it is not one: `5 minutes on the way`, `3 years in court`. */
 const OTHERWISE =
   /^\d+[a-z]? (?:(?:minutes?|hours?|days?|weeks?|months?|years?|times?|people|percent|items?|steps?|miles?|km|metres?|meters?|more|other|of|the|and|in|on|by|to|for|ways?|different|different|new|big|small|first|second|best|top|stars?|points?|users?|files?|lines?|tests?|bugs?|tips?|reasons?|players?|cars?|guests?|tables?|pages?)\b)/i;
 /** Words of sentences, which no name of a street has in lower case. */

@@ -59,7 +59,7 @@ const GREETINGS = listOf(
 const VERBS = listOf(
   'said says told asked wrote writes called calls lives lived works worked thinks thought wants wanted needs needed left moved joined signed sent paid owes went came is was has had will would could can and agreed replied answered confirmed complained reported earns suffers born died married loves hates likes',
 );
-/** They make a run of capitalized words something else. */
+/** Last words that make a run of capitalized words something other than a name. */
 const THINGS = listOf(
   'street st avenue ave road rd lane drive boulevard blvd square place way court airport station river lake mountain mount bay beach valley creek hill hills park forest island islands ocean sea desert bridge tower building hall house hotel inn palace castle church cathedral temple mosque stadium arena theatre theater museum gallery library university college school academy institute hospital clinic center centre foundation trust bank group holdings company corp corporation inc ltd llc gmbh ag plc sa bv oy ab systems solutions software technologies labs partners associates consulting motors airlines airways records studios pictures press news times post journal magazine festival award awards prize medal cup open league club team act law bill treaty agreement theorem lemma algorithm equation distribution method test syndrome disease effect principle paradox constant number series transform model network machine project framework library protocol day week month year county city town village state province district region republic kingdom empire war battle revolution age era street east west north south upper lower new old great grand fort port cape point falls springs cross airport terminal edition version release conference summit university cup rules index function class type api sdk cli server client database table column field key value error exception event handler manager service controller module package test suite street plaza crossing junction line express limited team department committee commission council ministry office agency union association society federation party church order saint sauce salad sandwich cheese wine beer whisky whiskey coffee tea cake chair lamp desk shelf collection scale',
 );
@@ -229,7 +229,7 @@ function particlesLead(words: readonly Word[], at: number): boolean {
   return false;
 }
 
-/** Without common words at its end that no list has as a name. */
+/** Without common words at its end that are not in the lists of names. */
 function trimmed(words: readonly Word[], at: number, run: number, known: Lists, least = 1): number {
   let end = run;
   while (end - at > least) {
@@ -267,7 +267,7 @@ function fullName(words: readonly Word[], at: number, run: number, known: Lists)
   return undefined;
 }
 
-/** Beginnings of the names of places, which are also names of persons. */
+/** First words of place names that are also personal names. */
 const NO_NAMES = listOf(
   'san santa santo sao saint st sri costa sierra puerto los las rio el la le new monte porto villa casa',
 );
@@ -285,7 +285,7 @@ function commaName(words: readonly Word[], at: number, known: Lists): number | u
   return third !== undefined && third.gap === 'space' && isInitial(third) ? at + 3 : at + 2;
 }
 
-/** A first name alone, between words that people's names stand between. */
+/** A first name alone, between words that usually surround a name. */
 function singleName(words: readonly Word[], at: number, run: number, known: Lists): number | undefined {
   const word = words[at]!;
   if (run - at > 1 || word.text.length < 3 || !isFirst(word, known) || isCommon(word, known)) return undefined;
@@ -300,7 +300,7 @@ function singleName(words: readonly Word[], at: number, run: number, known: List
   return cued || says ? at + 1 : undefined;
 }
 
-/** First names that are known as places, weekdays, products or languages first. */
+/** First names that are better known as places, weekdays, products or languages. */
 const PLACES = listOf(
   'paris london berlin vienna madrid rome milano milan sofia sydney melbourne adelaide victoria charlotte austin dallas houston denver phoenix orlando jackson madison lincoln georgia virginia carolina dakota montana nevada alabama kenya china india israel jordan lebanon chad cuba malta cyprus asia africa america europe england ireland scotland france spain java ruby julia pascal ada crystal haskell kotlin django jenkins kafka cassandra alexa siri cortana gemini claude mercedes porsche lexus tesla oracle apple amazon victoria santiago san lima lucca florence verona siena valencia barcelona odessa kira jira figma miro slack lyon nancy brest orleans tours bern basel zurich geneva lugano helsinki oslo bergen trieste roma siena elba',
 );

@@ -53,11 +53,11 @@ async function read(
     });
   } catch (error) {
     if (!(error instanceof EgressError)) throw error;
-    throw new OcrError('the OCR service did not answer', true);
+    throw new OcrError('the OCR service did not respond', true);
   }
-  if (reply.status !== 200) throw new OcrError(`the OCR service answered with status ${reply.status}`, false);
+  if (reply.status !== 200) throw new OcrError(`the OCR service responded with status ${reply.status}`, false);
   const pages = pagesIn(reply.body);
-  if (pages === undefined) throw new OcrError('the OCR service answered without pages', true);
+  if (pages === undefined) throw new OcrError('the response of the OCR service has no pages', true);
   return pages;
 }
 

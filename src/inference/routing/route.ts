@@ -57,7 +57,7 @@ export interface Route {
   considered?: Considered | undefined;
 }
 
-/** Endpoints that routing looked at, for the row of the request. */
+/** Endpoints that routing considered, for the row of the request. */
 export interface Considered {
   /** Those that may serve the request, a list for each model; more than the candidates if those are limited. */
   readonly kept: readonly (readonly Candidate[])[];

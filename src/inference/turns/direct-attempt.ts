@@ -226,7 +226,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     else this.#take(withMedia(media));
   }
 
-  /** An end that only the closed connection shows could be a cut, so such a reply is refused. */
+  /** A reply whose end only the closed connection shows could be broken, so it is refused. */
   #startBytes(headers: Record<string, string>): void {
     if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) {
       this.#fail(endless(this.status));

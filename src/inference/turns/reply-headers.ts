@@ -10,7 +10,7 @@ export function isEventStream(contentType: string | undefined): boolean {
   return contentType !== undefined && /^text\/event-stream\b/i.test(contentType);
 }
 
-/** Whether a reply is a medium, as far as its type says. */
+/** Whether a reply is a medium, judged by its type. */
 export function isMedium(contentType: string | undefined): boolean {
   return contentType === undefined || /^(?:audio|video)\/|^(?:application|binary)\/octet-stream/i.test(contentType);
 }

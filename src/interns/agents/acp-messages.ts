@@ -5,7 +5,7 @@
 import type { AnyMessage, SessionNotification, SessionUpdate, Stream } from '@agentclientprotocol/sdk/unstable';
 
 const UPDATE = 'session/update';
-/** Updates are read by `readUpdate`: the library complains about malformed ones of the name that it knows. */
+/** `readUpdate` reads updates under another name, because the library logs malformed ones under the name that it knows. */
 export const CHECKED_UPDATE = 'gatehouse/update';
 
 /** The stream without responses that no request waits for, and with updates under another name. */

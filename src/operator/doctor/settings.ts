@@ -1,4 +1,4 @@
-/** What the settings name on this machine: the data folder, the certificate, modules and what isolates sandboxes. */
+/** The things on this machine that settings name: data folder, certificate, modules, isolation of sandboxes. */
 import type { Config } from '../../base/config.ts';
 import type { CommandParts } from '../command.ts';
 import { type Finding, note, ok } from './finding.ts';

@@ -33,7 +33,7 @@ interface DeploymentParts {
   credentials: ReadonlyMap<string, Members>;
 }
 
-/** Undefined if the entry cannot be served; then it is listed. */
+/** Undefined if the entry cannot be served; then it is a finding. */
 export function deploymentOf(entry: Json, at: Path, parts: DeploymentParts): Deployment | undefined {
   const { findings, values } = parts;
   if (!isMembers(entry)) return lacking(findings, at, 'is not a mapping');
@@ -111,7 +111,7 @@ function serviceOf(params: Members, at: Path, findings: Findings): Target | unde
   return lacking(findings, path, 'names a service for which the gateway has no kind of provider');
 }
 
-/** A name without a service: LiteLLM knows the vendor's models by name, and takes an address alone for OpenAI's format. */
+/** A name without a service: LiteLLM knows the vendor's models by name, and assumes OpenAI's format at an `api_base`. */
 function bareModel(model: string, params: Members, path: Path, findings: Findings): Target | undefined {
   const kind = KINDS.find(({ bareModels }) => bareModels?.test(model));
   const found = kind && Object.entries(SERVICES).find(([, service]) => service.kind === kind.id);

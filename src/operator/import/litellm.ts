@@ -11,7 +11,7 @@ export interface Imported {
   /** The text of the yaml file. */
   yaml: string;
   providers: number;
-  /** Ids here by LiteLLM's model names, without wildcards. */
+  /** Ids in the gateway by LiteLLM's model names, without wildcards. */
   ids: ReadonlyMap<string, string>;
   /** Literal secrets and variables of the file, by the variables that stand for them in the yaml. */
   variables: ReadonlyMap<string, string>;
@@ -106,7 +106,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   finetune_settings: 'has no counterpart',
 };
 
-/** Each entry of a list, so that nothing is overlooked. */
+/** Lists each entry, so that none is missed. */
 function listSection(name: string, value: Json, findings: Findings): void {
   const message = SECTIONS[name] ?? 'has no counterpart';
   const entries = Array.isArray(value) && value.length > 0 ? value.keys() : undefined;

@@ -7,7 +7,7 @@ import { type Json, literal, type Members } from './values.ts';
 
 interface ImportedModels {
   providers: Members[];
-  /** The id here by LiteLLM's model name; wildcards are not in it. */
+  /** Ids in the gateway by LiteLLM's model names, without wildcards. */
   ids: ReadonlyMap<string, string>;
 }
 
@@ -52,7 +52,7 @@ function open({ at, name, provider, upstream }: Deployment, providers: Providers
   }
 }
 
-/** Names with an author first, because only they can be an id as they are. Of equal ids the first name has it. */
+/** Names with an author first, because only they can be ids unchanged. If two names give the same id, the first gets it. */
 function idsOf(named: readonly Deployment[]): Map<string, string> {
   const ids = new Map<string, string>();
   const taken = new Set<string>();
@@ -97,7 +97,7 @@ function known(facts: ModelFacts | undefined, id: string, kind: string): Members
   };
 }
 
-/** Providers in the order of their first deployment; equal ones are one, unless a model would be in it twice. */
+/** Providers in the order of their first deployment; equal ones are merged, unless a model would be listed twice. */
 class Providers {
   readonly #made: { key: string; kind: string; draft: ProviderDraft; models: Members[] | undefined }[] = [];
 

@@ -21,7 +21,7 @@ const PRICES: Readonly<Record<string, string>> = {
 };
 const IS_PRICE = /^((in|out)put_cost_per_|cache_(read|creation)_input_)/;
 
-/** `litellm_params` precedes `model_info`. Without the price of a token there is no pricing, and what is there is listed. */
+/** `litellm_params` precedes `model_info`. Without token prices there is no pricing, and the other prices are listed as findings. */
 export function pricingOf(params: Members, info: Members, at: Path, findings: Findings): Members {
   const pricing: Members = {};
   const sources = [

@@ -6,7 +6,7 @@ export interface Service {
   keyVariable?: string;
   /** Address for a kind without one. */
   baseUrl?: string;
-  /** It has no address and no kind of its own here: the file must give `api_base`. */
+  /** It has no known address and no kind of its own: the file must give `api_base`. */
   needsBase?: true;
 }
 

@@ -16,11 +16,11 @@ type Handler = (value: Json, at: Path, sections: Sections, parts: SettingsParts)
 
 interface SettingsParts {
   findings: Findings;
-  /** The id here of a model name. */
+  /** The id in the gateway for a model name. */
   idOf(name: string): string | undefined;
 }
 
-/** What needs no setting here, by its name; it is not listed. */
+/** Settings that are not needed here, by name; they are no findings. */
 const NOT_NEEDED = new Set([
   'drop_params',
   'num_retries',

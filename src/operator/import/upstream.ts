@@ -23,7 +23,7 @@ interface Upstream {
   author: string;
 }
 
-/** Undefined if the gateway cannot reach it; then it is listed. */
+/** Undefined if the gateway cannot reach it; then it is a finding. */
 export function upstreamOf(wanted: Wanted): Upstream | undefined {
   const { service, params, at, findings } = wanted;
   const base = params['api_base'] ?? params['base_url'];
@@ -76,7 +76,7 @@ function authorOf(kind: string, prefix: string): string {
   return KINDS.find(({ id }) => id === kind)?.author ?? prefix.replace(/[^A-Za-z0-9-]/g, '-');
 }
 
-/** From the entry, else from the variable that LiteLLM reads, unless the gateway reads the same one by itself. */
+/** From the entry, otherwise from the variable that LiteLLM reads, unless the gateway reads the same variable anyway. */
 function credential({ service, params, at, values }: Wanted): Members {
   const variable = service.keyVariable;
   const given = values.secret(params['api_key'], `LITELLM_${variable ?? 'API_KEY'}`, [...at, 'api_key']);
@@ -222,7 +222,10 @@ function keyFile(given: Members[string] | undefined, at: Path, { values, finding
   }
   const path = values.text(given, at);
   if (variableOf(given) !== undefined) {
-    findings.differs(at, 'is read as the path of a key file; if the variable holds the content of the file, use api_key');
+    findings.differs(
+      at,
+      'is read as the path of a key file; if the variable holds the content of the file, use api_key',
+    );
   }
   return path === undefined ? {} : { key_file: path };
 }

@@ -56,7 +56,7 @@ export class Values {
     this.#secrets = secrets;
   }
 
-  /** A text of the yaml for a value that is not a secret. Undefined if there is none; then it is listed. */
+  /** A text of the yaml for a value that is not a secret. Undefined if that is impossible; then it is a finding. */
   text(value: Json | undefined, path: Path): string | undefined {
     if (value === undefined || value === null || value === '') return undefined;
     const variable = variableOf(value);

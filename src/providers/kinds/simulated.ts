@@ -7,7 +7,7 @@
  *   token counts, errors, delays, cuts, stalls.
  * - `simulated/speech` speaks: 20 ms of a tone for each byte of the text (`simulated/speech.ts`).
  * - `simulated/transcription` writes down what `simulated/speech` has spoken.
- * - `simulated/video` makes an MP4 without pictures, as a job.
+ * - `simulated/video` makes an MP4 header without frames, as a job.
  *
  * The first two count a token per four bytes of UTF-8 and honour the output cap, `n` and `stream_options`. Their prices are made
  * up, to make costs and budgets visible: 1 USD per million prompt tokens (0.1 from a cache, 1.25 into it) and 2 USD per

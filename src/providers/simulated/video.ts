@@ -1,4 +1,4 @@
-/** Simulated videos: jobs that end at the second look. The id of a job holds what is to be made, so nothing is kept. */
+/** Simulated videos: jobs that end at the second poll. The id of a job contains its request, so nothing is stored. */
 
 const DEFAULT_SECONDS = '4';
 

@@ -77,7 +77,7 @@ export async function askPanel(
   return { replies, failed, sources: [...sources].map(([url, title]) => ({ url, title })) };
 }
 
-/** The request to one model, of which the client is told. */
+/** The request to one model, whose steps are reported to the client. */
 async function reported(model: string, asked: Promise<Fields>, running: ToolsRunning): Promise<Fields> {
   running.report?.({ event: 'fusion_call.panel.added', members: { model } });
   try {
