@@ -132,5 +132,5 @@ test('rankings and costs of sessions are those of the ledger, for a key those of
     assert.ok(body.error.message.startsWith(path), body.error.message);
   }
   const { status, body } = await call('GET', '/benchmarks');
-  assert.deepEqual([status, /measured by others/.test(body.error.message)], [404, true]);
+  assert.deepEqual([status, /measures no scores/.test(body.error.message)], [404, true]);
 });
