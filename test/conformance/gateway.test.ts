@@ -9,7 +9,7 @@ import { checkConformance, GATEWAYS, upstreamsUrl } from '../../src/conformance/
 import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 
 /** A thin part of the suite, of each group something; all of it is `whole.scale.ts`. */
-const THIN = ['signatures', 'cut within', 'leaves within', 'refusal (400)', 'failover before'];
+const THIN = ['signatures', 'cut within', 'disconnect during', 'refusal (400)', 'failover before'];
 
 test('a part of every group of the suite finds nothing lost in this gateway', async (t) => {
   const port = await freePort();
