@@ -78,13 +78,13 @@ export type News =
 export interface ModelCall {
   /** `request_id` of its row. */
   requestId: string;
-  /** The session that the program in the sandbox names, as it likes. */
+  /** The session that the program in the sandbox names; not verified. */
   session: string | null;
   /**
    * - `begun`: it is about to be sent
    * - `charged`: it was answered by a generation, so it has a row, or will have one
-   * - `free`: it was answered without one, as a count of tokens is
-   * - `unclear`: there may be a row or not, since it failed, or one end closed the connection
+   * - `free`: it was answered without a generation, such as a token count
+   * - `unclear`: it may have a row, because it failed or one end closed the connection
    */
   state: 'begun' | 'charged' | 'free' | 'unclear';
 }

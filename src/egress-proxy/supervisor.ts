@@ -71,7 +71,7 @@ export interface EgressWay {
   suspend(): void;
   /**
    * Resolves once all model calls of the sandbox up to now were reported.
-   * @returns the pid of the proxy: reports of one that ended may be lost. Rejects if there is none
+   * @returns the pid of the proxy: if it changes, reports may be lost. Rejects if no proxy runs
    */
   reported(): Promise<number>;
 }

@@ -51,7 +51,7 @@ interface InternJob {
 
 /** Interns that one process starts or deletes at the same time. */
 const CONCURRENCY = 4;
-/** Statements of chat requests at once, less than a process has connections, and those that may wait for them. */
+/** How many statements of chat requests run at once (fewer than the connections of a process), and how many may wait. */
 const STATEMENTS = 6;
 const MOST_WAITING = 4_096;
 /** To find the holder of an intern, which may change meanwhile. */
@@ -62,7 +62,7 @@ const SWEPT_AT_ONCE = 100;
 const ARCHIVE_MS = 30 * 24 * 3_600_000;
 
 export class InternRuntime {
-  /** For what chat requests need of the database: many may begin at once. */
+  /** Limits the database use of chat requests, since many may start at once. */
   readonly turnstile = new Turnstile(STATEMENTS, MOST_WAITING);
   readonly #chats: Chats;
   readonly #peers: PeerServer;
@@ -221,7 +221,7 @@ export class InternRuntime {
   }
 }
 
-/** The same database, whose statements and transactions pass a turnstile. */
+/** The database with its statements and transactions behind a turnstile. */
 function inTurn(database: Database, turnstile: Turnstile): Pick<Database, 'query' | 'transaction'> {
   return {
     query: (text, values) => turnstile.pass(() => database.query(text, values)),

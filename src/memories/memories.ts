@@ -89,7 +89,7 @@ export class Memories {
   }
 }
 
-/** What the folder of an end user or a session is stored under. */
+/** The key under which the folder of an end user or a session is stored. */
 export function ownerOf(kind: MemoryOwner['kind'], id: string): Buffer {
   return createHash('sha256').update(`${kind}\0${id}`).digest();
 }

@@ -35,8 +35,8 @@ export interface SandboxOptions {
   owner: string;
   limits?: Partial<SandboxLimits>;
   /**
-   * What commands may write beyond `diskBytes` once it is reached, in all, so that they can still work while they remove something.
-   * Default 0: then they can only remove. Without effect where the limit is that of a volume.
+   * How many bytes commands may write in total beyond `diskBytes`, so that they can still work while they remove files.
+   * Default 0: then they can only remove files. Without effect where the limit is that of a volume.
    */
   reserveBytes?: number;
   /** Absent: no network at all. */

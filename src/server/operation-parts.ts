@@ -137,7 +137,7 @@ export function operationParts(
   };
 }
 
-/** What ends with a workspace. */
+/** Things that are deleted with a workspace. */
 function endings({ changes, blobs }: Parts): OperationParts['workspaces']['ended'] {
   return [
     endGuardrails(changes),

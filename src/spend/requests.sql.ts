@@ -1,4 +1,4 @@
-/** What requests have cost, by the ids that their senders gave them. */
+/** The cost of requests, by the ids that their senders gave them. */
 import type { Nano } from '../base/money.ts';
 import type { Queryable } from '../storage/database.ts';
 

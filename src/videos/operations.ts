@@ -117,7 +117,7 @@ function listModels(parts: VideoParts): Operation<Caller> {
   };
 }
 
-/** What is not known of a model is null. */
+/** Unknown facts of a model are null. */
 function modelView({ id, name, facts, endpoints }: Model): Record<string, unknown>[] {
   const serving = endpoints.filter(
     ({ provider, outputModalities }) => provider.kind.video !== undefined && outputModalities?.includes('video'),

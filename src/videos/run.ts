@@ -31,7 +31,7 @@ import {
 } from './store.ts';
 
 const DAY_MS = 86_400_000;
-/** How long the content is kept, and after that the job without it. */
+/** How long the content is kept, and then the job without its content. */
 const KEPT_MS = 7 * DAY_MS;
 const SHOWN_MS = 30 * DAY_MS;
 /** How long a job of a dead process still appears as running. */

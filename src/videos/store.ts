@@ -18,7 +18,7 @@ export interface VideoJob {
   mediaType: string | null;
   createdAt: Date;
   expiresAt: Date;
-  /** When it passes while the job is in progress, the process that runs it is dead. */
+  /** If this time passes while the job is in progress, its process is dead. */
   claimedUntil: Date;
 }
 
@@ -75,7 +75,7 @@ export async function failLostVideos(db: Queryable, now: Date, error: string): P
   );
 }
 
-/** Takes the content from expired jobs. Returns the blobs, at most `limit`. */
+/** Clears the content of expired jobs. Returns the blobs, at most `limit`. */
 export async function takeExpired(tx: Queryable, now: Date, limit: number): Promise<string[]> {
   const rows = await tx.query<{ blobId: string }>(
     `with expired as (

@@ -8,7 +8,7 @@ const UPDATE = 'session/update';
 /** `readUpdate` reads updates under another name, because the library logs malformed ones under the name that it knows. */
 export const CHECKED_UPDATE = 'gatehouse/update';
 
-/** The stream without responses that no request waits for, and with updates under another name. */
+/** The stream without responses to unknown requests, and with updates under another name. */
 export function onlyExpected({ readable, writable }: Stream): Stream {
   const waiting = new Set<unknown>();
   const sent = new TransformStream<AnyMessage, AnyMessage>({
@@ -24,7 +24,7 @@ export function onlyExpected({ readable, writable }: Stream): Stream {
       } else if ('method' in message || waiting.delete((message as { id?: unknown }).id)) controller.enqueue(message);
     },
   });
-  // Its end is that of the connection, which is noticed there.
+  // The connection reports its own end.
   sent.readable.pipeTo(writable).catch(() => {});
   return { readable: readable.pipeThrough(received), writable: sent.writable };
 }

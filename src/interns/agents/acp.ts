@@ -33,7 +33,7 @@ export interface AcpOptions {
 
 /** For starting an agent and for opening a session. Prompts have no limit here. */
 const GREETING_TIMEOUT_MS = 60_000;
-/** For the end of a process whose connection is closed. */
+/** How long to wait for the end of a process whose connection is closed. */
 const EXIT_MS = 500;
 /** One line of JSON. Longer ones break the connection. */
 const LONGEST_MESSAGE_BYTES = 16 * 1024 * 1024;

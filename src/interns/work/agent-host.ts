@@ -128,7 +128,7 @@ export class AgentHost {
       return { token, ...(await this.#launch(intern, { token, keyId: key.keyId }, report)) };
     } catch (error) {
       await this.#endSecret(token).catch(() => {});
-      // Of the sandbox, not of the request that needs it.
+      // A 413 is a limit of the sandbox, not of the request that needs it.
       if (error instanceof GatewayError && error.status === 413) throw internError('intern_rejected', error.message);
       throw error;
     }

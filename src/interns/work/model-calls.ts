@@ -1,6 +1,6 @@
 /**
- * The model calls of one intern's sandbox, as its way out reports them, and the runs that they belong to: a call belongs to the run
- * whose session it names, or to the only run. So the cost of a run is what its calls were charged, as the ledger has it.
+ * The model calls of one intern's sandbox, as the egress proxy reports them, and their runs: a call belongs to the run whose session
+ * it names, or to the only run. The cost of a run is the sum of the charges of its calls in the ledger.
  */
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Nano } from '../../base/money.ts';
@@ -26,20 +26,20 @@ interface CallParts {
   clock: Clock;
   /** Of the intern. */
   keyId: string;
-  /** Undefined while nothing was reported, or in a sandbox without a way out. */
+  /** Undefined while nothing was reported, or in a sandbox without egress. */
   way(): Pick<EgressWay, 'reported'> | undefined;
 }
 
 /** Calls of one run. */
 const MOST_CALLS = 10_000;
-/** Sessions whose runs have ended, and which may still call. */
+/** Sessions whose runs have ended. They may still make calls. */
 const MOST_SESSIONS = 1_000;
-/** For the rows of calls that were answered. */
+/** How long to wait for the rows of answered calls. */
 const ROWS_MS = 5_000;
-/** For rows that may never be written. */
+/** How long to wait for rows that may never be written. */
 const UNCLEAR_MS = 1_000;
 const LOOK_MS = 50;
-/** Before the start of a run, for clocks of several machines. */
+/** Margin before the start of a run, because clocks of machines differ. */
 const CLOCKS_MS = 60_000;
 
 export class ModelCalls {
@@ -75,7 +75,7 @@ export class ModelCalls {
   #begun({ requestId, session }: ModelCall): void {
     const running = [...this.#meters].filter(({ isRunning }) => isRunning);
     const own = running.filter((meter) => meter.session === session);
-    // A session whose run is over calls for itself, such as for a title.
+    // A session whose run has ended makes calls on its own, such as for a title.
     const known = session !== null && this.#sessions.has(session);
     const candidates = own.length > 0 || known ? own : running;
     const [only] = candidates;
@@ -83,7 +83,7 @@ export class ModelCalls {
     else for (const meter of candidates) meter.isUnclear = true;
   }
 
-  /** Undefined without a way out. */
+  /** Undefined without egress. */
   #reported(): Promise<number | undefined> {
     return (
       this.#parts
@@ -101,7 +101,7 @@ class Meter implements RunMeter {
   readonly #proxy: number | undefined;
   readonly #events: { reported(): Promise<number | undefined>; left(): void };
   readonly #calls = new Map<string, ModelCall['state']>();
-  /** Other runs may have made calls that are counted here, or the other way round. */
+  /** Calls of other runs may be counted here, or calls of this run there. */
   isUnclear = false;
   isRunning = true;
 

@@ -1,4 +1,4 @@
-/** Queues a response for the background, if limits and budgets let it pass, and answers its client at once. */
+/** Queues a background response, if limits and budgets allow it, and answers its client at once. */
 import type { Caller } from '../../access/index.ts';
 import { stringifyJson } from '../../base/json.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
