@@ -14,7 +14,7 @@ export function isMultipart(headers: IncomingHttpHeaders): boolean {
   return type !== undefined && MULTIPART.test(type);
 }
 
-/** @throws GatewayError 400 for a body that is not such a form */
+/** @throws GatewayError 400 for a malformed form */
 export async function readForm(bytes: Buffer, contentType: string): Promise<Form> {
   let data: FormData;
   checkParts(bytes, contentType);

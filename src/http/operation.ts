@@ -26,7 +26,7 @@ export interface OperationReply {
 export interface MultipartRule {
   /** For the OpenAPI document. */
   schema: TSchema;
-  /** The body that a form means. Throws GatewayError 400 with the name of a part. */
+  /** Turns a form into the body. Throws GatewayError 400 with the name of a part. */
   toBody(form: Form): Record<string, unknown>;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Work that takes long before the first turn: plugins that ask other services, tools that have to be listed, and calls that
- * the client has allowed. The client's stream is kept alive meanwhile, and the work is aborted when the client disconnects
+ * the client has approved. Meanwhile the client's stream is kept alive, and the work is aborted when the client disconnects
  * or the gateway shuts down.
  */
 import { GatewayError } from '../base/errors.ts';

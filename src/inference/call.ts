@@ -266,7 +266,7 @@ export class Call implements TurnOwner, Interruptible {
     this.#giveUp(error, last);
   }
 
-  /** A failure after visible output: one error event, or a cut where there are none, ends the stream. Nothing is replayed. */
+  /** A failure after visible output: one error event, or a closed connection where the format has none, ends the stream. Nothing is replayed. */
   #breakOff(attempt: Attempt, error: GatewayError, last: Metered | null): void {
     const metered = this.#earlier.with(last);
     this.#context.addHits(attempt.hits);

@@ -78,7 +78,7 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   listeners: readonly AnswerListener[] | undefined;
   /** Pages that a plugin has put before the prompt, by their URLs; undefined for most requests. */
   searched: ReadonlyMap<string, SearchResult> | undefined;
-  /** What a plugin has judged of the turns so far; undefined for most requests. */
+  /** A plugin's verdicts on the turns so far; undefined for most requests. */
   alignment: { readonly calls: readonly object[] } | undefined;
   /** Tools that were paid before the first turn, and what is reserved for them; undefined for most requests. */
   prepaid: { readonly reservation: RequestReservation; readonly tools: ToolAccount } | undefined;

@@ -85,7 +85,7 @@ export interface InferenceParts {
   memories?: Memories;
   /** The moderation service; absent if none is configured. */
   moderator?: Moderator;
-  /** Recognizes the text of PDFs. Absent: nothing that costs is read. */
+  /** Recognizes the text of PDFs. Absent: paid OCR is not used. */
   ocr?: Ocr;
   /** The model that judges answers, as currently configured; undefined or absent: the model of the request. */
   alignmentModel?(): string | undefined;

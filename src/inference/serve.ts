@@ -7,7 +7,7 @@
  *    destinations.
  * 3. `plugins` change it if it asks for any.
  * 4. `routing` ranks the endpoints that may serve it. Then other services list their tools, and calls run that the client
- *    has allowed. `before-turns.ts` waits for these and for plugins.
+ *    has approved. `before-turns.ts` waits for these and for plugins.
  * 5. `cache` replays the answer to an identical request that opted in.
  * 6. `turns` reserve, send and read; `answer` writes to the client; `accounting` turns usage into cost and the row.
  */

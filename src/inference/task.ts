@@ -26,7 +26,7 @@ export interface Task {
   readonly apiType: ApiType;
   /** True for operations whose answers arrive in one piece, without a first token. */
   readonly answersWhole?: boolean;
-  /** The answer is bytes without events, so nothing but them can be written. */
+  /** The answer is bytes without events, so heartbeats and error events cannot be written. */
   readonly streamsBytes?: boolean;
   /** Error status when every upstream timed out; default 504. */
   readonly timeoutStatus?: number;
@@ -53,11 +53,11 @@ export interface Task {
   /** The estimate for the intent that is journalled before dispatch. */
   estimate(endpoint: Endpoint): Estimate;
   /**
-   * What has to be asked of other services before the first turn. Absent: nothing. Rejects with GatewayError.
+   * Asks other services before the first turn, such as for their tools. Absent: nothing to ask. Rejects with GatewayError.
    */
   readonly discover?: ((running: EarlyRunning) => Promise<void>) | undefined;
   /**
-   * Runs calls of tools that the client has allowed, before the first turn. Absent: there are none. Rejects with GatewayError.
+   * Runs tool calls that the client has approved, before the first turn. Absent: there are none. Rejects with GatewayError.
    */
   readonly runApproved?: ((running: EarlyRunning) => Promise<void>) | undefined;
   /**

@@ -2,7 +2,7 @@
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../formats/conversation/fields.ts';
 import type { FormatId } from '../formats/conversation/registry.ts';
 
-/** The same in every format. The last two are of presets only. */
+/** The same in every format. The last two exist in presets only. */
 export const COMMON_MEMBERS = [
   'model',
   'models',

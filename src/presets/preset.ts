@@ -1,4 +1,4 @@
-/** How presets and their versions look on the wire. Pure. */
+/** The wire format of presets and their versions. Pure. */
 import { parseJson } from '../base/json.ts';
 import type { StoredPreset, StoredVersion } from './store.ts';
 

@@ -139,7 +139,7 @@ export async function nextVersion(tx: Queryable, presetId: string): Promise<numb
   return (await tx.query<{ next: number }>(sql, [presetId]))[0]!.next;
 }
 
-/** @param kept at most so many versions stay, the newest */
+/** @param kept how many of the newest versions stay */
 export async function insertVersion(tx: Queryable, version: StoredVersion, kept: number): Promise<void> {
   await insertRow(tx, 'preset_versions', VERSION, version);
   const sql = 'delete from preset_versions where preset_id = $1 and version <= $2';

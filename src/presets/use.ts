@@ -15,7 +15,7 @@ interface PresetUse {
   id: string;
   /** The request with the preset's settings, valid by the format's schema. */
   document: JsonDocument;
-  /** What the preset says about the response cache; undefined: nothing. */
+  /** The preset's settings of the response cache; undefined: none. */
   cacheEnabled: boolean | undefined;
   cacheTtlSeconds: number | undefined;
 }

@@ -370,7 +370,7 @@ export interface PartDelta {
   transcript?: string;
   /** Replaces the value of an opaque part. */
   value?: unknown;
-  /** What the tool of an opaque part reports while it runs. */
+  /** A progress report of the running tool of an opaque part. */
   report?: ToolReport;
 }
 

@@ -73,7 +73,7 @@ export interface Closing {
   usage?: Usage;
   cost?: Cost;
   metadata?: { key: string; value: Record<string, unknown> };
-  /** What a plugin has judged of the answer's turns, for formats that have a member for it. */
+  /** A plugin's verdicts on the turns of the answer, for formats that have a member for them. */
   alignment?: { readonly calls: readonly object[] };
 }
 

@@ -44,7 +44,7 @@ export function endedCall({ served }: OpaquePart): EndedCall | undefined {
   return served?.result === undefined ? undefined : (served as EndedCall);
 }
 
-/** The name and the members of an event about a running tool, as the responses format has it. */
+/** Name and members of an event about a running tool, in the responses format. */
 export interface ToolReport {
   event: string;
   members: Record<string, unknown>;

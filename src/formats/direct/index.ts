@@ -65,13 +65,13 @@ export interface DirectFormat<Request, Answer> {
    * text that was cleaned. Absent: answers have no texts.
    */
   screened?(answer: Answer, clean: (text: string) => string, recheck: (text: string) => string): Answer;
-  /** The reply is bytes, such as audio, and those that the service streams are passed on as they arrive. */
+  /** The reply is bytes, such as audio. Streamed bytes are passed on as they arrive. */
   readonly streamsBytes?: true;
   /** A cached reply as the reply to another request. Absent: replies of this operation are not cached. */
   renew?(json: string, renewal: Renewal): string;
   /** Encodes a streamed reply, including framing. Absent: replies are never streamed. */
   readonly events?: {
-    /** A complete reply is written as events, too, if the client asked for them. */
+    /** Writes a complete reply as events, if the client asked for a stream. */
     readonly whole?: true;
     /** The last events of a complete reply and the end marker. */
     end(answer: Answer, request: Request, stamp: Stamp, closing: Closing): string;

@@ -9,7 +9,7 @@ const MAX_LISTED = 20;
 
 type Outcome = Pick<Ending, 'responses' | 'error' | 'cancelled'>;
 
-/** Excluded endpoints with the names of the rules, then candidates in their order. Undefined if every one was asked. */
+/** Excluded endpoints with the names of the rules, then candidates in order. Undefined if every endpoint was asked. */
 export function unaskedOf(
   context: Pick<RequestContext, 'request' | 'skipped'>,
   { considered, candidates }: Pick<Route, 'considered' | 'candidates'>,

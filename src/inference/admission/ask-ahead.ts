@@ -33,7 +33,7 @@ export async function askAhead(
   }
 }
 
-/** Of several candidates one has to be within the limits. */
+/** At least one of several candidates must be within the limits. */
 async function holdOne(candidates: readonly Candidate[], reservation: RequestReservation): Promise<void> {
   let refusal: GatewayError | undefined;
   try {

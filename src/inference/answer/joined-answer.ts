@@ -84,7 +84,7 @@ export class JoinedAnswer implements AnswerWriter {
     return this.turn.calls;
   }
 
-  /** Nothing has been decided about the turn when it ends. */
+  /** Whether the turn may be shown is undecided when it ends. */
   get judged(): boolean {
     return this.turn.judged;
   }

@@ -7,7 +7,7 @@ import type { Metered } from '../accounting/meter.ts';
 export interface Sink {
   /** Sends a whole response, or an error. */
   reply(status: number, headers: Record<string, string>, body: WholeBody, encoding?: TextEncoding): void;
-  /** Begins a stream with status 200, of events unless a header says otherwise; its head is sent with the first text. */
+  /** Begins a stream with status 200 (events, unless a header says otherwise). Its headers are sent with the first text. */
   open(headers: Record<string, string>): void;
   /** Sends text of the stream. Returns false when the reader is slow: then wait for `onDrain`. */
   write(text: string, encoding?: TextEncoding): boolean;
@@ -15,7 +15,7 @@ export interface Sink {
   readonly takesBytes?: boolean;
   /** Ends the stream cleanly. */
   end(): void;
-  /** Breaks off a stream of bytes, so that its reader cannot take it for complete. Absent: it takes no such streams. */
+  /** Breaks off a stream of bytes, so that its reader cannot mistake it for complete. Absent: byte streams are not supported. */
   cut?(): void;
   /** Called each time the reader has caught up. Set once. */
   onDrain(run: () => void): void;

@@ -1,4 +1,4 @@
-/** Recognizes the text of PDFs by the installation's OCR service, which has the API of Mistral's (`POST /ocr`). */
+/** Recognizes the text of PDFs with the configured OCR service, which has Mistral's API (`POST /ocr`). */
 import type { OcrSettings } from '../../base/config.ts';
 import { type Egress, EgressError, type EgressReply } from '../../egress/index.ts';
 import { fieldsOf, listOf, textOf } from '../../formats/conversation/fields.ts';
@@ -19,13 +19,13 @@ export class OcrError extends Error {
 }
 
 export interface Ocr {
-  /** As currently configured; null if it is not. */
+  /** The current configuration; null if there is none. */
   settings(): OcrSettings | null;
   /** The text of each page as Markdown. Rejects with OcrError. */
   read(settings: OcrSettings, pdf: Buffer, signal: AbortSignal): Promise<string[]>;
 }
 
-/** @param egress for addresses of the operator, which may be private */
+/** @param egress allows private addresses, because the operator configures the URL */
 export function createOcr(egress: Egress, settings: () => OcrSettings | null): Ocr {
   return { settings, read: (current, pdf, signal) => read(egress, current, pdf, signal) };
 }

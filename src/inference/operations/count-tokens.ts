@@ -66,7 +66,7 @@ export async function countTokens(
     const body = counting && !hasFiles && bodyFor(counting, endpoint, document, ownTools);
     if (!counting || !body) continue;
     const counted = await countByProvider(exchange, request, { candidate, ...counting, body }, parts);
-    // The tools of MCP servers are not listed only to be counted.
+    // Counting does not list the tools of MCP servers.
     const estimated = ownTools?.discover !== undefined;
     if (typeof counted === 'number') return { input_tokens: counted, ...(estimated && { estimated }) };
     const { failure } = counted;

@@ -51,11 +51,11 @@ export interface AdmissionStep {
   readonly settings: Fields;
   readonly path: string;
   readonly parts: AdmissionParts;
-  /** For what costs something; undefined where nothing is generated. */
+  /** For paid work; undefined where nothing is generated. */
   readonly paying: Paying | undefined;
 }
 
-/** What a step before guardrail filters may use that costs something. */
+/** Paid means of a step before guardrail filters. */
 export interface Paying {
   readonly spending: ToolSpending;
   /** Aborted when the client disconnects. */

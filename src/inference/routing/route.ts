@@ -53,13 +53,13 @@ export interface Route {
   router?: Pick<RoutedModels, 'slug' | 'stage'> | undefined;
   /** The session that is kept at the endpoint that answers. */
   session?: SessionKey | undefined;
-  /** What became of the endpoints of the requested models; absent if there is only one. */
+  /** The outcome for each endpoint of the requested models; absent if there is only one. */
   considered?: Considered | undefined;
 }
 
 /** Endpoints that routing considered, for the row of the request. */
 export interface Considered {
-  /** Those that may serve the request, a list for each model; more than the candidates if those are limited. */
+  /** Endpoints that may serve the request, a list for each model; more than the candidates if those are limited. */
   readonly kept: readonly (readonly Candidate[])[];
   readonly excluded: readonly Excluded[];
   readonly inCooldown: readonly Candidate[];

@@ -1,5 +1,5 @@
 /**
- * Calls of MCP tools that the client has allowed since the answer that asked for them. They run before the first turn, once
+ * Calls of MCP tools that the client has approved since the answer that asked for approval. They run before the first turn, once
  * limits and budgets cover it.
  */
 import type { OpaquePart } from '../../formats/conversation/conversation.ts';

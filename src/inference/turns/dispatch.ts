@@ -105,7 +105,7 @@ export class Dispatcher {
           this.#uncarried.push({ endpoint, error });
           this.#context.addSkipped(endpoint.id, `feature:${error.feature}`);
         } else if (error instanceof GatewayError && error.status < 500) {
-          // A refusal for one endpoint (no price, too expensive) leaves the others; the first refusal is reported.
+          // After a refusal for one endpoint (no price, too expensive) the others are tried; the first refusal is reported.
           this.#refused ??= error;
           this.#context.addSkipped(endpoint.id, `refused:${error.type}`);
         } else throw error;

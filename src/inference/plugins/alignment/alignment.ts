@@ -10,7 +10,7 @@ const DEFAULT_THRESHOLD = 0.7;
 
 type Unavailable = 'cut' | 'evaluator_error' | 'malformed_answer' | 'time_limit';
 
-/** What was judged of one turn, in the words of the chat format. */
+/** The verdict on one turn, as the chat format shows it. */
 type Judged =
   | { outcome: 'allowed' | 'blocked'; rules: ({ broken: boolean } & RuleVerdict)[] }
   | { outcome: 'unavailable'; reason: Unavailable };
@@ -20,7 +20,7 @@ export class Alignment implements TurnJudge {
   readonly #step: JudgeStep;
   readonly #rules: readonly string[];
   readonly #threshold: number;
-  /** Turns that may still be written again. */
+  /** Retries that are left. */
   #retries: number;
 
   constructor(step: JudgeStep) {
@@ -80,7 +80,7 @@ export class Alignment implements TurnJudge {
     return { outcome: rules.some(({ broken }) => broken) ? 'blocked' : 'allowed', rules };
   }
 
-  /** Limits of the key end the answer as they are, and so does a client that disconnects. */
+  /** Limits of the key and a disconnected client end the answer with their own error. */
   #refuseTo(thrown: unknown, { signal }: JudgeRunning): void {
     signal.throwIfAborted();
     if (thrown instanceof GatewayError && (thrown.status === 402 || thrown.status === 429)) throw thrown;

@@ -30,13 +30,13 @@ const SCHEMA = {
   additionalProperties: false,
 };
 
-/** What was judged of one rule. */
+/** The verdict on one rule. */
 export interface RuleVerdict {
   readonly applicable: boolean;
   readonly probability: number;
 }
 
-/** Undefined for a turn without text and calls; `cut` for one that is too long to be judged. */
+/** Undefined for a turn without text and calls; `cut` for a turn that is too long to be judged. */
 export function writtenIn(parts: readonly Part[]): Fields | 'cut' | undefined {
   const text = parts.map(textOf).filter(Boolean).join('\n\n');
   const calls = parts.flatMap((part) =>
@@ -72,7 +72,7 @@ export function evaluation(
   };
 }
 
-/** The verdict on each of so many rules, in their order; undefined for a reply that is not one. */
+/** The verdicts on all rules, in order; undefined for a malformed reply. */
 export function verdictsIn(reply: Fields, count: number): RuleVerdict[] | undefined {
   let value: unknown;
   try {

@@ -25,7 +25,7 @@ export interface ParsedPart {
   file: ParsedFile;
 }
 
-/** Reads the texts of pages better than from the file. @param count pages of the file. Rejects with GatewayError */
+/** Reads the texts of pages by OCR. @param count pages of the file. Rejects with GatewayError */
 export type RecognizePages = (bytes: Buffer, count: number) => Promise<readonly string[]>;
 
 interface Parsing {

@@ -1,4 +1,4 @@
-/** The engine `mistral-ocr`: pages are recognized by the installation's OCR service, and paid before. */
+/** The engine `mistral-ocr`: the configured OCR service recognizes the pages; their price is reserved first. */
 import { GatewayError, invalidField } from '../../../base/errors.ts';
 import { OcrError } from '../../documents/ocr.ts';
 import type { AdmissionStep } from '../plugin.ts';
