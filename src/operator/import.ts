@@ -1,5 +1,6 @@
 /** `gatehouse import`: a configuration of another gateway as a `gatehouse.yaml`. */
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { SHIPPED_FACTS } from '../catalog/index.ts';
 import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { type Finding, printable } from './import/findings.ts';
@@ -23,6 +24,9 @@ export async function importCommand(args: readonly string[], { out }: Pick<Comma
   if (file === undefined || others.length > 0) throw new UsageError('name one configuration file');
   const output = (values['output'] as string | undefined) ?? 'gatehouse.yaml';
   const secretsFile = values['secrets'] as string | undefined;
+  if (secretsFile !== undefined && resolve(secretsFile) === resolve(output)) {
+    throw new UsageError('--secrets and --output must be two files');
+  }
   const imported = read(file);
   if (imported.variables.size > 0 && secretsFile === undefined) throw literalSecrets(imported);
   const variables = imported.variables.size > 0 ? environmentText(imported.variables) : undefined;

@@ -140,6 +140,8 @@ test('an existing file is not overwritten without --force, and nothing is writte
     importCommand(['litellm', file, '--output', output, ...more], { out: { isTTY: false, print: () => {} } });
   await assert.rejects(run(), /--force/);
   assert.equal(readFileSync(output, 'utf8'), 'mine');
+  await assert.rejects(run('--force', '--secrets', output), /two files/);
+  assert.equal(readFileSync(output, 'utf8'), 'mine');
   assert.equal(await run('--force'), 0);
   assert.notEqual(readFileSync(output, 'utf8'), 'mine');
 });
