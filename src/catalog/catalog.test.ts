@@ -278,7 +278,7 @@ test('without any provider the simulated models are served', () => {
   const catalog = catalogOf({});
   assert.deepEqual(
     catalog.models.map(({ id }) => id).filter((id) => id.startsWith('simulated/')),
-    ['simulated/echo', 'simulated/script'],
+    ['simulated/echo', 'simulated/script', 'simulated/speech', 'simulated/transcription', 'simulated/video'],
   );
 });
 

@@ -52,7 +52,7 @@ test('a batch whose prompts cost more than a limit, a workspace budget or the ba
   );
 
   const { id: workspace } = await control.made({ name: 'Paying', slug: 'paying' });
-  assert.equal((await control.call('PUT', '/workspaces/paying/budgets/monthly', { limit_usd: 0.02 })).status, 200);
+  assert.equal((await control.call('PUT', '/workspaces/paying/budgets/lifetime', { limit_usd: 0.02 })).status, 200);
   const inside = batchesOf(gateway, (await keyOf({ workspace_id: workspace })).key);
   await inside.refused(inside.send('POST', '/batches', withPrompts(10, 10_000)), 402, LEAST);
 

@@ -7,7 +7,7 @@ import { connect } from '../../src/testing/database/rows.ts';
 import { gatewayHome, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 import { created, ended, lineOf, linesOf, openaiOf } from '../batches/openai-client.ts';
 
-const ITEMS = 3_000;
+const ITEMS = 1_500;
 const FILLING = 'x'.repeat(10_000);
 
 // Bug 85

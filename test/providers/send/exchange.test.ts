@@ -63,6 +63,7 @@ describe('an exchange with an upstream', () => {
       'x-request-id': 'r1',
       'x-ratelimit-remaining-requests': '0',
       'anthropic-ratelimit-tokens-reset': 'soon',
+      'transfer-encoding': 'chunked',
     });
   });
 
@@ -88,7 +89,7 @@ describe('an exchange with an upstream', () => {
       authorization: CANARY,
     });
     assert.equal(receiver.status, 302);
-    assert.deepEqual(receiver.headers, {});
+    assert.deepEqual(receiver.headers, { 'transfer-encoding': 'chunked' });
     assert.equal(requests(other).length, 0);
   });
 
