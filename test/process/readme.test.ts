@@ -64,6 +64,7 @@ test('every command of the README does what it says', async (t) => {
   const inText = [...README.matchAll(/`npx (gatehouse [^`]+)`/g)].map(([, command]) => `npx ${command}`);
   assert.ok(commands.length > 0 && inText.length > 0);
   const launcher = `${process.execPath} ${path.join(ROOT, 'bin', 'gatehouse.js')}`;
+  writeFileSync(path.join(home.folder, 'config.yaml'), 'model_list: []');
   for (const command of [...commands, ...inText]) {
     const offline = command.endsWith('doctor') ? ' --offline' : '';
     const code = command.replace('npx gatehouse', launcher) + offline;

@@ -77,8 +77,8 @@ for (const moment of ['during a search', 'in the turn after it'] as const) {
     void gateway.post('/chat/completions', { ...body, tools: [{ type: 'svc:web_search' }] }).catch(() => {});
     await upstream.request('engine', 1);
     if (moment !== 'during a search') await upstream.request('it', 2);
-    // The journal has what happened up to 50 ms ago.
-    else await sleep(systemClock, 200);
+    // The journal has what happened up to 50 ms ago, on a machine that has nothing else to do.
+    else await sleep(systemClock, 1_000);
     gateway.signal('SIGKILL');
     await gateway.exit;
     await startGatewayProcess(t, { home });
