@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 import { requestBody } from './bodies.mjs';
 import { startGateway } from './subjects.mjs';
-import { BenchError, build, freePort, LOAD_CORE, listening, start, stopAll } from './tools.mjs';
+import { BenchError, build, freePort, LOAD_CORE, listening, median, runProgram, start, stopAll } from './tools.mjs';
 
 const run = promisify(execFile);
 
@@ -47,7 +47,7 @@ async function main() {
     ]) {
       const figures = rounds.map((round) => round[of]);
       console.log(
-        `${name}: p50/p99 ${median(figures, 'p50')}/${median(figures, 'p99')} us at ${options.rate} requests/s`,
+        `${name}: p50/p99 ${medianOf(figures, 'p50')}/${medianOf(figures, 'p99')} us at ${options.rate} requests/s`,
       );
     }
     const ratios = rounds.map(({ without, during }) => ({
@@ -55,11 +55,11 @@ async function main() {
       p99: during.p99 / without.p99,
     }));
     console.log(
-      `ratio, median of ${rounds.length}: p50 ${median(ratios, 'p50').toFixed(2)}x, p99 ${median(ratios, 'p99').toFixed(2)}x`,
+      `ratio, median of ${rounds.length}: p50 ${medianOf(ratios, 'p50').toFixed(2)}x, p99 ${medianOf(ratios, 'p99').toFixed(2)}x`,
     );
     console.log(`p50 of each round: ${ratios.map(({ p50 }) => p50.toFixed(2)).join(' ')}`);
     console.log(
-      `items/s: ${Math.round(median(rounds, 'items'))} meanwhile, ${Math.round(alone)} without other requests`,
+      `items/s: ${Math.round(medianOf(rounds, 'items'))} meanwhile, ${Math.round(alone)} without other requests`,
     );
   } finally {
     await stopAll();
@@ -140,12 +140,8 @@ async function load(folder, { port, headers, forms }, [connections, ...more]) {
   return report;
 }
 
-function median(list, key) {
-  const values = list.map((entry) => entry[key]).toSorted((a, b) => a - b);
-  return values[Math.floor(values.length / 2)];
+function medianOf(list, key) {
+  return median(list.map((entry) => entry[key]));
 }
 
-main().catch((error) => {
-  console.error(error instanceof BenchError ? error.message : error);
-  process.exitCode = 1;
-});
+runProgram(main);

@@ -13,7 +13,7 @@ import { createPlaceholder } from '../src/egress-proxy/index.ts';
 import { issueFor, root } from '../src/testing/egress-proxy/hosts.ts';
 import { connect } from '../src/testing/egress-proxy/setup.ts';
 import { superviseProxy } from '../src/testing/egress-proxy/supervised.ts';
-import { cpuMicros, HERE } from './tools.mjs';
+import { cpuMicros, HERE, median } from './tools.mjs';
 
 export const EGRESS = 'egress';
 const BOUND = 'api.bound.test';
@@ -139,15 +139,11 @@ async function measureNewHosts({ open, placeholder }, names) {
     list.fresh.push(await first('intercepted', name));
     list.again.push(await first('intercepted', name));
   }
-  return Object.fromEntries(Object.entries(list).map(([way, values]) => [way, middle(values)]));
+  return Object.fromEntries(Object.entries(list).map(([way, values]) => [way, median(values)]));
 }
 
 function medians(list) {
-  return Object.fromEntries(Object.keys(list[0]).map((key) => [key, middle(list.map((entry) => entry[key]))]));
-}
-
-function middle(values) {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+  return Object.fromEntries(Object.keys(list[0]).map((key) => [key, median(list.map((entry) => entry[key]))]));
 }
 
 function print(figures, fresh, rounds) {

@@ -27,7 +27,9 @@ import {
   freePort,
   LOAD_CORE,
   listening,
+  median,
   memoryMb,
+  runProgram,
   start,
   stop,
   stopAll,
@@ -200,7 +202,7 @@ async function measureAll(folder, subjects, upstream) {
     const result = {
       case: testCase.name,
       unit: testCase.unit,
-      subjects: Object.fromEntries([...rounds].map(([name, list]) => [name, median(list)])),
+      subjects: Object.fromEntries([...rounds].map(([name, list]) => [name, medians(list)])),
     };
     if (testCase.agent) await measureTurns(folder, runs, testCase, result.subjects);
     results.push(result);
@@ -304,9 +306,8 @@ function memoryOf(subject) {
   return { own: memoryMb(subject.pids()), database: memoryMb(subject.databasePids()) };
 }
 
-function median(list) {
-  const middle = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
-  const at = (key) => middle(list.map((entry) => entry[key]));
+function medians(list) {
+  const at = (key) => median(list.map((entry) => entry[key]));
   const figures = Object.fromEntries(
     ['micros', 'databaseMicros', 'perSecond', 'p50', 'p99', 'ttfb50', 'ttfb99'].map((key) => [key, at(key)]),
   );
@@ -362,14 +363,4 @@ function memoryText({ own, database }) {
   return database > 0 ? `${Math.round(own)} + ${Math.round(database)}` : String(Math.round(own));
 }
 
-for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.on(signal, async () => {
-    await stopAll();
-    process.exit(130);
-  });
-}
-
-main().catch((error) => {
-  console.error(error instanceof BenchError ? error.message : error);
-  process.exitCode = 1;
-});
+runProgram(main);

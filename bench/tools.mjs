@@ -13,6 +13,24 @@ export const LOAD_CORE = 1;
 /** A missing tool or a subject that does not start: told to the user in one line. */
 export class BenchError extends Error {}
 
+/** Runs a program of the benchmark. What it has started ends with it, however it ends. */
+export function runProgram(main) {
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.on(signal, async () => {
+      await stopAll();
+      process.exit(130);
+    });
+  }
+  main().catch((error) => {
+    console.error(error instanceof BenchError ? error.message : error);
+    process.exitCode = 1;
+  });
+}
+
+export function median(values) {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+}
+
 export function need(program, hint) {
   const found = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/sbin'].some((folder) =>
     existsSync(path.join(folder, program)),

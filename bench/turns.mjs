@@ -12,7 +12,19 @@ import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { requestBody } from './bodies.mjs';
 import { proveIt, startGateway } from './subjects.mjs';
-import { BenchError, build, cpuMicros, freePort, HERE, LOAD_CORE, listening, start, stopAll } from './tools.mjs';
+import {
+  BenchError,
+  build,
+  cpuMicros,
+  freePort,
+  HERE,
+  LOAD_CORE,
+  listening,
+  median,
+  runProgram,
+  start,
+  stopAll,
+} from './tools.mjs';
 
 const run = promisify(execFile);
 
@@ -81,11 +93,4 @@ async function load(folder, { port, headers, forms, pids }, kind, seconds) {
   return (cpuMicros(pids()) - before) / report.requests;
 }
 
-function median(values) {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
-}
-
-main().catch((error) => {
-  console.error(error instanceof BenchError ? error.message : error);
-  process.exitCode = 1;
-});
+runProgram(main);

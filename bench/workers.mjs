@@ -11,7 +11,7 @@ import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { requestBody } from './bodies.mjs';
 import { proveIt, startGateway } from './subjects.mjs';
-import { BenchError, build, cpuMicros, freePort, listening, start, stopAll } from './tools.mjs';
+import { BenchError, build, cpuMicros, freePort, listening, median, runProgram, start, stopAll } from './tools.mjs';
 
 const run = promisify(execFile);
 const { values: options } = parseArgs({
@@ -74,12 +74,12 @@ async function load(folder, subject, seconds) {
 }
 
 function report(subjects) {
-  const middle = (list, key) => list.map((each) => each[key]).toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
+  const at = (rounds, key) => median(rounds.map((round) => round[key]));
   const rows = subjects.map(({ workers, rounds }) => ({
     workers,
-    perSecond: middle(rounds, 'perSecond'),
-    micros: middle(rounds, 'micros'),
-    databaseMicros: middle(rounds, 'databaseMicros'),
+    perSecond: at(rounds, 'perSecond'),
+    micros: at(rounds, 'micros'),
+    databaseMicros: at(rounds, 'databaseMicros'),
   }));
   if (options.json) return console.log(JSON.stringify(rows, null, 2));
   for (const { workers, perSecond, micros, databaseMicros } of rows) {
@@ -91,14 +91,4 @@ function report(subjects) {
   }
 }
 
-for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.on(signal, async () => {
-    await stopAll();
-    process.exit(130);
-  });
-}
-
-main().catch((error) => {
-  console.error(error instanceof BenchError ? error.message : error);
-  process.exitCode = 1;
-});
+runProgram(main);

@@ -3,12 +3,12 @@ import {
   type Arrived,
   type ArrivedTurn,
   type Asked,
-  Broken,
   type Call,
   demand,
   emptyHeard,
   type Frame,
   type Heard,
+  parsed,
   type Said,
   type Stop,
   type StreamEvent,
@@ -17,6 +17,7 @@ import {
   type WireFormat,
 } from './dialogue.ts';
 import { dataOf, type Fields, fields, list, number, plainText, text } from './loose.ts';
+import { errorOf, instructs } from './openai.ts';
 
 const HEAD = { id: 'chatcmpl-conformance', created: 1_760_000_000, model: 'chat-model' };
 const FINISH: Readonly<Record<Stop, string>> = {
@@ -41,10 +42,7 @@ export const chat: WireFormat = {
   readWhole,
   readStream,
   failure: (message) => ({ kind: 'finish', text: event({ error: { message, type: 'server_error', code: 500 } }) }),
-  errorOf(body) {
-    const { message } = fields(fields(body)['error']);
-    return typeof message === 'string' ? message : undefined;
-  },
+  errorOf,
 };
 
 function request(asked: Asked, model: string, stream: boolean): Record<string, unknown> {
@@ -90,15 +88,14 @@ function callOf({ id, name, arguments: args }: Call): object {
 function arrived(body: unknown): Arrived {
   const from = fields(body);
   const messages = list(from['messages']).map(fields);
-  const isSystem = ({ role }: Fields) => role === 'system' || role === 'developer';
   const choice = text(fields(fields(from['tool_choice'])['function'])['name']);
   const stop = typeof from['stop'] === 'string' ? from['stop'] : text(list(from['stop'])[0]);
   return {
     system: messages
-      .filter(isSystem)
+      .filter(instructs)
       .map(({ content }) => plainText(content))
       .join('\n'),
-    turns: messages.filter((message) => !isSystem(message)).map(turnOf),
+    turns: messages.filter((message) => !instructs(message)).map(turnOf),
     tools: list(from['tools']).map((tool) => {
       const { name, description, parameters } = fields(fields(tool)['function']);
       return { name: text(name), description: text(description), parameters: fields(parameters) };
@@ -256,13 +253,5 @@ function readChoice(choice: Fields, heard: Heard, calls: Call[]): void {
   if (choice['finish_reason'] != null) {
     heard.stopText = text(choice['finish_reason']);
     heard.stop = STOPS[heard.stopText];
-  }
-}
-
-function parsed(data: string): Fields {
-  try {
-    return fields(JSON.parse(data));
-  } catch {
-    throw new Broken('an event is not JSON');
   }
 }

@@ -1,4 +1,5 @@
 /** A request and an answer in no format, as the cases describe them. Every format renders and reads both. */
+import { type Fields, fields } from './loose.ts';
 
 export interface Call {
   id: string;
@@ -137,4 +138,13 @@ export class Broken extends Error {}
 
 export function demand(holds: unknown, problem: string): asserts holds {
   if (!holds) throw new Broken(problem);
+}
+
+/** @param what names the JSON in the problem */
+export function parsed(json: string, what = 'an event'): Fields {
+  try {
+    return fields(JSON.parse(json));
+  } catch {
+    throw new Broken(`${what} is not JSON`);
+  }
 }

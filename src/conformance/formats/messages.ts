@@ -3,12 +3,12 @@ import {
   type Arrived,
   type ArrivedTurn,
   type Asked,
-  Broken,
   type Call,
   demand,
   emptyHeard,
   type Frame,
   type Heard,
+  parsed,
   type Said,
   type Stop,
   type StreamEvent,
@@ -34,6 +34,7 @@ const STOPS: Readonly<Record<string, Stop>> = {
 };
 const DEFAULT_MAX_TOKENS = 4096;
 const THINKING_TOKENS = 1024;
+const EVENT_OR_INPUT = 'an event or the input of a tool';
 
 export const messages: WireFormat = {
   ...{ name: 'messages', path: '/messages' },
@@ -265,7 +266,7 @@ class Blocks {
       this.#grow(this.#open, fields(from['delta']));
     } else {
       demand(this.#open !== undefined, 'a block ends that did not start');
-      if (this.#open['type'] === 'tool_use') this.#open['input'] = parsed(this.#input || '{}');
+      if (this.#open['type'] === 'tool_use') this.#open['input'] = parsed(this.#input || '{}', EVENT_OR_INPUT);
       this.done.push(this.#open);
       this.#open = undefined;
     }
@@ -290,7 +291,7 @@ function readStream(events: readonly StreamEvent[]): Heard {
   let counts: Fields = {};
   let isOver = false;
   for (const { name, data } of events) {
-    const from = parsed(data);
+    const from = parsed(data, EVENT_OR_INPUT);
     const type = text(from['type']);
     demand(name === type, `event ${name} has the type ${type}`);
     demand(!isOver, `${type} follows the end`);
@@ -311,12 +312,4 @@ function readStream(events: readonly StreamEvent[]): Heard {
   }
   if (!isOver) heard.stop = undefined;
   return { ...heard, ...contentOf(blocks.all), ...readUsage(counts), echo: blocks.done };
-}
-
-function parsed(data: string): Fields {
-  try {
-    return fields(JSON.parse(data));
-  } catch {
-    throw new Broken('an event or the input of a tool is not JSON');
-  }
 }

@@ -3,12 +3,12 @@ import {
   type Arrived,
   type ArrivedTurn,
   type Asked,
-  Broken,
   type Call,
   demand,
   emptyHeard,
   type Frame,
   type Heard,
+  parsed,
   type Said,
   type Stop,
   type StreamEvent,
@@ -17,6 +17,7 @@ import {
   type WireFormat,
 } from './dialogue.ts';
 import { dataOf, type Fields, fields, list, number, plainText, text } from './loose.ts';
+import { errorOf, instructs } from './openai.ts';
 
 const HEAD = {
   ...{ id: 'resp_conformance', object: 'response', created_at: 1_760_000_000, model: 'responses-model', error: null },
@@ -38,10 +39,7 @@ export const responses: WireFormat = {
     kind: 'finish',
     text: event(0, { type: 'error', code: 'server_error', message, param: null }),
   }),
-  errorOf(body) {
-    const { message } = fields(fields(body)['error']);
-    return typeof message === 'string' ? message : undefined;
-  },
+  errorOf,
 };
 
 function request(asked: Asked, model: string, stream: boolean): Record<string, unknown> {
@@ -90,11 +88,10 @@ function arrived(body: unknown): Arrived {
   const from = fields(body);
   const input = from['input'];
   const items = typeof input === 'string' ? [{ role: 'user', content: input }] : list(input).map(fields);
-  const isSystem = ({ role }: Fields) => role === 'system' || role === 'developer';
-  const systems = items.filter(isSystem).map(({ content }) => plainText(content));
+  const systems = items.filter(instructs).map(({ content }) => plainText(content));
   return {
     system: [text(from['instructions']), ...systems].filter(Boolean).join('\n'),
-    turns: items.filter((item) => !isSystem(item)).flatMap(turnOf),
+    turns: items.filter((item) => !instructs(item)).flatMap(turnOf),
     tools: list(from['tools']).map((tool) => {
       const { name, description, parameters } = fields(tool);
       return { name: text(name), description: text(description), parameters: fields(parameters) };
@@ -328,12 +325,4 @@ function grown(heard: Heard, type: string, delta: string): Heard {
   if (type === 'response.refusal.delta') return { ...heard, refusal: heard.refusal + delta };
   const reasons = type === 'response.reasoning_summary_text.delta' || type === 'response.reasoning_text.delta';
   return reasons ? { ...heard, reasoning: heard.reasoning + delta } : heard;
-}
-
-function parsed(data: string): Fields {
-  try {
-    return fields(JSON.parse(data));
-  } catch {
-    throw new Broken('an event is not JSON');
-  }
 }
