@@ -58,7 +58,7 @@ export async function issueKey(
   return { key, token };
 }
 
-/** Creates a management key of a member and returns its hash. Nobody gets its token; sessions act for the key. */
+/** Creates a management key for a member and returns its hash. The token is discarded: sessions act for the key. */
 export async function issueMemberKey(
   tx: Queryable,
   author: Author,

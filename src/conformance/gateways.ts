@@ -4,7 +4,7 @@ import type { FormatName } from './formats/dialogue.ts';
 /** The upstreams of the suite. `first` and `second` are both of the chat format and serve one model. */
 export type UpstreamName = FormatName | 'fallback';
 
-/** USD per token, as every gateway is told. */
+/** USD per token. Every gateway under test is configured with these prices. */
 export const PRICES = { input: 0.000003, cached: 0.0000003, output: 0.000015 } as const;
 
 const UPSTREAM_KEY = 'conformance-upstream-key';

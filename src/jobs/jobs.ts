@@ -274,7 +274,7 @@ class BossJobs implements Jobs {
 
   #repeat(kind: JobKind, everyMs: number): void {
     const timer = this.#options.clock.timer(everyMs, () => {
-      // One that waits for the database stands for those that would follow, and one that fails is sent again the next time.
+      // While one waits for the database no other is sent, and one that fails is sent again at the next interval.
       this.send(kind, {}).then(again, again);
     });
     const again = () => {

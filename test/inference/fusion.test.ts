@@ -254,7 +254,7 @@ test('requests are nested two deep: a panel of a subagent asks no further models
   assert.equal(sent('judge').length, 1);
 });
 
-test('a stream of the responses format tells of the panel while it works', async () => {
+test('a stream of the responses format reports the progress of the panel', async () => {
   const answers = { blue: [errorOf('chat', 400, 'no such thing')] };
   const { text } = await ask({ format: 'responses', stream: true, answers });
   const events: Json[] = text

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { settle, TestClock, until } from '../../testing/clock/clock.ts';
 import { connectOverAcp } from './acp.ts';
 
-test('messages that nobody expects are dropped in silence, and those around them arrive', async (t) => {
+test('unexpected messages are dropped silently, and those around them arrive', async (t) => {
   const said = t.mock.method(console, 'error', () => {});
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
   const texts: string[] = [];

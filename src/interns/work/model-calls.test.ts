@@ -1,4 +1,4 @@
-/** Calls reach the run that made them, whatever runs next to it; where that is not certain, no cost is told. */
+/** Calls are counted for the run that made them, whatever runs beside it; where that is uncertain, no cost is reported. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

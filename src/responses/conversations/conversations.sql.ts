@@ -82,7 +82,7 @@ export async function sizeOf(db: Queryable, id: string): Promise<{ count: number
 const NAMED = `from conversation_items i join conversations c on c.id = i.conversation_id
   where i.id = any($1) and c.workspace_id = $2 order by i.id, i.position desc`;
 
-/** Bytes of what `itemsNamed` returns. */
+/** The size in bytes of what `itemsNamed` returns. */
 export async function bytesNamed(db: Queryable, ids: readonly string[], workspaceId: string): Promise<number> {
   const [row] = await db.query<{ bytes: number }>(
     `select coalesce(sum(bytes), 0)::float8 as bytes

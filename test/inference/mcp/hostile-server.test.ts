@@ -11,7 +11,7 @@ type Json = any;
 
 const TOOL = '{"name":"rm","inputSchema":{"type":"object"}}';
 const USUAL = { list: `{"tools":[${TOOL}]}`, result: '{"content":[{"type":"text","text":"gone"}]}' };
-/** JSON of what the server answers. */
+/** The server's answer as JSON. */
 let told = USUAL;
 const methods: string[] = [];
 const server = http.createServer(async (request, response) => {
@@ -65,7 +65,7 @@ async function ask(more: Json, answers: Told[] = [{ text: 'ok' }], changed: Part
 }
 const called: Told[] = [{ calls: [{ id: 'c', name: 's_rm', arguments: '{}' }] }, { text: 'ok' }];
 
-test('an allowed call is not made for a request that nobody can serve', async () => {
+test('an allowed call is not made for a request that no endpoint can serve', async () => {
   const input = [
     { role: 'user', content: 'remove it' },
     { type: 'mcp_approval_request', id: 'mcpr_1.call_1', server_label: 's', name: 'rm', arguments: '{}' },
