@@ -78,7 +78,8 @@ test('an added turn keeps the earlier encoding as its prefix, except for cache p
     ),
     { numRuns: samples(300) },
   );
-  assert.ok(tried > samples(30), `${tried} conversations were carried`);
+  // A third can be carried: chance makes it 3 of 100 less often than once in 10^10 runs.
+  assert.ok(tried > samples(9), `${tried} conversations were carried`);
 });
 
 /** What the provider hashes of a prompt: everything except cache points. */

