@@ -27,6 +27,7 @@ import { type PageParts, pageOperations } from './pages/index.ts';
 import { type PresetParts, presetOperations } from './presets/index.ts';
 import {
   answerWithState,
+  compactionOperations,
   conversationOperations,
   type ResponseOperationParts,
   responseOperations,
@@ -120,6 +121,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
       responses: (exchange) => answerWithState(exchange, parts.responses),
     }),
     ...responseOperations(parts.responses),
+    ...compactionOperations(parts.responses, parts.limits),
     ...conversationOperations(parts.responses, parts.limits),
     ...videoOperations(parts.videos, parts.limits),
     ...batchOperations(parts.batches),

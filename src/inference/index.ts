@@ -22,6 +22,7 @@ export { PageReader } from './documents/page-reader.ts';
 export { PdfReader } from './documents/pdf-reader.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { acceptExchange } from './operations/accept-exchange.ts';
+export { countTokensOf } from './operations/count-tokens.ts';
 export { INFERENCE_ERRORS } from './operations/event-schema.ts';
 export { HttpSink } from './operations/http-sink.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';

@@ -16,6 +16,7 @@ import type { Sealing } from '../sealing/index.ts';
 import type { Database } from '../storage/database.ts';
 import { type SubmitParts, submit } from './background/submit.ts';
 import type { Claims } from './claims.ts';
+import { hasCompactions, withSummaries } from './compaction/summary.ts';
 import {
   addsTo,
   append,
@@ -49,18 +50,17 @@ export interface ResponseParts extends SubmitParts {
 /** Answers a request that needs state. Undefined for any other, which is the usual case. */
 export function answerWithState(exchange: Exchange<Caller>, parts: ResponseParts): Promise<void> | undefined {
   const document = exchange.document!;
-  const wanted = wantedOf(document) ?? (hasReferences(document) ? NOTHING_WANTED : undefined);
+  const wanted =
+    wantedOf(document) ?? (hasReferences(document) || hasCompactions(document) ? NOTHING_WANTED : undefined);
   return wanted && answer(exchange, wanted, parts);
 }
 
 /** Nothing is kept or continued. */
-const NOTHING_WANTED: Wanted = { store: false, background: false, previousId: null, conversationId: null };
+export const NOTHING_WANTED: Wanted = { store: false, background: false, previousId: null, conversationId: null };
 
 async function answer(exchange: Exchange<Caller>, wanted: Wanted, parts: ResponseParts): Promise<void> {
   const { caller } = exchange;
-  const stateless = withoutState(exchange.document!);
-  const viewer = { workspaceId: caller.workspaceId, now: new Date(parts.clock.now()) };
-  const given = hasReferences(stateless) ? await withReferenced(stateless, viewer, parts) : stateless;
+  const given = await statelessOf(exchange, parts);
   // Before the history is added, so that errors have the paths that the client knows.
   responses.check(given.value);
   const keeps = wanted.store || wanted.conversationId !== null;
@@ -81,17 +81,30 @@ async function answer(exchange: Exchange<Caller>, wanted: Wanted, parts: Respons
   await serveAndKeep(request, client, { made, conversation, input }, parts);
 }
 
+/** The request with the items that it only names, and without the members about state. */
+export async function statelessOf({ document, caller }: Exchange<Caller>, parts: ResponseParts): Promise<JsonDocument> {
+  const stateless = withoutState(document!);
+  const viewer = { workspaceId: caller.workspaceId, now: new Date(parts.clock.now()) };
+  const whole = hasReferences(stateless) ? await withReferenced(stateless, viewer, parts) : stateless;
+  return hasCompactions(whole) ? withSummaries(whole) : whole;
+}
+
 interface State {
   history?: History;
   conversation?: OpenConversation;
 }
 
-function itemCount({ structure: { input } }: JsonDocument): number {
+export function itemCount({ structure: { input } }: JsonDocument): number {
   return Array.isArray(input) ? input.length : input === undefined || input === null ? 0 : 1;
 }
 
 /** @param more items that the request brings itself */
-async function stateOf({ workspaceId }: Caller, wanted: Wanted, more: number, parts: ResponseParts): Promise<State> {
+export async function stateOf(
+  { workspaceId }: Caller,
+  wanted: Wanted,
+  more: number,
+  parts: ResponseParts,
+): Promise<State> {
   const { previousId, conversationId } = wanted;
   if (previousId !== null) {
     const viewer = { workspaceId, now: new Date(parts.clock.now()) };

@@ -348,6 +348,8 @@ const EXPECTED: Record<string, Expectation | Open> = {
   listConversationItems: { inference: 404, management: 403, path: () => '/conversations/none/items' },
   getConversationItem: { inference: 404, management: 403, path: () => '/conversations/none/items/none' },
   deleteConversationItem: { inference: 404, management: 403, path: () => '/conversations/none/items/none' },
+  compactResponse: { inference: 200, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
+  countResponseTokens: { inference: 200, management: 403, body: { model: 'simulated/echo', input: 'hi' } },
   cancelResponse: { inference: 404, management: 403, path: () => '/responses/none/cancel' },
   deleteResponse: { inference: 404, management: 403, path: () => '/responses/none' },
   generateContent: content('/models/simulated%2Fecho:generateContent'),

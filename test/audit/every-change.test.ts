@@ -18,6 +18,7 @@ const EXCEPTIONS: Record<string, string> = {
   createMessage: 'inference',
   createResponse: 'inference',
   cancelResponse: 'inference',
+  compactResponse: 'inference',
   createConversation: 'content of requests, not of the control plane',
   updateConversation: 'content',
   deleteConversation: 'shown in test/responses/conversations.test.ts',
@@ -43,6 +44,7 @@ const EXCEPTIONS: Record<string, string> = {
   createTranscription: 'inference',
   createTranslation: 'inference',
   countMessageTokens: 'inference',
+  countResponseTokens: 'inference',
   takeConsent: 'makes a code as createAuthKeysCode does',
   exchangeAuthCodeForAPIKey: 'makes a key as createKey does, shown in test/sign-in/oauth.test.ts',
   createOauthToken:

@@ -136,6 +136,16 @@ const ASKED: Record<string, { route: string; at?: string; model: string; bodies:
       { input: 'hi', instructions: text, max_output_tokens: 16 },
     ],
   },
+  compactResponse: {
+    route: '/responses/compact',
+    model: 'test/text',
+    bodies: (text) => [{ input: text }, { input: [{ role: 'user', content: 'hi' }], instructions: text }],
+  },
+  countResponseTokens: {
+    route: '/responses/input_tokens',
+    model: 'test/text',
+    bodies: (text) => [{ input: text }],
+  },
   createEmbedding: {
     route: '/embeddings',
     model: 'test/vectors',
@@ -261,10 +271,12 @@ test('a blocking filter sees user text in every operation and position', async (
   });
 });
 
+const FREE = ['countMessageTokens', 'countResponseTokens'];
+
 test('a spent limit refuses every operation that costs something', async () => {
   const key = await scene.control.keyIn(undefined, 'spent', { limit: 0.000001 });
   await every(key, 'hi', (name, { status, body }) => {
-    if (name === 'countMessageTokens') assert.equal(status, 200, JSON.stringify(body));
+    if (FREE.includes(name)) assert.equal(status, 200, JSON.stringify(body));
     else assert.equal(status, 402, `${name}: ${JSON.stringify(body)}`);
   });
 });
@@ -290,6 +302,6 @@ test('an access token that was exchanged is governed in every operation as its k
   );
   const spent = await control.keyIn(undefined, 'spent', { limit: 0.000001 });
   await every(await tokenFor(spent.hash), 'hi', (name, { status, body }) =>
-    assert.equal(status, name === 'countMessageTokens' ? 200 : 402, `${name}: ${JSON.stringify(body)}`),
+    assert.equal(status, FREE.includes(name) ? 200 : 402, `${name}: ${JSON.stringify(body)}`),
   );
 });

@@ -48,6 +48,7 @@ const BODIES: Record<string, Json | 'free'> = {
   createChatCompletion: { model: 'test/text', messages },
   createMessage: { model: 'test/text', max_tokens: 100, messages },
   createResponse: { model: 'test/text', input: 'hi' },
+  compactResponse: { model: 'test/text', input: 'hi' },
   createCompletion: { model: 'test/text', prompt: 'hi' },
   generateContent: { contents: [{ parts: [{ text: 'hi' }] }] },
   generateContentOfAuthor: { contents: [{ parts: [{ text: 'hi' }] }] },
@@ -86,6 +87,7 @@ const BODIES: Record<string, Json | 'free'> = {
   deleteResponse: 'free',
   // Costs nothing.
   countMessageTokens: 'free',
+  countResponseTokens: 'free',
   // The budget refuses the items, one by one (test/batches/limits.test.ts).
   createBatch: 'free',
   listBatches: 'free',

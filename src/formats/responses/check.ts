@@ -4,6 +4,7 @@
  */
 import { invalidField } from '../../base/errors.ts';
 import { asksForDeferral, checkDeferral } from '../adapters/deferred-tools/index.ts';
+import { summaryOf } from '../conversation/compaction.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { imageUrlFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
@@ -116,6 +117,10 @@ function checkItem(item: Fields, path: string): void {
     }
     checkContent(item['content'], `${path}.content`);
     return;
+  }
+  // Where compactions can be used, they are replaced before this check (`responses/`).
+  if (summaryOf(item) !== undefined) {
+    throw invalidField(path, 'is a compaction of this gateway, which is not supported here: send the items themselves');
   }
   for (const member of REQUIRED.get(type) ?? []) {
     const value = item[member];

@@ -3,11 +3,17 @@
  * one, otherwise as an estimate marked as such. Nothing is generated, so nothing is reserved, charged or recorded.
  */
 import type { Caller } from '../../access/index.ts';
-import { type JsonDocument, stringifyJson } from '../../base/json.ts';
+import { GatewayError } from '../../base/errors.ts';
+import { type JsonDocument, readDocument, stringifyJson } from '../../base/json.ts';
 import type { Endpoint } from '../../catalog/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import { isFields } from '../../formats/conversation/fields.ts';
-import type { TokenCount as Counting, MediumKind, SpokenFormat } from '../../formats/conversation/format.ts';
+import { fieldsOf, isFields } from '../../formats/conversation/fields.ts';
+import type {
+  TokenCount as Counting,
+  MediumKind,
+  ServedFormat,
+  SpokenFormat,
+} from '../../formats/conversation/format.ts';
 import { Losses, Uncarried } from '../../formats/conversation/losses.ts';
 import { messages, spokenFormat } from '../../formats/index.ts';
 import type { Exchange } from '../../http/operation.ts';
@@ -26,6 +32,7 @@ import { requestText } from '../tokens/request-text.ts';
 import type { WantedTools } from '../turns/gateway-tools.ts';
 import { gatewayToolsFor } from '../turns/turn-loop.ts';
 import { clientError, failedAt } from '../turns/verdict.ts';
+import { acceptExchange } from './accept-exchange.ts';
 import { HttpSink } from './http-sink.ts';
 
 /** An image of usual size. */
@@ -39,6 +46,41 @@ const MAX_REPLY_BYTES = 64 * 1024;
 interface TokenCount {
   input_tokens: number;
   estimated?: true;
+}
+
+/** Members of the gateway that choose the endpoint, the same in every format. */
+const ROUTED_BY = ['model', 'models', 'provider', 'preset'];
+
+/**
+ * The same for a conversation in another format.
+ * @param path of the member that holds its content
+ * @throws GatewayError 400 also for content that the messages format cannot carry
+ */
+export function countTokensOf(
+  format: ServedFormat,
+  document: JsonDocument,
+  path: string,
+  exchange: Exchange<Caller>,
+  parts: InferenceParts,
+): Promise<TokenCount> {
+  const target = { model: '', stream: false, maxOutputTokens: null, origin: 'unknown', user: '', dialect: {} } as const;
+  const encoded = carried(path, () =>
+    spokenFormat('messages').encode(format.decode(document.exact), target, new Losses()),
+  );
+  const { metadata: _, model: __, ...content } = fieldsOf(encoded);
+  const request = { ...content, ...Object.fromEntries(ROUTED_BY.map((key) => [key, document.member(key)])) };
+  const asMessages = readDocument(Buffer.from(stringifyJson(request)));
+  return countTokens(acceptExchange(exchange, messages, parts, asMessages), exchange, parts);
+}
+
+function carried<T>(path: string, encode: () => T): T {
+  try {
+    return encode();
+  } catch (error) {
+    if (!(error instanceof Uncarried)) throw error;
+    const problem = `tokens cannot be counted for this content: ${error.message}`;
+    throw new GatewayError('invalid_request', problem, { path });
+  }
 }
 
 /**

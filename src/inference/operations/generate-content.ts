@@ -6,8 +6,6 @@ import { Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { type JsonDocument, readDocument, stringifyJson } from '../../base/json.ts';
-import type { Fields } from '../../formats/conversation/fields.ts';
-import { Losses, Uncarried } from '../../formats/conversation/losses.ts';
 import type { WholeBody } from '../../formats/direct/index.ts';
 import {
   ContentEvents,
@@ -22,7 +20,7 @@ import {
   googleError,
   inOwnWords,
 } from '../../formats/generate-content/index.ts';
-import { chat, messages, spokenFormat } from '../../formats/index.ts';
+import { chat } from '../../formats/index.ts';
 import { INFERENCE } from '../../http/access-rule.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import { documentCheck } from '../../http/validate.ts';
@@ -31,7 +29,7 @@ import type { Sink } from '../answer/sink.ts';
 import type { InferenceParts } from '../parts.ts';
 import { serve } from '../serve.ts';
 import { acceptExchange } from './accept-exchange.ts';
-import { countTokens } from './count-tokens.ts';
+import { countTokensOf } from './count-tokens.ts';
 import { INFERENCE_ERRORS } from './event-schema.ts';
 import { HttpSink } from './http-sink.ts';
 
@@ -120,36 +118,12 @@ function answer(exchange: Exchange<Caller>, target: string, parts: InferencePart
   return serve(request, new ContentSink(sink, shape), parts);
 }
 
-/** Counting exists for the messages format, so the conversation is counted in that format. */
 async function count(exchange: Exchange<Caller>, model: string, parts: InferenceParts): Promise<void> {
   const { body } = chatRequestOf(exchange.document!.exact, model, false);
   const asChat = readDocument(Buffer.from(stringifyJson(body)));
   inOwnWords(() => checkedAsChat(asChat));
-  const document = readDocument(Buffer.from(stringifyJson(inMessages(asChat, model))));
-  const { input_tokens, estimated } = await countTokens(
-    acceptExchange(exchange, messages, parts, document),
-    exchange,
-    parts,
-  );
+  const { input_tokens, estimated } = await countTokensOf(chat, asChat, 'contents', exchange, parts);
   exchange.reply(200, { totalTokens: input_tokens, ...(estimated && { estimated }) });
-}
-
-/** @throws GatewayError 400 for what the messages format cannot carry */
-function inMessages({ exact }: JsonDocument, model: string): unknown {
-  const target = { model, stream: false, maxOutputTokens: null, origin: 'unknown', user: '', dialect: {} } as const;
-  try {
-    const { metadata: _, ...request } = spokenFormat('messages').encode(
-      chat.decode(exact),
-      target,
-      new Losses(),
-    ) as Fields;
-    return request;
-  } catch (error) {
-    if (!(error instanceof Uncarried)) throw error;
-    throw new GatewayError('invalid_request', `tokens cannot be counted for this content: ${error.message}`, {
-      path: 'contents',
-    });
-  }
 }
 
 const COMMA = ',\r\n';
