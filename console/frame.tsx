@@ -71,6 +71,12 @@ const GROUPS: readonly { title: string; entries: readonly Entry[] }[] = [
         load: async () => (await import('./pages/models.tsx')).Models,
       },
       {
+        path: '/presets',
+        title: 'Presets',
+        icon: 'presets',
+        load: async () => (await import('./pages/presets.tsx')).Presets,
+      },
+      {
         path: '/interns',
         title: 'Interns',
         icon: 'interns',

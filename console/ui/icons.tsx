@@ -3,6 +3,8 @@ const PATHS = {
   overview: 'M3 20h18M6 16v-5M11 16V6M16 16v-8M20.5 16v-3',
   playground: 'M4 5h16v11H9l-5 4zM8 9h8M8 12h5',
   models: 'M12 3l8 4.5v9L12 21l-8-4.5v-9zM4 7.5l8 4.5 8-4.5M12 12v9',
+  presets:
+    'M4 7h8M18 7h2M15 4.5a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5M4 17h2M12 17h8M9 14.5a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5',
   requests: 'M4 6h16M4 12h16M4 18h10',
   keys: 'M14.5 9.5a5 5 0 1 1-2-4M13 8h8M18 8v4',
   workspaces: 'M4 21V8l8-5 8 5v13M9 21v-6h6v6M8.5 10.5h.01M15.5 10.5h.01',

@@ -26,6 +26,7 @@ export function versionReply(version: StoredVersion) {
     id: version.id,
     preset_id: version.presetId,
     version: version.version,
+    format: version.format,
     config: parseJson(version.config),
     system_prompt: version.systemPrompt,
     creator_id: version.creatorId,

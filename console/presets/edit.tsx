@@ -1,0 +1,86 @@
+/** The form that creates a preset, or its next version. */
+import { useState } from 'preact/hooks';
+import type { ApiPresetWithDesignatedVersion } from '../api.gen.ts';
+import { useChange } from '../query.ts';
+import { Area, Choice, Dialog, Form, Text } from '../ui/forms.tsx';
+import {
+  NO_SETTINGS,
+  PRESET_FORMATS,
+  PRESET_READS,
+  type PresetFormat,
+  type PresetSettings,
+  savePreset,
+} from './settings.ts';
+
+interface EditPresetProps {
+  /** Of a preset that exists. */
+  slug?: string;
+  settings?: PresetSettings;
+  workspace: string;
+  onClose(): void;
+  onSaved(preset: ApiPresetWithDesignatedVersion): void;
+}
+
+export function EditPreset({ slug, settings: known = NO_SETTINGS, workspace, onClose, onSaved }: EditPresetProps) {
+  const [name, setName] = useState(slug ?? '');
+  const [settings, setSettings] = useState(known);
+  const set = (member: keyof PresetSettings) => (value: string) => setSettings({ ...settings, [member]: value });
+  const change = useChange(
+    () => savePreset(name.trim(), workspace, settings),
+    PRESET_READS,
+    ({ data }) => onSaved(data),
+  );
+  return (
+    <Dialog title={slug === undefined ? 'Create a preset' : `New version of ${slug}`} wide onClose={onClose}>
+      <Form submit={slug === undefined ? 'Create' : 'Save as the next version'} change={change} onCancel={onClose}>
+        <div class="form-row">
+          {slug === undefined && (
+            <Text
+              label="Name"
+              required
+              maxLength={100}
+              value={name}
+              onInput={setName}
+              hint={`Requests name it as @preset/${name.trim() || 'name'}`}
+            />
+          )}
+          <Choice
+            label="Format of the settings"
+            value={settings.format}
+            options={PRESET_FORMATS}
+            onChange={(format) => setSettings({ ...settings, format: format as PresetFormat })}
+            hint="Requests in the other formats can use them, too"
+          />
+        </div>
+        <Text label="Model" code value={settings.model} onInput={set('model')} hint="Empty: the request names one" />
+        <Area label="System prompt" rows={5} value={settings.system} onInput={set('system')} />
+        <div class="form-row">
+          <Text
+            label="Temperature"
+            type="number"
+            step="any"
+            min={0}
+            value={settings.temperature}
+            onInput={set('temperature')}
+          />
+          <Text
+            label="Longest answer, in tokens"
+            type="number"
+            min={1}
+            value={settings.maxTokens}
+            onInput={set('maxTokens')}
+          />
+        </div>
+        <Area
+          label="More settings"
+          code
+          rows={6}
+          value={settings.more}
+          onInput={set('more')}
+          placeholder={'{ "provider": { "zdr": true } }'}
+          hint="A JSON object of members of the format. Members that belong to one request, such as messages, are left out."
+        />
+      </Form>
+    </Dialog>
+  );
+}
