@@ -49,6 +49,11 @@ export function useApi<N extends ApiName>(
   });
 }
 
+/** Whether each reading has a reply or an error: content below is then in its place. */
+export function areSettled(...readings: readonly Pick<UseQueryResult<unknown, ApiError>, 'data' | 'error'>[]): boolean {
+  return readings.every(({ data, error }) => data !== undefined || error !== null);
+}
+
 /** @param stale names of operations whose replies change with it */
 export function useChange<V, R>(
   run: (value: V) => Promise<R>,

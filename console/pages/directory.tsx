@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks';
 import type { ApiScimGroupMapping } from '../api.gen.ts';
 import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
-import { useApi, useChange } from '../query.ts';
-import { Badge, Button, Card, Empty, Note, Page, Problem } from '../ui/basics.tsx';
+import { areSettled, useApi, useChange } from '../query.ts';
+import { Badge, Button, Card, Empty, Note, Page, Problem, Waiting } from '../ui/basics.tsx';
 import { dayText, NONE } from '../ui/format.ts';
 import { Check, Choice, Confirm, Dialog, Form } from '../ui/forms.tsx';
 import { DeleteInRow } from '../ui/item-actions.tsx';
@@ -20,6 +20,7 @@ const ROLES = [
 ] as const;
 
 export function Directory(_: PageParts) {
+  const people = usePeople();
   const sync = useChange(() => api('POST /scim/sync-jobs', {}), ['GET /scim/groups', 'GET /organization/members']);
   return (
     <Page
@@ -33,15 +34,17 @@ export function Directory(_: PageParts) {
     >
       <Problem error={sync.error} />
       {sync.isSuccess && <Note tone="good">The sync has started.</Note>}
-      <People />
-      <Groups />
+      <People reading={people} />
+      {areSettled(people) && <Groups />}
     </Page>
   );
 }
 
-function People() {
-  const offset = useOffset();
-  const reading = useApi('GET /organization/members', { query: { offset, limit: PAGE } });
+function usePeople() {
+  return useApi('GET /organization/members', { query: { offset: useOffset(), limit: PAGE } });
+}
+
+function People({ reading }: { reading: ReturnType<typeof usePeople> }) {
   return (
     <PagedList
       title="Members"
@@ -89,7 +92,9 @@ function Groups() {
         }
       >
         <Problem error={groups.error ?? mappings.error} />
-        {groups.data !== undefined && groups.data.data.length === 0 ? (
+        {!areSettled(groups, mappings) ? (
+          <Waiting lines={3} />
+        ) : groups.data?.data.length === 0 ? (
           <Empty icon="scim" title="No groups yet">
             <p>
               Create a token with <code>npx gatehouse scim token create</code> and give it to your identity provider

@@ -1,7 +1,7 @@
 /** The catalog: models with their prices, and the live figures of each endpoint. */
 import type { ApiEndpoint, ApiModel, ApiModelList } from '../api.gen.ts';
 import type { PageParts } from '../frame.tsx';
-import { useApi } from '../query.ts';
+import { areSettled, useApi } from '../query.ts';
 import { link, useParams } from '../route.ts';
 import { Badge, Card, Empty, Facts, Page, Problem, Waiting } from '../ui/basics.tsx';
 import { count, duration, NONE, perMillion } from '../ui/format.ts';
@@ -105,7 +105,7 @@ function ModelTable() {
             cell: (model) => <Modalities list={model.architecture.input_modalities} />,
           },
         ]}
-      />{' '}
+      />
     </Page>
   );
 }
@@ -151,7 +151,8 @@ function ModelDetail({ id }: { id: string }) {
       }
     >
       <Problem error={model.error} retry={() => void model.refetch()} />
-      {found !== undefined && (
+      {!areSettled(model, endpoints) && <Waiting lines={12} />}
+      {areSettled(model, endpoints) && found !== undefined && (
         <Card>
           {found.description !== '' && <p class="prose">{found.description}</p>}
           <Facts
@@ -168,9 +169,11 @@ function ModelDetail({ id }: { id: string }) {
         </Card>
       )}
       <Problem error={endpoints.error} retry={() => void endpoints.refetch()} />
-      <Card title="Endpoints, live" flush>
-        {endpoints.data === undefined ? <Waiting /> : <Endpoints list={endpoints.data.data.endpoints} />}
-      </Card>
+      {areSettled(model, endpoints) && endpoints.data !== undefined && (
+        <Card title="Endpoints, live" flush>
+          <Endpoints list={endpoints.data.data.endpoints} />
+        </Card>
+      )}
     </Page>
   );
 }

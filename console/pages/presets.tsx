@@ -97,7 +97,7 @@ function PresetDetail({ slug }: { slug: string }) {
       title={slug}
       about={<span class="mono">{`@preset/${slug}`}</span>}
       actions={
-        preset && (
+        shown !== undefined && (
           <ItemActions onEdit={() => setAction('edit')} onDelete={() => setAction('delete')}>
             <a class="button plain" href={link('/playground', { model: `@preset/${slug}` })}>
               Use in the playground

@@ -1,16 +1,19 @@
 /** The state of the gateway: readiness, problems, load, processes, findings of the doctor, and what is configured. */
-import { useQuery } from '@tanstack/preact-query';
+import { type UseQueryResult, useQuery } from '@tanstack/preact-query';
 import { useState } from 'preact/hooks';
 import type { ApiReadyStatus, ApiSystemFindings, ApiSystemProcesses } from '../api.gen.ts';
-import { type ApiError, root } from '../api.ts';
+import { type ApiError, type ApiName, type Reply, root } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
-import { useApi } from '../query.ts';
+import { areSettled, useApi } from '../query.ts';
 import { Badge, Button, Card, Code, Facts, Note, Page, Problem, Time, type Tone, Waiting } from '../ui/basics.tsx';
 import { bytes, count, duration, NONE, usd } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
 
 const LIVE_MS = 5_000;
 const SECOND_MS = 1_000;
+
+/** What `useApi` returns, as far as a card needs it. */
+type Read<N extends ApiName> = Pick<UseQueryResult<Reply<N>, ApiError>, 'data' | 'error'>;
 
 export function System(_: PageParts) {
   const ready = useQuery<ApiReadyStatus, ApiError>({
@@ -25,98 +28,112 @@ export function System(_: PageParts) {
   });
   const credits = useApi('GET /credits');
   const providers = useApi('GET /providers');
-  const problems = ready.data?.problems ?? [];
-  const version = useQuery({
+  const processes = useApi('GET /system/processes', {}, { every: LIVE_MS });
+  const version = useQuery<string, ApiError>({
     queryKey: ['version'],
     queryFn: async () => (await root('GET /console/session')).data.version,
   });
   return (
     <Page title="System" about="How this gateway is doing. Figures are of all of its processes.">
-      <Card
-        title="Health"
-        actions={
-          ready.data === undefined ? (
-            <Badge>{ready.error ? 'Not ready' : 'Checking'}</Badge>
-          ) : (
-            <Badge tone={ready.data.status === 'ok' ? 'good' : 'warn'}>
-              {ready.data.status === 'ok' ? 'Serving' : 'Degraded'}
-            </Badge>
-          )
-        }
-      >
-        <Problem error={ready.error} retry={() => void ready.refetch()} />
-        {problems.map((problem) => (
-          <Note key={problem} tone="warn">
-            {problem}
-          </Note>
-        ))}
-        <Facts
-          rows={[
-            ['Version', version.data ?? NONE],
-            [
-              'Balance',
-              credits.data === undefined
-                ? NONE
-                : credits.data.data.unlimited
-                  ? 'no limit'
-                  : usd(credits.data.data.total_credits - credits.data.data.total_usage),
-            ],
-            ['Spent in all', usd(credits.data?.data.total_usage)],
-          ]}
-        />
-      </Card>
-      <Card title="Load">
-        {metrics.error !== null ? (
-          <Problem error={metrics.error} />
-        ) : metrics.data === undefined ? (
-          <Waiting lines={3} />
-        ) : (
-          <Load metrics={metrics.data} />
-        )}
-      </Card>
-      <Processes />
-      <Doctor />
-      <div class="columns">
-        <Card title="Providers" flush>
-          {providers.data === undefined ? (
-            <Waiting lines={3} />
-          ) : (
-            <Table
-              label="Providers"
-              rows={providers.data.data}
-              keyOf={({ slug }) => slug}
-              columns={[
-                { head: 'Name', cell: (each) => each.name },
-                { head: 'Slug', cell: (each) => <span class="mono small">{each.slug}</span> },
-              ]}
-            />
-          )}
-        </Card>
-        <Card title="Change settings">
-          <p class="soft">
-            A changed <code>gatehouse.yaml</code> is read without a restart:
-          </p>
-          <Code label="command to reload" text="kill -HUP <process>" />
-        </Card>
-      </div>
+      {areSettled(ready, metrics, credits, providers, processes, version) ? (
+        <>
+          <Health ready={ready} credits={credits.data} version={version.data} />
+          <Card title="Load">
+            <Problem error={metrics.error} />
+            {metrics.data !== undefined && <Load metrics={metrics.data} />}
+          </Card>
+          <Processes reading={processes} />
+          <div class="columns">
+            <Providers reading={providers} />
+            <Card title="Change settings">
+              <p class="soft">
+                A changed <code>gatehouse.yaml</code> is read without a restart:
+              </p>
+              <Code label="command to reload" text="kill -HUP <process>" />
+            </Card>
+          </div>
+          <Doctor />
+        </>
+      ) : (
+        <Waiting lines={12} />
+      )}
     </Page>
   );
 }
 
+interface HealthProps {
+  ready: Pick<UseQueryResult<ApiReadyStatus, ApiError>, 'data' | 'error' | 'refetch'>;
+  credits: Reply<'GET /credits'> | undefined;
+  version: string | undefined;
+}
+
+function Health({ ready, credits, version }: HealthProps) {
+  return (
+    <Card
+      title="Health"
+      actions={
+        ready.data === undefined ? (
+          <Badge>{ready.error ? 'Not ready' : 'Checking'}</Badge>
+        ) : (
+          <Badge tone={ready.data.status === 'ok' ? 'good' : 'warn'}>
+            {ready.data.status === 'ok' ? 'Serving' : 'Degraded'}
+          </Badge>
+        )
+      }
+    >
+      <Problem error={ready.error} retry={() => void ready.refetch()} />
+      {ready.data?.problems?.map((problem) => (
+        <Note key={problem} tone="warn">
+          {problem}
+        </Note>
+      ))}
+      <Facts
+        rows={[
+          ['Version', version ?? NONE],
+          [
+            'Balance',
+            credits === undefined
+              ? NONE
+              : credits.data.unlimited
+                ? 'no limit'
+                : usd(credits.data.total_credits - credits.data.total_usage),
+          ],
+          ['Spent in all', usd(credits?.data.total_usage)],
+        ]}
+      />
+    </Card>
+  );
+}
+
+function Providers({ reading: { data, error } }: { reading: Read<'GET /providers'> }) {
+  return (
+    <Card title="Providers" flush>
+      <Problem error={error} />
+      {data !== undefined && (
+        <Table
+          label="Providers"
+          rows={data.data}
+          keyOf={({ slug }) => slug}
+          columns={[
+            { head: 'Name', cell: (each) => each.name },
+            { head: 'Slug', cell: (each) => <span class="mono small">{each.slug}</span> },
+          ]}
+        />
+      )}
+    </Card>
+  );
+}
 const STATES: Readonly<Record<ApiSystemProcesses['data'][number]['state'], readonly [Tone, string]>> = {
   live: ['good', 'Live'],
   gone: ['bad', 'No heartbeat'],
   replayed: ['warn', 'Died, cost unknown'],
 };
 
-function Processes() {
-  const { data, error } = useApi('GET /system/processes', {}, { every: LIVE_MS });
+function Processes({ reading: { data, error } }: { reading: Read<'GET /system/processes'> }) {
   return (
     <Card title="Processes" flush>
       <Problem error={error} />
-      {data === undefined ? (
-        error === null && <Waiting lines={2} />
-      ) : (
+      {data !== undefined && (
         <Table
           label="Processes of the gateway"
           rows={data.data}
