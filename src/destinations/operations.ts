@@ -23,7 +23,7 @@ import {
   USUAL_SETTINGS,
 } from './destination.ts';
 import { compileRules } from './filters.ts';
-import { kindOf, TYPES, UNSUPPORTED_TYPES } from './kinds/index.ts';
+import { kindOf, TYPES } from './kinds/index.ts';
 import type { DestinationKind } from './kinds/kind.ts';
 import * as schema from './schema.ts';
 import { sealSecrets, secretsOf, TOPIC } from './sealed.ts';
@@ -244,8 +244,6 @@ async function existing(db: Queryable, organizationId: string, id: string, hold 
 function kindNamed(type: string): DestinationKind {
   const kind = kindOf(type);
   if (kind !== undefined) return kind;
-  const reason = UNSUPPORTED_TYPES.get(type);
-  if (reason !== undefined) throw invalidField('type', `${type} is not supported: ${reason}`);
   throw invalidField('type', `must be one of ${TYPES.join(', ')}`);
 }
 

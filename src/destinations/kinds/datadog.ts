@@ -47,11 +47,11 @@ function spanOf(record: GenerationRecord): object {
     ...(userId !== null && { tags: [`user_id:${userId}`] }),
     status: error === null ? 'ok' : 'error',
     meta: {
-      kind: record.operation === 'embeddings' ? 'embedding' : 'llm',
-      ...(input !== null && { input: { messages: plainMessages(inputMessages(input)) } }),
-      ...(output !== null && { output: { messages: plainMessages(outputMessages(output, record.finishReason)) } }),
+      kind: kindOf(record),
+      ...(input !== null && { input: contentOf(record, inputMessages(input)) }),
+      ...(output !== null && { output: contentOf(record, outputMessages(output, record.finishReason)) }),
       ...(error && { error: { type: error.type, message: error.message ?? error.type } }),
-      metadata: {
+      metadata: plainValues({
         ...record.metadata,
         ...record.parameters,
         ...details,
@@ -61,7 +61,7 @@ function spanOf(record: GenerationRecord): object {
         api_key_name: record.keyName,
         finish_reason: record.finishReason,
         total_cost: record.cost,
-      },
+      }),
     },
     metrics: {
       ...(usage && {
@@ -74,6 +74,30 @@ function spanOf(record: GenerationRecord): object {
     start_ns: record.startedAt * NS_PER_MS,
     duration: (record.endedAt - record.startedAt) * NS_PER_MS,
   };
+}
+
+function kindOf({ operation }: GenerationRecord): string {
+  return operation === 'embeddings' ? 'embedding' : 'llm';
+}
+
+/** Only spans of the kind `llm` have messages. */
+function contentOf(record: GenerationRecord, messages: Parameters<typeof plainMessages>[0]): object {
+  const plain = plainMessages(messages);
+  return kindOf(record) === 'llm' ? { messages: plain } : { value: plain.map(({ content }) => content).join('\n') };
+}
+
+/** Values of metadata must be numbers, booleans or texts. */
+function plainValues(metadata: Readonly<Record<string, unknown>>): Record<string, string | number | boolean> {
+  const plain: Record<string, string | number | boolean> = {};
+  for (const [name, value] of Object.entries(metadata)) {
+    if (value === null || value === undefined) continue;
+    plain[name] = isPlain(value) ? value : JSON.stringify(value);
+  }
+  return plain;
+}
+
+function isPlain(value: unknown): value is string | number | boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 }
 
 function testSpan(now: number): object {

@@ -5,19 +5,15 @@ import { datadog } from './datadog.ts';
 import type { DestinationKind } from './kind.ts';
 import { OTLP_KINDS } from './otlp.ts';
 import { posthog } from './posthog.ts';
+import { ramp } from './ramp.ts';
 import { s3 } from './s3.ts';
 import { snowflake } from './snowflake.sql.ts';
 import { webhook } from './webhook.ts';
 
-const OTHERS = [webhook, datadog, clickhouse, s3, posthog, snowflake];
+const OTHERS = [webhook, datadog, clickhouse, s3, posthog, ramp, snowflake];
 const KINDS: ReadonlyMap<string, DestinationKind> = new Map(
   [...OTLP_KINDS, ...OTHERS].map((kind) => [kind.type, kind]),
 );
-
-/** Types of the interface that this gateway does not deliver to, and why. */
-export const UNSUPPORTED_TYPES: ReadonlyMap<string, string> = new Map([
-  ['ramp', 'it accepts OTLP, but neither the path nor the encoding is documented'],
-]);
 
 export const TYPES: readonly string[] = [...KINDS.keys()].toSorted();
 

@@ -3,6 +3,7 @@
  * names the vendor's documentation that it follows.
  */
 import { type Attributes, JSON_TRACES, PROTOBUF_TRACES, type TraceEncoding } from '../../otlp/index.ts';
+import { inputMessages, outputMessages, plainMessages } from '../otlp/messages.ts';
 import { otlpBody, type Payload } from '../otlp/spans.ts';
 import type { GenerationRecord } from '../record.ts';
 import {
@@ -29,6 +30,8 @@ interface OtlpKind {
   url(members: Readonly<Record<string, string>>): string;
   headers?(members: Readonly<Record<string, string>>): Record<string, string>;
   payload?(members: Readonly<Record<string, string>>): Omit<Payload, 'encoding'>;
+  /** Default USUAL_BATCH_UNITS. */
+  batchUnits?: number;
 }
 
 /** Marks a payload that tests the connection. */
@@ -52,11 +55,15 @@ export function otlpKind(kind: OtlpKind): DestinationKind {
     type: kind.type,
     fields: kind.fields,
     durable: kind.durable ?? false,
-    batchUnits: USUAL_BATCH_UNITS,
+    batchUnits: kind.batchUnits ?? USUAL_BATCH_UNITS,
     probe: (config, { version }) => request(config, bodyOf(config, [], version), TEST_HEADER),
     requests: (config, records, { version }) => [request(config, bodyOf(config, records, version))],
   };
 }
+
+const NEW_RELIC_VALUE = 4_095;
+/** Of characters that take up to three bytes. */
+const NEW_RELIC_BATCH_UNITS = 256 * 1024;
 
 export const OTLP_KINDS: readonly DestinationKind[] = [
   otlpKind({ type: 'otel-collector', fields: { endpoint: url() }, url: ({ endpoint }) => endpoint! }),
@@ -73,7 +80,7 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
       authorization: basic(publicKey!, secretKey!),
       'x-langfuse-ingestion-version': '4',
     }),
-    payload: () => ({ span: ({ traceName }) => ({ 'langfuse.trace.name': traceName }) }),
+    payload: () => ({ span: langfuse }),
   }),
   // grafana.com/docs/grafana-cloud/send-data/otlp
   otlpKind({
@@ -121,6 +128,7 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
       authorization: `Bearer ${apiKey}`,
       'x-bt-parent': `project_id:${projectId}`,
     }),
+    payload: () => ({ span: braintrust }),
   }),
   // docs.langchain.com/langsmith/trace-with-opentelemetry: the exporters that it names send Protocol Buffers
   otlpKind({
@@ -154,19 +162,24 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
     headers: ({ apiKey }) => ({ 'wandb-api-key': apiKey! }),
     payload: ({ entity, project }) => ({
       resource: { 'wandb.entity': entity, 'wandb.project': project },
-      span: contents,
+      span: (record) => ({ ...contents(record), 'wandb.thread_id': record.sessionId }),
     }),
   }),
-  // docs.newrelic.com/docs/opentelemetry/best-practices/opentelemetry-otlp
+  // docs.newrelic.com/docs/opentelemetry/best-practices/opentelemetry-otlp: Protocol Buffers are recommended; values of
+  // attributes have at most 4,095 characters, and a request at most 1 MB
   otlpKind({
     type: 'newrelic',
+    encoding: PROTOBUF_TRACES,
+    batchUnits: NEW_RELIC_BATCH_UNITS,
+    payload: () => ({ longestValue: NEW_RELIC_VALUE }),
     fields: { licenseKey: secret(), region: choice(['us', 'eu'], 'us') },
     url: ({ region }) => `https://otlp.${region === 'eu' ? 'eu01.' : ''}nr-data.net/v1/traces`,
     headers: ({ licenseKey }) => ({ 'api-key': licenseKey! }),
   }),
-  // comet.com/docs/opik/integrations/opentelemetry
+  // comet.com/docs/opik/tracing/opentelemetry/overview: the exporters that it names send Protocol Buffers
   otlpKind({
     type: 'opik',
+    encoding: PROTOBUF_TRACES,
     fields: { apiKey: secret(), workspace: headerText(), projectName: headerText() },
     url: () => 'https://www.comet.com/opik/api/v1/private/otel/v1/traces',
     headers: ({ apiKey, workspace, projectName }) => ({
@@ -197,18 +210,39 @@ function contents({ input, output }: GenerationRecord): Attributes {
   return { 'gen_ai.prompt': input, 'gen_ai.completion': output };
 }
 
-function langsmith(record: GenerationRecord): Attributes {
-  const { traceName, sessionId, metadata } = record;
-  const own = Object.entries(metadata).map(([name, value]) => [
-    `langsmith.metadata.${name}`,
+/** Each member of the metadata as an attribute with this prefix. */
+function prefixed(prefix: string, { metadata }: GenerationRecord): Attributes {
+  const texts = Object.entries(metadata).map(([name, value]) => [
+    prefix + name,
     typeof value === 'string' ? value : JSON.stringify(value),
   ]);
+  return Object.fromEntries(texts);
+}
+
+/** Metadata under this prefix can be filtered. */
+function langfuse(record: GenerationRecord): Attributes {
+  return { 'langfuse.trace.name': record.traceName, ...prefixed('langfuse.trace.metadata.', record) };
+}
+
+/** Contents and metadata are what Braintrust shows of a span. */
+function braintrust({ input, output, finishReason, metadata }: GenerationRecord): Attributes {
+  return {
+    'braintrust.span_attributes': '{"type":"llm"}',
+    'braintrust.input_json': input === null ? undefined : JSON.stringify(plainMessages(inputMessages(input))),
+    'braintrust.output_json':
+      output === null ? undefined : JSON.stringify(plainMessages(outputMessages(output, finishReason))),
+    'braintrust.metadata': Object.keys(metadata).length === 0 ? undefined : JSON.stringify(metadata),
+  };
+}
+
+/** Runs with the same `session_id` in their metadata are a thread (docs.langchain.com/langsmith/threads). */
+function langsmith(record: GenerationRecord): Attributes {
   return {
     ...contents(record),
-    'langsmith.span.kind': 'llm',
-    'langsmith.trace.name': traceName,
-    'langsmith.trace.session_id': sessionId,
-    ...Object.fromEntries(own),
+    'langsmith.span.kind': record.operation === 'embeddings' ? 'embedding' : 'llm',
+    'langsmith.trace.name': record.traceName,
+    ...prefixed('langsmith.metadata.', record),
+    ...(record.sessionId !== null && { 'langsmith.metadata.session_id': record.sessionId }),
   };
 }
 

@@ -1,4 +1,4 @@
-/** PostHog: `$ai_generation` events (posthog.com/docs/llm-analytics/manual-capture) in batches (posthog.com/docs/api/capture). */
+/** PostHog: `$ai_generation` and `$ai_embedding` events (posthog.com/docs/llm-analytics/manual-capture) in batches (posthog.com/docs/api/capture). */
 import type { Outgoing } from '../../egress/index.ts';
 import { inputMessages, outputMessages, plainMessages } from '../otlp/messages.ts';
 import type { GenerationRecord } from '../record.ts';
@@ -28,8 +28,9 @@ function request({ members, headers }: FullConfig, batch: readonly object[]): Ou
 function eventOf(record: GenerationRecord): object {
   const { usage, input, output, error } = record;
   const isKnown = record.userId !== null;
+  const { temperature, max_completion_tokens: ofChat, max_output_tokens: ofResponses } = record.parameters;
   return {
-    event: '$ai_generation',
+    event: record.operation === 'embeddings' ? '$ai_embedding' : '$ai_generation',
     timestamp: new Date(record.endedAt).toISOString(),
     properties: {
       ...record.metadata,
@@ -49,6 +50,10 @@ function eventOf(record: GenerationRecord): object {
       ...(output !== null && { $ai_output_choices: plainMessages(outputMessages(output, record.finishReason)) }),
       $ai_input_tokens: usage?.prompt,
       $ai_output_tokens: usage?.completion,
+      $ai_cache_read_input_tokens: usage?.cacheRead,
+      $ai_cache_creation_input_tokens: usage?.cacheWrite,
+      $ai_temperature: temperature,
+      $ai_max_tokens: record.parameters['max_tokens'] ?? ofChat ?? ofResponses,
       $ai_latency: (record.endedAt - record.startedAt) / 1_000,
       $ai_stream: record.streamed,
       ...(record.latencyMs !== null && { $ai_time_to_first_token: record.latencyMs / 1_000 }),

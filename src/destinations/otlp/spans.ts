@@ -33,6 +33,8 @@ export interface Payload {
   resource?: Attributes;
   /** Of each span, in addition to the common ones. */
   span?(record: GenerationRecord): Attributes;
+  /** UTF-16 units; longer texts are cut. Default: no limit. */
+  longestValue?: number;
 }
 
 /** @param records none: an empty payload, which tests a connection */
@@ -42,7 +44,7 @@ export function otlpBody(
   { encoding = JSON_TRACES, ...more }: Payload = {},
 ): Buffer {
   const writer = encoding.writer();
-  for (const record of records) writer.add(spanOf(record, more.span?.(record)));
+  for (const record of records) writer.add(cut(spanOf(record, more.span?.(record)), more.longestValue));
   return encoding.body(sourceOf(version, more), records.length === 0 ? [] : [writer.take()]);
 }
 
@@ -66,6 +68,24 @@ function spanOf(record: GenerationRecord, ofKind: Attributes | undefined): Span 
     attributes: attributesOf(record),
     more: moreOf(record, ofKind),
     error: error && (error.message ?? error.type),
+  };
+}
+
+function cut(span: Span, longest: number | undefined): Span {
+  if (longest === undefined) return span;
+  const short = (attributes: Attributes): Attributes =>
+    Object.fromEntries(
+      Object.entries(attributes).map(([name, value]) => [
+        name,
+        typeof value === 'string' ? value.slice(0, longest) : value,
+      ]),
+    );
+  const { attributes, more, error } = span;
+  return {
+    ...span,
+    attributes: short(attributes),
+    more: more?.map(short) ?? [],
+    error: error?.slice(0, longest) ?? null,
   };
 }
 
