@@ -1,47 +1,15 @@
 /**
- * Runs the sources for `npm start`: as a bundle (`bundle.ts`), which is rebuilt whenever a source or a dependency changed. If it
- * cannot be built (read-only folder, no development packages), the sources are loaded directly.
+ * Runs the sources for `npm start`: as a bundle, or directly if it cannot be built (read-only folder, no development packages).
  */
-import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { currentBundle } from './current-bundle.js';
 
-const ROOT = path.join(import.meta.dirname, '..');
-const BUNDLER = path.join(import.meta.dirname, 'bundle.ts');
-const SOURCES = path.join(ROOT, 'src');
-const CONSOLE = path.join(ROOT, 'console');
-const BUNDLES = path.join(ROOT, 'node_modules', '.cache', 'gatehouse');
-/** A gateway that runs still loads from the bundle it was started from, whatever was changed since. */
-const KEPT_BUNDLES = 20;
-
-const folder = path.join(BUNDLES, versionOfSources());
+const bundle = currentBundle(announce);
+const sources = path.join(import.meta.dirname, '..', 'src');
 // Whatever starts this process once more (its workers do) is to find the same code.
-process.argv[1] = existsSync(folder) || make(folder) ? path.join(folder, 'main.js') : path.join(SOURCES, 'main.ts');
+process.argv[1] = bundle === undefined ? path.join(sources, 'main.ts') : path.join(bundle, 'main.js');
 await import(pathToFileURL(process.argv[1]).href);
-
-/** Another one as soon as a file was written, added or removed. */
-function versionOfSources() {
-  const files = [SOURCES, CONSOLE].flatMap((folder) =>
-    readdirSync(folder, { recursive: true })
-      .filter((name) => /(?<!\.test|\.gen)\.(?:tsx?|json|css|html|svg)$/.test(name))
-      .map((name) => path.join(folder, name)),
-  );
-  const hash = createHash('sha256');
-  for (const file of [
-    ...files.sort(),
-    BUNDLER,
-    path.join(import.meta.dirname, 'console.ts'),
-    path.join(ROOT, 'openapi.json'),
-    path.join(ROOT, 'package.json'),
-    path.join(ROOT, 'package-lock.json'),
-  ]) {
-    const { mtimeMs, size } = statSync(file);
-    hash.update(`${file} ${mtimeMs} ${size}\n`);
-  }
-  return hash.digest('hex').slice(0, 32);
-}
 
 /** The start of a clone says something at once, although making the bundle takes a moment. */
 function announce() {
@@ -52,33 +20,4 @@ function announce() {
     ? `${new Date().toISOString().slice(11, 23)} info  ${event}`
     : JSON.stringify({ time: new Date().toISOString(), level: 'info', event });
   process.stderr.write(`${line}\n`);
-}
-
-/** Whether there is a bundle now. It appears whole or not at all, whoever else makes it meanwhile or is killed over it. */
-function make(folder) {
-  if (!existsSync(path.join(ROOT, 'node_modules', 'esbuild'))) return false;
-  announce();
-  const unfinished = `${folder}.${process.pid}`;
-  const { status } = spawnSync(process.execPath, [BUNDLER, unfinished], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  try {
-    if (status === 0) {
-      // Below node_modules Node.js would look into each file for what it is.
-      writeFileSync(path.join(unfinished, 'package.json'), '{ "type": "module" }\n');
-      renameSync(unfinished, folder);
-    }
-    removeOld();
-  } catch {
-    // Another process was quicker, or nothing can be written here.
-  }
-  rmSync(unfinished, { recursive: true, force: true });
-  return existsSync(folder);
-}
-
-function removeOld() {
-  const made = readdirSync(BUNDLES).map((name) => path.join(BUNDLES, name));
-  const age = new Map(made.map((each) => [each, statSync(each).mtimeMs]));
-  made.sort((a, b) => age.get(b) - age.get(a));
-  for (const old of made.slice(KEPT_BUNDLES)) rmSync(old, { recursive: true, force: true });
 }

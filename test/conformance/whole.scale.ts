@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
-import { gatewayHome, runCommand, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
+import { runCommand } from '../../src/testing/process/command.ts';
+import { gatewayHome, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 
 test('the conformance suite finds nothing lost in this gateway', async (t) => {
   const home = await gatewayHome(t);

@@ -1,4 +1,4 @@
-/** `gatehouse batch` as a process, against a gateway process, with a line in between that can be cut. */
+/** `gatehouse batch` against a gateway process, with a line in between that can be cut. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,8 @@ import { after, test } from 'node:test';
 import { until } from '../../src/testing/clock/clock.ts';
 import { emptyFolder } from '../../src/testing/database/database.ts';
 import { INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
-import { type Outcome, plannedYaml, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
+import { runCommand } from '../../src/testing/process/command.ts';
+import { commandEnvironment, plannedYaml, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 import { PlannedUpstream } from '../../src/testing/upstream/planned-upstream.ts';
 import { batchesOf, type Json, scripted } from '../batches/batches-client.ts';
 import { ROOT } from '../rules/source-files.ts';
@@ -23,20 +24,23 @@ const gateway = await startGatewayProcess(onEnd, { yaml: plannedYaml(upstream.ur
 
 const inFolder = (name: string) => path.join(folder, name);
 
+const home = { folder, dataDir: inFolder('data') };
+const AS_CLIENT = { GATEHOUSE_URL: gateway.url, GATEHOUSE_API_KEY: INFERENCE_KEY };
+
+const run = (args: readonly string[], env: Record<string, string> = {}) =>
+  runCommand(home, ['batch', ...args], { ...AS_CLIENT, ...env });
+
 interface Running {
   child: ChildProcess;
   seen: { out: string; err: string };
-  outcome: Promise<Outcome>;
+  /** Resolves to the exit code. */
+  ended: Promise<number | null>;
 }
 
-function start(args: readonly string[], env: Record<string, string> = {}): Running {
-  const child = spawn(process.execPath, [MAIN, 'batch', ...args], {
-    cwd: folder,
-    env: {
-      ...{ PATH: process.env['PATH'] ?? '', GATEHOUSE_DATA_DIR: inFolder('data') },
-      ...{ GATEHOUSE_URL: gateway.url, GATEHOUSE_API_KEY: INFERENCE_KEY, ...env },
-    },
-  });
+/** The same as a process of its own, which can be signalled. */
+function start(args: readonly string[]): Running {
+  const env = { ...commandEnvironment(home), ...AS_CLIENT };
+  const child = spawn(process.execPath, [MAIN, 'batch', ...args], { cwd: folder, env });
   after(() => child.kill('SIGKILL'));
   const seen = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -45,13 +49,8 @@ function start(args: readonly string[], env: Record<string, string> = {}): Runni
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     seen.err += text;
   });
-  const outcome = new Promise<Outcome>((resolve) => {
-    child.on('close', (code) => resolve({ code: code ?? -1, ...seen }));
-  });
-  return { child, seen, outcome };
+  return { child, seen, ended: new Promise((resolve) => child.on('close', resolve)) };
 }
-
-const run = (args: readonly string[], env: Record<string, string> = {}) => start(args, env).outcome;
 
 function written(name: string, lines: readonly object[]): string {
   writeFileSync(inFolder(name), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
@@ -191,9 +190,9 @@ test('Ctrl-C leaves the batch running and tells how to go on; cancelling it is n
   const watching = start(['submit', written('held.jsonl', [held]), '--model', 'test/planned', '--watch']);
   await until(() => upstream.tags('asked').has('held') && watching.seen.err.includes('in_progress'), 'it runs', 60_000);
   watching.child.kill('SIGINT');
-  const { code, out, err } = await watching.outcome;
+  assert.equal(await watching.ended, 130);
+  const { out, err } = watching.seen;
   const id = out.trim();
-  assert.equal(code, 130);
   assert.match(err, new RegExp(`the batch keeps running; watch it with: gatehouse batch status ${id} --watch\n`));
   assert.match((await run(['status', id])).out, /in_progress/);
   const unfinished = await run(['results', id]);
@@ -250,7 +249,7 @@ test('a cut download is resumed, and so is one whose process was killed', async 
   const partial = inFolder('killed.results.partial');
   await until(() => existsSync(partial) && readFileSync(partial).length > 100_000, 'a part arrived', 60_000);
   killed.child.kill('SIGKILL');
-  await killed.outcome;
+  await killed.ended;
   assert.ok(!existsSync(inFolder('killed.results')));
   // A half line, too.
   writeFileSync(partial, whole.subarray(0, readFileSync(partial).length + 1_000));

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
 import { INFERENCE_KEY, MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
+import { runCommand } from '../../src/testing/process/command.ts';
 import {
   type GatewayProcess,
   gatewayHome,
   plannedYaml,
-  runCommand,
   startGatewayProcess,
 } from '../../src/testing/process/gateway-process.ts';
 import { S3_KEYS, type S3Server, startS3 } from '../../src/testing/upstream/s3-server.ts';

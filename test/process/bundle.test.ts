@@ -4,17 +4,21 @@ import { spawn, spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { type TestContext, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { emptyFolder } from '../../src/testing/database/database.ts';
 import { MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
 import { plannedYaml, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 import { ROOT } from '../rules/source-files.ts';
 
-test('a start makes one bundle for all that start at once, and a new one when a source changed', async (t) => {
-  const { run, bundles, change } = checkout(t);
+const atEnd = { after: (close: unknown) => after(close as () => Promise<void>) };
+/** Of the next three tests, which change it more and more. */
+const clone = checkout(atEnd);
+
+test('a start makes one bundle for all that start at once, and a new one when a source changed', async () => {
+  const { run, bundles, change } = clone;
   const { version } = await import('../../package.json', { with: { type: 'json' } }).then((file) => file.default);
-  const first = await Promise.all([run('version'), run('version'), run('version')]);
-  assert.deepEqual(first, Array(3).fill({ code: 0, out: `${version}\n`, err: '' }));
+  const first = await Promise.all([run('version'), run('version')]);
+  assert.deepEqual(first, Array(2).fill({ code: 0, out: `${version}\n`, err: '' }));
   const [made, ...others] = bundles();
   assert.deepEqual(others, []);
 
@@ -27,24 +31,24 @@ test('a start makes one bundle for all that start at once, and a new one when a 
 });
 
 test('commands run in a clone as the README writes them', async (t) => {
-  const { folder } = checkout(t);
+  const { folder } = clone;
   const { version } = await import('../../package.json', { with: { type: 'json' } }).then((file) => file.default);
-  const runs = (command: string, ...args: string[]) =>
-    spawnSync(command, args, { cwd: folder, encoding: 'utf8', env: { ...process.env, PATH: USERS_PATH } });
+  const runs = (command: string, ...args: string[]) => runIn(folder, command, ...args);
+  const runIn = (cwd: string, command: string, ...args: string[]) =>
+    spawnSync(command, args, { cwd, encoding: 'utf8', env: { ...process.env, PATH: USERS_PATH } });
   const help = runs('npx', 'gatehouse', 'help');
   assert.equal(help.status, 0, help.stderr);
   assert.match(help.stdout, /gatehouse doctor/);
-  assert.equal(runs('node', path.join('bin', 'gatehouse.js'), 'version').stdout, `${version}\n`);
+  assert.match(runs('node', path.join('bin', 'gatehouse.js'), 'version').stdout, new RegExp(`^${version}\n`));
 
-  rmSync(path.join(folder, 'node_modules'), { recursive: true });
-  const bare = runs('npx', 'gatehouse', 'doctor');
+  const bare = runIn(sources(t), 'npx', 'gatehouse', 'doctor');
   assert.equal(bare.status, 1);
   assert.match(bare.stderr, /Run `npm ci` first/);
   assert.ok(!/^\s+at /m.test(bare.stderr), bare.stderr);
 });
 
-test('where no bundle can be made the sources run, and say what is wrong with them', async (t) => {
-  const { run, cache, change } = checkout(t);
+test('where no bundle can be made the sources run, and say what is wrong with them', async () => {
+  const { run, cache, change } = clone;
   rmSync(cache, { recursive: true, force: true });
   writeFileSync(cache, 'a file where the folder should be');
   const plain = await run('help');
@@ -86,12 +90,17 @@ const USERS_PATH = (process.env['PATH'] ?? '')
   .filter((folder) => !folder.includes('node_modules'))
   .join(path.delimiter);
 
-/** The sources in a folder of their own, with packages but without a bundle. */
-function checkout(t: TestContext) {
+function sources(t: Pick<TestContext, 'after'>): string {
   const folder = emptyFolder(t);
   for (const name of ['bin', 'build', 'src', 'console', 'openapi.json', 'package.json', 'package-lock.json']) {
     cpSync(path.join(ROOT, name), path.join(folder, name), { recursive: true });
   }
+  return folder;
+}
+
+/** The sources in a folder of their own, with packages but without a bundle. */
+function checkout(t: Pick<TestContext, 'after'>) {
+  const folder = sources(t);
   const modules = path.join(folder, 'node_modules');
   mkdirSync(modules);
   for (const name of readdirSync(path.join(ROOT, 'node_modules'))) {

@@ -1,15 +1,17 @@
 /** The first start as a newcomer sees it: on a terminal, and with its output in a file. */
 import assert from 'node:assert/strict';
 import { execFile, spawn, spawnSync } from 'node:child_process';
+import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { until } from '../../src/testing/clock/clock.ts';
+import { runCommand } from '../../src/testing/process/command.ts';
 import {
   type GatewayHome,
   gatewayHome,
   launchGateway,
-  runCommand,
+  serversOf,
   startGatewayProcess,
 } from '../../src/testing/process/gateway-process.ts';
 import { ROOT } from '../rules/source-files.ts';
@@ -53,11 +55,15 @@ test('on a later start the curl takes the key from where it is', { skip: NO_TERM
   assert.match(answer, /Hello, Gatehouse/);
 });
 
-test('without a terminal every line is JSON, and the curl of the line "ready" reads the key from its file', {
+/** Of the next two tests: the first makes it, with these keys. */
+const installed = await gatewayHome({ after: (close) => after(close as () => Promise<void>) }, false);
+let tokens: string[] = [];
+
+test('without a terminal every line is JSON, and the keys are only in a file of their owner, which the curl of the line "ready" reads', {
   skip: NO_CURL,
 }, async (t) => {
-  const home = await gatewayHome(t, false);
-  const gateway = await startGatewayProcess(t, { home, env: NO_KEYS });
+  const gateway = await startGatewayProcess(t, { home: installed, env: NO_KEYS });
+  t.diagnostic(`first start: ${Math.round(gateway.startMs)} ms to /ready`);
   const ready = await gateway.logged('ready');
   for (const line of gateway.output.split('\n')) if (line !== '') JSON.parse(line);
   assert.equal(ready['openai_base_url'], gateway.api);
@@ -65,17 +71,33 @@ test('without a terminal every line is JSON, and the curl of the line "ready" re
   assert.deepEqual(ready['providers'], ['simulated', 'local']);
   assert.ok(!String(ready['try']).includes('sk-'));
   assert.match(await paste(String(ready['try']), '/'), /Hello, Gatehouse/);
-  assert.equal(gateway.lines('migrated the database').length, 1);
+  for (const event of ['starting', 'creating the database', 'migrated the database', 'first keys written'])
+    assert.equal(gateway.lines(event).length, 1, event);
+
+  const file = path.join(installed.dataDir, 'first-keys.txt');
+  assert.equal(gateway.lines('first keys written')[0]?.['file'], file);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const keys = [...readFileSync(file, 'utf8').matchAll(/^(management|inference) key: (\S+)$/gm)];
   assert.deepEqual(
-    ['starting', 'creating the database'].filter((event) => gateway.lines(event).length !== 1),
-    [],
+    keys.map(([, kind]) => kind),
+    ['management', 'inference'],
   );
+  tokens = keys.map(([, , token = '']) => token);
+  for (const token of tokens) {
+    assert.ok(!gateway.output.includes(token), 'a key is in the output');
+    assert.equal((await gateway.get('/key', token)).status, 200);
+  }
+  assert.deepEqual(await gateway.end('SIGTERM'), { code: 0, signal: null });
+  assert.deepEqual(serversOf(installed), []);
 });
 
-test('a misspelled variable is reported with the one that was meant, by the start and by the doctor', async (t) => {
-  const env = { GATEHOUSE_PROT: '1', GATEHOUSE_NONSENSE: 'x', OPENAI_APIKEY: 'x', GATEHOUSE_PORT_8484_TCP: 'tcp://' };
-  const gateway = await startGatewayProcess(t, { env });
+test('a later start makes no keys and reports a misspelled variable with the one that was meant, as the doctor does', async (t) => {
+  const wrong = { GATEHOUSE_PROT: '1', GATEHOUSE_NONSENSE: 'x', OPENAI_APIKEY: 'x', GATEHOUSE_PORT_8484_TCP: 'tcp://' };
+  const gateway = await startGatewayProcess(t, { home: installed, env: { ...wrong, ...NO_KEYS } });
+  t.diagnostic(`later start: ${Math.round(gateway.startMs)} ms to /ready`);
   await gateway.logged('ready');
+  assert.deepEqual(gateway.lines('first keys written'), []);
+  for (const token of tokens) assert.equal((await gateway.get('/key', token)).status, 200);
   assert.deepEqual(
     gateway.lines('unknown environment variable').map(({ name, did_you_mean }) => [name, did_you_mean]),
     [
@@ -84,8 +106,9 @@ test('a misspelled variable is reported with the one that was meant, by the star
       ['OPENAI_APIKEY', 'OPENAI_API_KEY'],
     ],
   );
-  const { out } = await runCommand(gateway.home, ['doctor', '--offline'], env);
+  const { out } = await runCommand(installed, ['doctor', '--offline'], wrong);
   assert.match(out, /^note {2}configuration: GATEHOUSE_PROT is not a setting; did you mean GATEHOUSE_PORT\?$/m);
+  await gateway.end('SIGTERM');
 });
 
 test('a misspelled member of the yaml file stops the start with the one that was meant', async (t) => {

@@ -97,21 +97,28 @@ export interface Counts {
 }
 
 export interface Rounds {
+  /** Of each phase. */
   rounds: number;
   seed: number;
   workers?: number;
 }
 
-/** Runs the rounds on one data folder; throws at the first row that is missing, doubled or wrong. */
-export async function killRounds(t: TestContext, phase: Phase, { rounds, seed, workers = 1 }: Rounds): Promise<Counts> {
+/** Runs the rounds on one data folder, phase by phase; throws at the first row that is missing, doubled or wrong. */
+export async function killRounds(
+  t: TestContext,
+  phases: readonly string[],
+  { rounds, seed, workers = 1 }: Rounds,
+): Promise<Counts> {
   const home = await gatewayHome(t);
   const upstream = await startUpstream(t, path.join(home.folder, 'upstream.log'));
   const random = seeded(seed);
-  const counts: Counts = { rounds, sent: 0, seen: 0, exact: 0, estimated: 0, unconfirmed: 0, unsent: 0 };
+  const killed = phases.flatMap((name) => Array<string>(rounds).fill(name));
+  const counts: Counts = { rounds: killed.length, sent: 0, seen: 0, exact: 0, estimated: 0, unconfirmed: 0, unsent: 0 };
   const all: Answer[] = [];
   const options = { home, yaml: plannedYaml(upstream.url), env: { GATEHOUSE_WORKERS: String(workers) } };
   let gateway = await startGatewayProcess(t, options);
-  for (let round = 0; round < rounds; round++) {
+  for (const [round, name] of killed.entries()) {
+    t.diagnostic(`killed ${name}`);
     const send = (plan: Omit<Plan, 'tag'>) => {
       const answers = Array.from({ length: STREAMS }, (_, at) =>
         ask(gateway.url, { ...plan, tag: `r${round}-${at}`, promptTokens: 100 + at, completionTokens: 10 + at }),
@@ -119,7 +126,7 @@ export async function killRounds(t: TestContext, phase: Phase, { rounds, seed, w
       all.push(...answers);
       return answers;
     };
-    await phase({ upstream, gateway, send }, random);
+    await PHASES[name]!({ upstream, gateway, send }, random);
     await gateway.end('SIGKILL');
     upstream.go();
     upstream.release();

@@ -4,10 +4,10 @@ import { killRounds, PHASES } from './kill-rounds.ts';
 
 const ROUNDS = Number(process.env['GATEHOUSE_KILL_ROUNDS'] ?? 12);
 
-for (const [name, phase] of Object.entries(PHASES)) {
+for (const name of Object.keys(PHASES)) {
   test(`killed ${name}, ${ROUNDS} times`, async (t) => {
     const seed = Math.ceil(Math.random() * 1e9);
     t.diagnostic(`seed ${seed}`);
-    t.diagnostic(JSON.stringify(await killRounds(t, phase, { rounds: ROUNDS, seed })));
+    t.diagnostic(JSON.stringify(await killRounds(t, [name], { rounds: ROUNDS, seed })));
   });
 }

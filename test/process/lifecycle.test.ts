@@ -1,11 +1,11 @@
 /** A gateway from its first start to its end, as a process: what is promised to an operator. */
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { ask } from '../../src/testing/clients/planned-client.ts';
 import { until } from '../../src/testing/clock/clock.ts';
-import { connect, embeddedTarget } from '../../src/testing/database/rows.ts';
+import { databaseUrl, emptyDatabase } from '../../src/testing/database/database.ts';
 import {
   type GatewayProcess,
   gatewayHome,
@@ -16,125 +16,32 @@ import {
 } from '../../src/testing/process/gateway-process.ts';
 import { PlannedUpstream } from '../../src/testing/upstream/planned-upstream.ts';
 
-const NO_KEYS = { GATEHOUSE_MANAGEMENT_KEY: '', GATEHOUSE_INFERENCE_KEY: '' };
+const atEnd = { after: (close: unknown) => after(close as () => Promise<void>) };
+const upstream = await new PlannedUpstream().listen();
+after(() => upstream.close());
+const YAML = plannedYaml(upstream.url);
 
-/** An upstream in this process that ends with the test. */
-async function plannedUpstream(t: { after(run: () => void): void }): Promise<PlannedUpstream> {
-  const upstream = await new PlannedUpstream().listen();
-  t.after(() => upstream.close());
-  return upstream;
+/** Most tests use the same installation: the gateway that the one before has left, or the next on its data folder. */
+const home = await gatewayHome(atEnd);
+let present: GatewayProcess | undefined;
+
+async function running(yaml = YAML): Promise<GatewayProcess> {
+  if (present === undefined || present.ended) present = await startGatewayProcess(atEnd, { home, yaml });
+  return present;
 }
 
-test('the first start writes its keys once into a file of its owner, logs the path and never the keys', async (t) => {
-  const home = await gatewayHome(t, false);
-  const first = await startGatewayProcess(t, { home, env: NO_KEYS });
-  t.diagnostic(`first start: ${Math.round(first.startMs)} ms to /ready`);
-  const file = path.join(home.dataDir, 'first-keys.txt');
-  assert.equal(first.lines('first keys written')[0]?.['file'], file);
-  assert.equal(statSync(file).mode & 0o777, 0o600);
-  const keys = [...readFileSync(file, 'utf8').matchAll(/^(management|inference) key: (\S+)$/gm)];
-  assert.deepEqual(
-    keys.map(([, kind]) => kind),
-    ['management', 'inference'],
-  );
-  for (const [, , token = ''] of keys) {
-    assert.ok(!first.output.includes(token), 'a key is in the output');
-    assert.equal((await first.get('/key', token)).status, 200);
-  }
-  assert.deepEqual(await first.end('SIGTERM'), { code: 0, signal: null });
-  assert.deepEqual(serversOf(home), []);
-
-  const second = await startGatewayProcess(t, { home, env: NO_KEYS });
-  t.diagnostic(`second start: ${Math.round(second.startMs)} ms to /ready`);
-  assert.deepEqual(second.lines('first keys written'), []);
-  for (const [, , token = ''] of keys) assert.equal((await second.get('/key', token)).status, 200);
-  await second.end('SIGINT');
+test('a second gateway on one data folder says whose it is and leaves the first alone', async () => {
+  const gateway = await running();
+  const second = await launchGateway(atEnd, { home });
+  assert.deepEqual(await second.exit, { code: 1, signal: null });
+  assert.match(second.output, new RegExp(`another gateway \\(process ${gateway.pid}\\) runs on the data folder`));
+  const told = second.output.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+  assert.equal(told.length, 1, 'one line, no stack');
+  assert.equal((await gateway.get('/key')).status, 200);
 });
 
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`${signal} lets an open stream finish, refuses new ones, and leaves no process`, async (t) => {
-    const upstream = await plannedUpstream(t);
-    const gateway = await startGatewayProcess(t, { yaml: plannedYaml(upstream.url) });
-    const answer = ask(gateway.url, { tag: 'open', events: 6, hold: 3 });
-    await until(() => answer.events.length >= 3, 'the stream is half way');
-    gateway.signal(signal);
-    await gateway.logged('stopping');
-    // A second one is what a launcher and a terminal make of one Ctrl-C.
-    gateway.signal(signal);
-    const late = ask(gateway.url, { tag: 'late' });
-    await until(() => late.over, 'the late request ends');
-    assert.equal(late.status, 0);
-    assert.equal(gateway.ended, false);
-    upstream.release();
-    await until(() => answer.over, 'the stream ends');
-    assert.ok(answer.done && answer.complete);
-    assert.equal(answer.content, 'word '.repeat(6));
-    assert.deepEqual(await gateway.exit, { code: 0, signal: null });
-    assert.deepEqual(serversOf(gateway.home), []);
-    assert.deepEqual(upstream.tags('asked'), new Set(['open']));
-  });
-}
-
-test('a stream that outlasts the drain ends with one error event, its row is entered, and the exit is clean', async (t) => {
-  const upstream = await plannedUpstream(t);
-  const yaml = plannedYaml(upstream.url, { limits: { drain: '300ms' } });
-  const gateway = await startGatewayProcess(t, { yaml });
-  const seen = ask(gateway.url, { tag: 'seen', events: 6, hold: 2 });
-  const unseen = ask(gateway.url, { tag: 'unseen', hold: 'body' });
-  const whole = ask(gateway.url, { tag: 'whole', hold: 'head' }, { stream: false });
-  await until(() => seen.events.length >= 2 && upstream.tags('asked').size === 3, 'all three are under way');
-  assert.deepEqual(await gateway.end('SIGTERM'), { code: 0, signal: null });
-  await until(() => seen.over && unseen.over && whole.over, 'all three have ended');
-
-  assert.ok(seen.complete, 'not cut');
-  assert.ok(!seen.done, 'no end marker behind a failure');
-  assert.equal(seen.errors.length, 1);
-  assert.equal(seen.content, 'word word ');
-  for (const answer of [unseen, whole]) {
-    assert.equal(answer.status, 503, answer.text);
-    assert.match(answer.text, /shutting down/);
-  }
-  await until(() => upstream.tags('left').size === 3, 'every upstream call has ended');
-  assert.deepEqual(serversOf(gateway.home), []);
-
-  const next = await startGatewayProcess(t, { home: gateway.home });
-  const rows = await Promise.all([seen, unseen, whole].map((answer) => generationOf(next, answer.generationId)));
-  assert.deepEqual(
-    rows.map((row) => row['native_tokens_completion']),
-    [3, 0, 0],
-  );
-  await next.end('SIGTERM');
-});
-
-test('after kill -9 no postgres remains, and the next start enters open requests', async (t) => {
-  const upstream = await plannedUpstream(t);
-  const gateway = await startGatewayProcess(t, { yaml: plannedYaml(upstream.url) });
-  const answer = ask(gateway.url, { tag: 'killed', events: 6, hold: 2 });
-  await until(() => answer.events.length >= 2, 'the stream is half way');
-  await gateway.end('SIGKILL');
-  const killedAt = performance.now();
-  await until(() => serversOf(gateway.home).length === 0, 'the last postgres ends', 30_000);
-  t.diagnostic(`the last postgres ended ${Math.round(performance.now() - killedAt)} ms after the kill`);
-
-  const next = await startGatewayProcess(t, { home: gateway.home });
-  const row = await generationOf(next, answer.generationId);
-  // Two events of five bytes were seen.
-  assert.equal(row['native_tokens_completion'], 3);
-  assert.equal(row['streamed'], true);
-  await next.end('SIGTERM');
-});
-
-test('a killed gateway can be started again at once', async (t) => {
-  const gateway = await startGatewayProcess(t);
-  await gateway.end('SIGKILL');
-  const next = await startGatewayProcess(t, { home: gateway.home });
-  assert.equal((await next.get('/key')).status, 200);
-  assert.deepEqual(await next.end('SIGTERM'), { code: 0, signal: null });
-});
-
-test('SIGHUP takes a new configuration; a wrong one is named by line and path, and the old one stays', async (t) => {
-  const upstream = await plannedUpstream(t);
-  const gateway = await startGatewayProcess(t, { yaml: plannedYaml(upstream.url) });
+test('SIGHUP takes a new configuration; a wrong one is named by line and path, and the old one stays', async () => {
+  const gateway = await running();
   const models = async () => {
     const { data } = (await (await gateway.get('/models')).json()) as { data: { id: string }[] };
     return data.map(({ id }) => id);
@@ -153,13 +60,93 @@ test('SIGHUP takes a new configuration; a wrong one is named by line and path, a
   assert.match(problems, /providers\[0\]\.base_url/);
   assert.ok(!gateway.output.includes('very-secret'));
   assert.deepEqual(await models(), ['test/second']);
-  await gateway.end('SIGTERM');
+  gateway.writeYaml(YAML);
+  gateway.signal('SIGHUP');
+  await gateway.logged('configuration reloaded', 2);
+  assert.deepEqual(await models(), ['test/planned']);
+});
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`${signal} lets an open stream finish, refuses new ones, and leaves no process`, async () => {
+    const gateway = await running();
+    const answer = ask(gateway.url, { tag: `open ${signal}`, events: 6, hold: 3 });
+    await until(() => answer.events.length >= 3, 'the stream is half way');
+    gateway.signal(signal);
+    await gateway.logged('stopping');
+    // A second one is what a launcher and a terminal make of one Ctrl-C.
+    gateway.signal(signal);
+    const late = ask(gateway.url, { tag: `late ${signal}` });
+    await until(() => late.over, 'the late request ends');
+    assert.equal(late.status, 0);
+    assert.equal(gateway.ended, false);
+    upstream.release();
+    await until(() => answer.over, 'the stream ends');
+    assert.ok(answer.done && answer.complete);
+    assert.equal(answer.content, 'word '.repeat(6));
+    assert.deepEqual(await gateway.exit, { code: 0, signal: null });
+    assert.deepEqual(serversOf(home), []);
+    assert.ok(!upstream.tags('asked').has(late.tag));
+  });
+}
+
+test('a stream that outlasts the drain ends with one error event, its row is entered, and the exit is clean', async () => {
+  await present?.end('SIGTERM');
+  const yaml = plannedYaml(upstream.url, { limits: { drain: '300ms' } });
+  const gateway = await running(yaml);
+  const tagged = (what: 'asked' | 'left') => [seen, unseen, whole].every(({ tag }) => upstream.tags(what).has(tag));
+  const seen = ask(gateway.url, { tag: 'seen', events: 6, hold: 2 });
+  const unseen = ask(gateway.url, { tag: 'unseen', hold: 'body' });
+  const whole = ask(gateway.url, { tag: 'whole', hold: 'head' }, { stream: false });
+  await until(() => seen.events.length >= 2 && tagged('asked'), 'all three are under way');
+  assert.deepEqual(await gateway.end('SIGTERM'), { code: 0, signal: null });
+  await until(() => seen.over && unseen.over && whole.over, 'all three have ended');
+
+  assert.ok(seen.complete, 'not cut');
+  assert.ok(!seen.done, 'no end marker behind a failure');
+  assert.equal(seen.errors.length, 1);
+  assert.equal(seen.content, 'word word ');
+  for (const answer of [unseen, whole]) {
+    assert.equal(answer.status, 503, answer.text);
+    assert.match(answer.text, /shutting down/);
+  }
+  await until(() => tagged('left'), 'every upstream call has ended');
+  assert.deepEqual(serversOf(home), []);
+
+  const next = await running();
+  const rows = await Promise.all([seen, unseen, whole].map((answer) => generationOf(next, answer.generationId)));
+  assert.deepEqual(
+    rows.map((row) => row['native_tokens_completion']),
+    [3, 0, 0],
+  );
+});
+
+test('after kill -9 no postgres remains, and the next start enters open requests', async (t) => {
+  const gateway = await running();
+  const answer = ask(gateway.url, { tag: 'killed', events: 6, hold: 2 });
+  await until(() => answer.events.length >= 2, 'the stream is half way');
+  await gateway.end('SIGKILL');
+  const killedAt = performance.now();
+  await until(() => serversOf(home).length === 0, 'the last postgres ends', 30_000);
+  t.diagnostic(`the last postgres ended ${Math.round(performance.now() - killedAt)} ms after the kill`);
+
+  const next = await running();
+  const row = await generationOf(next, answer.generationId);
+  // Two events of five bytes were seen.
+  assert.equal(row['native_tokens_completion'], 3);
+  assert.equal(row['streamed'], true);
+});
+
+test('a killed gateway can be started again at once', async () => {
+  const gateway = await running();
+  await gateway.end('SIGKILL');
+  const next = await running();
+  assert.equal((await next.get('/key')).status, 200);
+  assert.deepEqual(await next.end('SIGTERM'), { code: 0, signal: null });
 });
 
 test('two workers serve; the death of one costs its own streams only, whose rows are entered by the other', async (t) => {
-  const upstream = await plannedUpstream(t);
-  const yaml = plannedYaml(upstream.url);
-  const gateway = await startGatewayProcess(t, { yaml, env: { GATEHOUSE_WORKERS: '2' } });
+  await present?.end('SIGTERM');
+  const gateway = await startGatewayProcess(t, { home, yaml: YAML, env: { GATEHOUSE_WORKERS: '2' } });
   const answers = Array.from({ length: 10 }, (_, at) => ask(gateway.url, { tag: `w${at}`, events: 4, hold: 2 }));
   await until(() => answers.every((answer) => answer.events.length >= 2), 'ten streams are half way');
   process.kill(gateway.lines('listening')[0]?.['pid'] as number, 'SIGKILL');
@@ -182,50 +169,12 @@ test('two workers serve; the death of one costs its own streams only, whose rows
   upstream.release();
   assert.deepEqual(await gateway.exit, { code: 0, signal: null });
   assert.ok(last.done);
-  assert.deepEqual(serversOf(gateway.home), []);
-});
-
-test('a second gateway on one data folder says whose it is and leaves the first alone', async (t) => {
-  const gateway = await startGatewayProcess(t);
-  const second = await launchGateway(t, { home: gateway.home });
-  assert.deepEqual(await second.exit, { code: 1, signal: null });
-  assert.match(second.output, new RegExp(`another gateway \\(process ${gateway.pid}\\) runs on the data folder`));
-  const told = second.output.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
-  assert.equal(told.length, 1, 'one line, no stack');
-  assert.equal((await gateway.get('/key')).status, 200);
-  await gateway.end('SIGTERM');
-});
-
-test('a port in use is reported in one line, and no process remains', async (t) => {
-  const upstream = await plannedUpstream(t);
-  const { port } = new URL(upstream.url);
-  for (const workers of ['1', '2']) {
-    const gateway = await launchGateway(t, { env: { GATEHOUSE_PORT: port, GATEHOUSE_WORKERS: workers } });
-    assert.deepEqual(await gateway.exit, { code: 1, signal: null });
-    assert.match(gateway.output, /EADDRINUSE/);
-    assert.deepEqual(serversOf(gateway.home), []);
-  }
-});
-
-test('a signal during the start ends it in order', async (t) => {
-  const home = await gatewayHome(t, false);
-  const gateway = await launchGateway(t, { home });
-  await until(() => existsSync(home.dataDir), 'the start has begun');
-  assert.deepEqual(await gateway.end('SIGINT'), { code: 0, signal: null });
   assert.deepEqual(serversOf(home), []);
-  const next = await startGatewayProcess(t, { home });
-  await next.end('SIGTERM');
 });
 
 test('gateways that start at once share an external PostgreSQL: keys, rows and counters are one', async (t) => {
-  const owner = await startGatewayProcess(t);
-  const socket = path.join(owner.home.dataDir, 'postgres');
-  const admin = await connect(embeddedTarget(owner.home));
-  await admin.query('create database shared');
-  await admin.end();
-  const env = { DATABASE_URL: `postgresql://postgres@/shared?host=${encodeURIComponent(socket)}` };
-  const upstream = await plannedUpstream(t);
-  const yaml = plannedYaml(upstream.url);
+  const env = { DATABASE_URL: databaseUrl(await emptyDatabase(t)) };
+  const yaml = YAML;
   const [one, two] = await Promise.all([
     startGatewayProcess(t, { home: await gatewayHome(t, false), env, yaml }),
     startGatewayProcess(t, { home: await gatewayHome(t, false), env: { ...env, GATEHOUSE_WORKERS: '2' }, yaml }),
@@ -248,31 +197,30 @@ test('gateways that start at once share an external PostgreSQL: keys, rows and c
   assert.equal(await usage(two), expected);
   assert.deepEqual(await one.end('SIGTERM'), { code: 0, signal: null });
   assert.deepEqual(await two.end('SIGINT'), { code: 0, signal: null });
-  assert.equal((await owner.get('/key')).status, 200);
-  await owner.end('SIGTERM');
 });
 
-const asRoot = process.getuid?.() === 0;
-
-test('below a folder that only root may enter, and far below, no mode is changed', {
-  skip: !asRoot && 'needs root',
-}, async (t) => {
-  const home = await gatewayHome(t, false);
-  const locked = path.join(home.folder, 'locked');
+test('a signal ends the first start in order; it changes no mode, far below a folder that only its user may enter', async (t) => {
+  const { folder, ...others } = await gatewayHome(t, false);
+  const locked = path.join(folder, 'locked');
   const deep = path.join(locked, ...Array.from({ length: 6 }, (_, at) => `folder-${at}-${'x'.repeat(30)}`));
   mkdirSync(deep, { recursive: true });
   chmodSync(locked, 0o700);
   chmodSync(deep, 0o750);
   const dataDir = path.join(deep, 'data');
   assert.ok(dataDir.length > 107);
-  const folders = [path.dirname(home.folder), home.folder, locked, deep];
+  const home = { ...others, folder, dataDir };
+  const folders = [path.dirname(folder), folder, locked, deep];
   const modes = () => folders.map((folder) => statSync(folder).mode);
   const before = modes();
-  const gateway = await startGatewayProcess(t, { home: { ...home, dataDir } });
+  const stopped = await launchGateway(t, { home });
+  await until(() => existsSync(dataDir), 'the start has begun');
+  assert.deepEqual(await stopped.end('SIGINT'), { code: 0, signal: null });
+  assert.deepEqual(serversOf(home), []);
+  const gateway = await startGatewayProcess(t, { home });
   assert.equal((await gateway.get('/key')).status, 200);
   assert.deepEqual(await gateway.end('SIGTERM'), { code: 0, signal: null });
   assert.deepEqual(modes(), before);
-  assert.deepEqual(serversOf({ ...home, dataDir }), []);
+  assert.deepEqual(serversOf(home), []);
 });
 
 /** GET /generation, once the row is there. */

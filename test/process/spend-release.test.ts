@@ -6,12 +6,8 @@ import { test } from 'node:test';
 import { ask } from '../../src/testing/clients/planned-client.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { connect, embeddedTarget } from '../../src/testing/database/rows.ts';
-import {
-  type GatewayHome,
-  plannedYaml,
-  runCommand,
-  startGatewayProcess,
-} from '../../src/testing/process/gateway-process.ts';
+import { runCommand } from '../../src/testing/process/command.ts';
+import { type GatewayHome, plannedYaml, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 import { PlannedUpstream } from '../../src/testing/upstream/planned-upstream.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 

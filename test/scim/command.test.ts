@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
 import { test } from 'node:test';
-import { type GatewayHome, runCommand, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
+import { runCommand } from '../../src/testing/process/command.ts';
+import { type GatewayHome, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 
 async function gatehouse(home: GatewayHome, ...args: string[]) {
   const { code, out, err } = await runCommand(home, ['scim', ...args]);

@@ -11,7 +11,8 @@ import { promisify } from 'node:util';
 import { describeService } from '../../src/service-document.ts';
 import { emptyFolder } from '../../src/testing/database/database.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
-import { runCommand, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
+import { runCommand } from '../../src/testing/process/command.ts';
+import { startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 
 const run = promisify(execFile);
 

@@ -6,12 +6,8 @@ import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { embeddedTarget, wholeDatabase } from '../../src/testing/database/rows.ts';
 import { MANAGEMENT_KEY, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
-import {
-  type GatewayProcess,
-  plannedYaml,
-  runCommand,
-  startGatewayProcess,
-} from '../../src/testing/process/gateway-process.ts';
+import { runCommand } from '../../src/testing/process/command.ts';
+import { type GatewayProcess, plannedYaml, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 import { wholeOf } from '../../src/testing/upstream/answers.ts';
 import { startUpstream } from '../../src/testing/upstream/upstream.ts';
 

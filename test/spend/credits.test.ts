@@ -8,7 +8,8 @@ import { setBalance } from '../../src/spend/index.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
-import { runCommand, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
+import { runCommand } from '../../src/testing/process/command.ts';
+import { startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 
 const TURN = { model: 'simulated/echo', max_tokens: 1_000, messages: [{ role: 'user', content: 'hi' }] };

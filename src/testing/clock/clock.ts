@@ -130,7 +130,9 @@ export async function until<T>(
     if (value) return value as NonNullable<T>;
     const waitedMs = performance.now() - startedAt;
     if (waitedMs > deadlineMs) throw new Error(`after ${Math.round(waitedMs)} ms still not true: ${what}`);
-    await new Promise<void>((resolve) => (turn < 50 ? setImmediate(resolve) : setTimeout(resolve, 2)));
+    // A long wait is for another process, which needs the processor more than this look does.
+    const pauseMs = Math.min(20, 2 + waitedMs / 50);
+    await new Promise<void>((resolve) => (turn < 50 ? setImmediate(resolve) : setTimeout(resolve, pauseMs)));
   }
 }
 

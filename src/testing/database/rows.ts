@@ -2,6 +2,7 @@
 import path from 'node:path';
 import pg from 'pg';
 import { clientConfig, type Target } from '../../storage/connection.ts';
+import { until } from '../clock/clock.ts';
 import type { GatewayHome } from '../process/gateway-process.ts';
 
 export interface Row {
@@ -40,13 +41,15 @@ async function withClient<T>(target: Target, work: (client: pg.Client) => Promis
 }
 
 export function readRows(target: Target): Promise<Row[]> {
-  return withClient(target, async (client) => {
-    const { rows } = await client.query<Row>(
-      `select id, external_user as tag, key_id as key, status, cancelled, estimated, unconfirmed,
-         input_tokens as input, output_tokens as output, cost_nano as cost from generations`,
-    );
-    return rows;
-  });
+  return withClient(target, rowsBy);
+}
+
+async function rowsBy(client: pg.Client): Promise<Row[]> {
+  const { rows } = await client.query<Row>(
+    `select id, external_user as tag, key_id as key, status, cancelled, estimated, unconfirmed,
+       input_tokens as input, output_tokens as output, cost_nano as cost from generations`,
+  );
+  return rows;
 }
 
 /** What the sums by day say of all rows together. */
@@ -62,12 +65,16 @@ export function readDays(target: Target): Promise<{ requests: bigint; input: big
 
 /** Rows once there are `count` of them; fails after a minute. */
 export async function rowsOnce(target: Target, count: number): Promise<Row[]> {
-  const startedAt = performance.now();
-  for (;;) {
-    const rows = await readRows(target);
-    if (rows.length >= count) return rows;
-    if (performance.now() - startedAt > 60_000) throw new Error(`${rows.length} rows of ${count}`);
-  }
+  return withClient(target, (client) =>
+    until(
+      async () => {
+        const rows = await rowsBy(client);
+        return rows.length >= count ? rows : undefined;
+      },
+      `there are ${count} rows`,
+      60_000,
+    ),
+  );
 }
 
 /** Every row of every table, as one text. */

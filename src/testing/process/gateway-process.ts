@@ -92,18 +92,26 @@ export interface Outcome {
   err: string;
 }
 
-/** Runs a command of the operator, e.g. `['keys', 'list']`, in the folder of an installation. */
-export function runCommand(
-  home: GatewayHome,
-  args: readonly string[],
-  env: Record<string, string> = {},
-): Promise<Outcome> {
-  const settings = { PATH: process.env['PATH'] ?? '', GATEHOUSE_DATA_DIR: home.dataDir, ...env };
+/** Runs the program with these arguments to its end, as a process. Commands of the operator: `runCommand` of `command.ts`. */
+export function runProgram(home: GatewayHome, args: readonly string[]): Promise<Outcome> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [MAIN, ...args], { cwd: home.folder, env: settings }, (error, out, err) => {
-      resolve({ code: error === null ? 0 : Number(error.code), out, err });
-    });
+    execFile(
+      process.execPath,
+      [MAIN, ...args],
+      { cwd: home.folder, env: commandEnvironment(home) },
+      (error, out, err) => {
+        resolve({ code: error === null ? 0 : Number(error.code), out, err });
+      },
+    );
   });
+}
+
+/** The environment of a command for an installation: nothing of the developer's own, except for the search path. */
+export function commandEnvironment(
+  { dataDir }: Pick<GatewayHome, 'dataDir'>,
+  env: Record<string, string> = {},
+): Record<string, string> {
+  return { PATH: process.env['PATH'] ?? '', GATEHOUSE_DATA_DIR: dataDir, ...env };
 }
 
 export class GatewayProcess {

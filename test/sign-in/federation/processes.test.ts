@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeProtectedHeader } from 'jose';
 import { embeddedTarget, wholeDatabase } from '../../../src/testing/database/rows.ts';
-import { type GatewayProcess, runCommand, startGatewayProcess } from '../../../src/testing/process/gateway-process.ts';
+import { runCommand } from '../../../src/testing/process/command.ts';
+import { type GatewayProcess, startGatewayProcess } from '../../../src/testing/process/gateway-process.ts';
 import { accessToken, claimsAt, exchange, type Issuer, sign, startIssuer } from './issuer.ts';
 
 const env = { GATEHOUSE_WORKERS: '2' };
