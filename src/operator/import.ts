@@ -92,7 +92,8 @@ function report(
 function list(title: string, findings: readonly Finding[], print: (line: string) => void): void {
   if (findings.length === 0) return;
   print(title);
-  for (const finding of findings) print(`  ${place(finding)} ${finding.message}`);
+  const ordered = findings.toSorted((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity));
+  for (const finding of ordered) print(`  ${place(finding)} ${finding.message}`);
 }
 
 function place({ path, line }: Pick<Finding, 'path' | 'line'>): string {

@@ -1,5 +1,5 @@
 /** `POST /responses/compact` and `POST /responses/input_tokens`. */
-import { type TObject, Type } from 'typebox';
+import { Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { type JsonDocument, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
@@ -14,6 +14,7 @@ import {
   INFERENCE_ERRORS,
   type InferenceLimits,
   serve,
+  withPluginSettings,
 } from '../../inference/index.ts';
 import { type Body, textOf as textOfBody } from '../body-text.ts';
 import { itemCount, NOTHING_WANTED, type ResponseParts, statelessOf, stateOf } from '../create.ts';
@@ -48,9 +49,6 @@ const Compacted = Type.Object(
   { $id: 'CompactedResponse' },
 );
 
-/** As `POST /responses`; members about the response itself have no effect. */
-const ContinuedInput = Type.Object({ ...(responses.schema as TObject).properties }, { $id: 'ResponsesInput' });
-
 /** Looks into `parts` only when a request comes. @param limits of bodies */
 export function compactionOperations(parts: ResponseParts, limits: InferenceLimits): Operation<Caller>[] {
   const common = {
@@ -58,7 +56,12 @@ export function compactionOperations(parts: ResponseParts, limits: InferenceLimi
     tag: 'Inference',
     access: INFERENCE,
     anyText: true,
-    body: { schema: ContinuedInput, maxBytes: limits.inferenceBodyBytes },
+    // Members about the response itself have no effect.
+    body: {
+      schema: responses.schema,
+      described: withPluginSettings(responses.schema),
+      maxBytes: limits.inferenceBodyBytes,
+    },
     errors: INFERENCE_ERRORS,
     encodeError: (error, { caller }) =>
       responses.encodeFailure(error, { generationId: null, ...(caller && { userId: caller.organizationId }) }),
