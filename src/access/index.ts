@@ -24,6 +24,7 @@ export {
   type PresetTerms,
   type WorkspaceTerms,
 } from './caller.ts';
+export { type ImportedKey, importKey } from './imported-keys.ts';
 export { endInternKey, endSandboxSecret, issueInternKey, startSandboxSecret } from './intern-keys.ts';
 export { followInternProgramme } from './intern-programme.ts';
 export { checkNewKey, type IssuedKey, issueKey, issueMemberKey } from './issue.ts';
@@ -38,7 +39,15 @@ export {
   revokeOperatorKey,
 } from './operator-keys.ts';
 export { type AccessChecks, checkKind } from './permit.ts';
-export { hadWorkspace, hasMember, hasWorkspace, namedKeys, organizationId, pastKeyIds } from './store.ts';
+export {
+  defaultWorkspaceId,
+  hadWorkspace,
+  hasMember,
+  hasWorkspace,
+  namedKeys,
+  organizationId,
+  pastKeyIds,
+} from './store.ts';
 export { hashToken, isHash, isToken, keyNumber, maskToken } from './token.ts';
 export { type KeyUsage, NO_USAGE, type Spent, type UsageOf } from './usage.ts';
 export { chosenWorkspace } from './workspace-choice.ts';

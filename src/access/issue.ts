@@ -73,14 +73,20 @@ export async function issueMemberKey(
 
 interface NewKey {
   kind: KeyKind;
-  /** Its secret. */
-  token: string;
+  /** Its secret, or what another gateway has kept of one. */
+  token: string | KnownSecret;
   settings: NewKeySettings;
   /** null for all kinds but inference keys. */
   workspaceId: string | null;
   creatorUserId: string | null;
   /** Default null. */
   internId?: string;
+}
+
+/** A secret that only its owner knows. */
+interface KnownSecret {
+  hash: string;
+  label: string;
 }
 
 /** Inserts a key of the author's organization and its audit entry. Does not announce it. */
@@ -90,8 +96,8 @@ export async function insertKey(
   { kind, token, settings, workspaceId, creatorUserId, internId }: NewKey,
   now: number,
 ): Promise<store.StoredKey> {
-  const hash = hashToken(token);
-  const identity = { id: uuidv7(now), hash, kind, label: maskToken(token) };
+  const { hash, label } = typeof token === 'string' ? { hash: hashToken(token), label: maskToken(token) } : token;
+  const identity = { id: uuidv7(now), hash, kind, label };
   const owner = { organizationId: author.organizationId, workspaceId, creatorUserId, internId: internId ?? null };
   await store.insertKey(tx, { ...settings, ...identity, ...owner, createdAt: new Date(now) });
   const [key] = await store.keysByHash(tx, [hash]);

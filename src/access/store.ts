@@ -148,6 +148,12 @@ export async function keysByHash(db: Queryable, hashes: readonly string[]): Prom
   return rows.map(storedKey);
 }
 
+/** Whether a key has this hash, or had it before it was deleted or rotated. */
+export async function isKnownHash(db: Queryable, hash: string): Promise<boolean> {
+  const sql = 'select 1 from api_keys where hash = $1 union all select 1 from key_aliases where hash = $1';
+  return (await db.query(sql, [hash])).length > 0;
+}
+
 /** An organization's inference key. */
 export async function inferenceKey(
   db: Queryable,

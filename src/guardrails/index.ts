@@ -18,6 +18,7 @@ import { testGuardrail } from './trial.ts';
 export type { AnswerFilters, AnswerScreening, ScreenedText } from './filters/answer-filters.ts';
 export { patternEngine } from './filters/engine.ts';
 export { BlockedByFilter, type Hit } from './filters/filters.ts';
+export { importModelList } from './imported.ts';
 export { guardrailMigrations } from './migrations/index.ts';
 export type { GuardrailParts } from './operations.ts';
 export { guardrailsReader } from './policies.ts';

@@ -1,6 +1,6 @@
 /** The operations on guardrails. Those on assignments to keys and members are in `assignments/`. */
 import { type Caller, chosenWorkspace, GUARDRAILS_TOPIC, hasWorkspace, WORKSPACES_TOPIC } from '../access/index.ts';
-import { authorOf, changeAs } from '../audit/index.ts';
+import { authorOf, type Changed, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, notFound } from '../base/errors.ts';
 import { isUuid, uuidv7 } from '../base/ids.ts';
@@ -25,7 +25,8 @@ export interface GuardrailParts {
 
 /** Per organization. */
 const MAX_GUARDRAILS = 10_000;
-const UNSET: Omit<GuardrailSettings, 'name'> = {
+/** A guardrail without rules. */
+export const UNSET: Omit<GuardrailSettings, 'name'> = {
   description: null,
   rules: NO_RULES,
   limitNano: null,
@@ -91,26 +92,43 @@ function createGuardrail(parts: GuardrailParts): Operation<Caller> {
       const createdAt = new Date(parts.clock.now());
       const guardrail = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         const workspaceId = await chosenWorkspace(tx, organizationId, body.workspace_id?.toLowerCase(), true);
-        if ((await store.countGuardrails(tx, organizationId)) >= MAX_GUARDRAILS) {
-          throw new GatewayError('invalid_request', `an organization has at most ${MAX_GUARDRAILS} guardrails`);
-        }
-        const made: store.StoredGuardrail = {
-          ...settings,
-          id: uuidv7(createdAt.getTime()),
-          workspaceId,
-          isDefault: false,
-          revision: uuidv7(createdAt.getTime()),
-          createdAt,
-          updatedAt: null,
-        };
-        await store.insertGuardrail(tx, organizationId, made);
-        // No announcement: no process can have cached a new guardrail.
-        await changed({ action: 'guardrail.created', ...guardrailResource(made), after: guardrailReply(made) });
-        return made;
+        return addGuardrail(tx, changed, { organizationId, workspaceId, createdAt }, settings);
       });
       exchange.reply(201, { data: guardrailReply(guardrail) });
     },
   };
+}
+
+interface Place {
+  organizationId: string;
+  workspaceId: string;
+  createdAt: Date;
+}
+
+/** @throws GatewayError 400 for too many guardrails */
+export async function addGuardrail(
+  tx: Queryable,
+  changed: Changed,
+  { organizationId, workspaceId, createdAt }: Place,
+  settings: GuardrailSettings,
+  defaultId?: string,
+): Promise<store.StoredGuardrail> {
+  if ((await store.countGuardrails(tx, organizationId)) >= MAX_GUARDRAILS) {
+    throw new GatewayError('invalid_request', `an organization has at most ${MAX_GUARDRAILS} guardrails`);
+  }
+  const made: store.StoredGuardrail = {
+    ...settings,
+    id: defaultId ?? uuidv7(createdAt.getTime()),
+    workspaceId,
+    isDefault: defaultId !== undefined,
+    revision: uuidv7(createdAt.getTime()),
+    createdAt,
+    updatedAt: null,
+  };
+  await store.insertGuardrail(tx, organizationId, made);
+  // No announcement: no process can have cached a new guardrail.
+  await changed({ action: 'guardrail.created', ...guardrailResource(made), after: guardrailReply(made) });
+  return made;
 }
 
 function getGuardrail(parts: GuardrailParts): Operation<Caller> {

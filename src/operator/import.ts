@@ -3,18 +3,27 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { resolve } from 'node:path';
 import { SHIPPED_FACTS } from '../catalog/index.ts';
 import { type CommandParts, parseArguments, UsageError } from './command.ts';
-import { type Finding, printable } from './import/findings.ts';
+import { counted, type Finding, printable } from './import/findings.ts';
 import { fromLitellm, ImportError, type Imported } from './import/litellm.ts';
+import { importKeysCommand } from './import-keys.ts';
 
 export const IMPORT_HELP = `gatehouse import litellm FILE [--output FILE] [--secrets FILE] [--force]
     writes a gatehouse.yaml for a configuration of LiteLLM's proxy, and lists what it does not take over. os.environ/NAME
     becomes \${NAME}. Literal secrets are moved to the file that --secrets names; without it they are refused. --force
-    overwrites existing files`;
+    overwrites existing files
+gatehouse import litellm-keys FILE... [--config FILE]
+    writes the keys and teams of LiteLLM's proxy to the database, and lists what it does not take over. Clients keep their
+    keys. The files are JSON of GET /key/list?return_full_object=true and GET /team/list, or of the tables with keys and
+    teams. --config names LiteLLM's configuration, for names of models that have other ids here`;
 
 const LARGEST_BYTES = 16 * 1024 * 1024;
 
-export async function importCommand(args: readonly string[], { out }: Pick<CommandParts, 'out'>): Promise<number> {
+export async function importCommand(args: readonly string[], parts: CommandParts): Promise<number> {
+  const { out } = parts;
   const [source, ...rest] = args;
+  if (source === 'litellm-keys') {
+    return importKeysCommand(rest, parts, (title, findings) => list(title, findings, (line) => out.print(line)));
+  }
   if (source !== 'litellm') {
     throw new UsageError(source === undefined ? 'say what to import' : `unknown: import ${source}`);
   }
@@ -92,14 +101,9 @@ function report(
 function list(title: string, findings: readonly Finding[], print: (line: string) => void): void {
   if (findings.length === 0) return;
   print(title);
-  const ordered = findings.toSorted((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity));
-  for (const finding of ordered) print(`  ${place(finding)} ${finding.message}`);
+  for (const finding of findings) print(`  ${place(finding)} ${finding.message}`);
 }
 
 function place({ path, line }: Pick<Finding, 'path' | 'line'>): string {
   return line === undefined ? path : `line ${line}: ${path}`;
-}
-
-function counted(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

@@ -139,7 +139,7 @@ function ofInterval(budgets: readonly store.StoredBudget[], interval: Interval):
 }
 
 /** The resource of an audit entry about a budget. */
-function budgetResource(workspaceId: string, interval: Interval) {
+export function budgetResource(workspaceId: string, interval: Interval) {
   return { resourceType: 'budget', resourceId: `${workspaceId}/${interval}`, workspaceId };
 }
 

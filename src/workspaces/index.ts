@@ -5,6 +5,7 @@
  * inputs and outputs (`transcripts/`); a workspace only chooses whose are kept.
  */
 export { defaultGuardrailId } from './derived-id.ts';
+export { type ImportedTeam, importTeam } from './imported.ts';
 export { workspaceMigrations } from './migrations/index.ts';
 export { type WorkspaceOperationParts, workspaceOperations } from './operations.ts';
 export { createTerms } from './terms.ts';

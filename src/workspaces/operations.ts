@@ -1,6 +1,6 @@
 /** The operations on workspaces themselves. */
 import { type Caller, WORKSPACES_TOPIC } from '../access/index.ts';
-import { authorOf, changeAs } from '../audit/index.ts';
+import { authorOf, type Changed, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -80,29 +80,43 @@ function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
     async handle(exchange) {
       const { organizationId, userId } = exchange.caller;
       const settings = newSettings(exchange.body as schema.CreateWorkspaceBody, parts.knowsModel);
-      const workspace = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
-        await takeSlug(tx, organizationId, settings.slug);
-        if ((await store.countWorkspaces(tx, organizationId)) >= MAX_WORKSPACES) {
-          throw new GatewayError('invalid_request', `an organization has at most ${MAX_WORKSPACES} workspaces`);
-        }
-        const createdAt = new Date(parts.clock.now());
-        const id = uuidv7(createdAt.getTime());
-        await store.insertWorkspace(tx, { id, organizationId, settings, createdAt, createdBy: userId });
-        const made = await existingWorkspace(tx, organizationId, id);
-        if (userId !== null && (await membersOfOrganization(tx, organizationId, [userId])).has(userId)) {
-          await insertMembers(tx, made, [{ id: uuidv7(createdAt.getTime()), userId }], createdAt);
-        }
-        // No announcement: no process can have cached a new workspace.
-        await changed({
-          action: 'workspace.created',
-          ...workspaceResource(made),
-          after: workspaceReply(made, parts.toolName),
-        });
-        return made;
-      });
+      const creation = { organizationId, userId, settings, createdAt: new Date(parts.clock.now()) };
+      const workspace = await changeAs(authorOf(exchange), parts, (tx, changed) =>
+        addWorkspace(tx, changed, creation, parts.toolName),
+      );
       exchange.reply(201, { data: workspaceReply(workspace, parts.toolName) });
     },
   };
+}
+
+interface Creation {
+  organizationId: string;
+  /** The creator, who becomes its first member; null: nobody. */
+  userId: string | null;
+  settings: store.WorkspaceSettings;
+  createdAt: Date;
+}
+
+/** @throws GatewayError 400 for a slug that is taken, or too many workspaces */
+export async function addWorkspace(
+  tx: Queryable,
+  changed: Changed,
+  { organizationId, userId, settings, createdAt }: Creation,
+  toolName: WorkspaceOperationParts['toolName'],
+): Promise<store.StoredWorkspace> {
+  await takeSlug(tx, organizationId, settings.slug);
+  if ((await store.countWorkspaces(tx, organizationId)) >= MAX_WORKSPACES) {
+    throw new GatewayError('invalid_request', `an organization has at most ${MAX_WORKSPACES} workspaces`);
+  }
+  const id = uuidv7(createdAt.getTime());
+  await store.insertWorkspace(tx, { id, organizationId, settings, createdAt, createdBy: userId });
+  const made = await existingWorkspace(tx, organizationId, id);
+  if (userId !== null && (await membersOfOrganization(tx, organizationId, [userId])).has(userId)) {
+    await insertMembers(tx, made, [{ id: uuidv7(createdAt.getTime()), userId }], createdAt);
+  }
+  // No announcement: no process can have cached a new workspace.
+  await changed({ action: 'workspace.created', ...workspaceResource(made), after: workspaceReply(made, toolName) });
+  return made;
 }
 
 function getWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {

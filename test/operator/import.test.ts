@@ -5,9 +5,19 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { parse, stringify } from 'yaml';
+import { hashToken } from '../../src/access/index.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { type Config, loadConfig } from '../../src/base/config.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { migrations } from '../../src/migrations.ts';
+import type { CommandParts } from '../../src/operator/command.ts';
 import { SERVICES } from '../../src/operator/import/service-kinds.ts';
 import { importCommand } from '../../src/operator/import.ts';
-import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { KINDS } from '../../src/providers/index.ts';
+import { sealedRows } from '../../src/sealed-rows.ts';
+import { databaseUrl } from '../../src/testing/database/database.ts';
+import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import type { Json } from '../../src/testing/gateway/sdk.ts';
 import { chatReply, messagesReply } from '../../src/testing/upstream/answers.ts';
 import { type RecordedRequest, startRecordingServer } from '../../src/testing/upstream/recording-server.ts';
 import { serviceAccount } from '../../src/testing/upstream/service-account.ts';
@@ -136,14 +146,107 @@ test('an existing file is not overwritten without --force, and nothing is writte
   const output = path.join(folder, 'gatehouse.yaml');
   writeFileSync(file, 'model_list: []');
   writeFileSync(output, 'mine');
-  const run = (...more: string[]) =>
-    importCommand(['litellm', file, '--output', output, ...more], { out: { isTTY: false, print: () => {} } });
+  const run = (...more: string[]) => importCommand(['litellm', file, '--output', output, ...more], partsWith([]));
   await assert.rejects(run(), /--force/);
   assert.equal(readFileSync(output, 'utf8'), 'mine');
   await assert.rejects(run('--force', '--secrets', output), /two files/);
   assert.equal(readFileSync(output, 'utf8'), 'mine');
   assert.equal(await run('--force'), 0);
   assert.notEqual(readFileSync(output, 'utf8'), 'mine');
+});
+
+/** @param config default: reads no settings */
+function partsWith(printed: string[], config?: Config): CommandParts {
+  const out = { isTTY: false, print: (line: string) => void printed.push(line) };
+  return { clock: systemClock, log: silentLog, migrations, sealedRows, version: '0', out, config: config! };
+}
+
+const TOKENS = ['sk-team-0123456789abcdef', 'sk-alone-0123456789abcdef', 'sk-gone-0123456789abcdef'];
+const KEYS = `{
+  "keys": [
+    {
+      "token": "${hashToken(TOKENS[0]!)}",
+      "key_name": "sk-...cdef", "key_alias": "team key", "team_id": "7f3c2a10-aaaa", "user_id": "ada",
+      "models": ["gpt-4o"], "max_budget": 10.0, "spend": 2.5, "budget_duration": null,
+      "rpm_limit": 60, "tpm_limit": null, "expires": "2099-01-01T00:00:00", "blocked": null,
+      "max_parallel_requests": 3,
+      "metadata": {"a": "b"}, "permissions": {}, "aliases": {}
+    },
+    {
+      "token": "${hashToken(TOKENS[1]!)}",
+      "key_name": "sk-...cdef", "models": [], "max_budget": 5, "spend": 4, "budget_duration": "30d"
+    },
+    { "token": "${hashToken(TOKENS[2]!)}", "models": [], "expires": "2020-01-01 00:00:00" },
+    "0123"
+  ],
+  "total_count": 4
+}`;
+const TEAMS = JSON.stringify([
+  {
+    ...{ team_id: '7f3c2a10-aaaa', team_alias: 'Search Team', max_budget: 100, budget_duration: '7d', tpm_limit: 1000 },
+    ...{ models: ['gpt-4o', 'spare'], members_with_roles: [{ user_id: 'ada', role: 'admin' }] },
+  },
+]);
+
+test('keys and teams are imported: clients keep their keys, with budgets, limits, models and expiry', async (t) => {
+  const models = [
+    { model_name: 'gpt-4o', litellm_params: { model: 'openai/gpt-4o', api_key: 'os.environ/KEY' } },
+    { model_name: 'spare', litellm_params: { model: 'openai/gpt-4o-mini', api_key: 'os.environ/KEY' } },
+    { model_name: 'third', litellm_params: { model: 'openai/gpt-4.1', api_key: 'os.environ/KEY' } },
+  ];
+  const { yaml, folder } = await imported(t, stringify({ model_list: models }));
+  const file = (name: string, text: string) => {
+    const made = path.join(folder, name);
+    writeFileSync(made, text);
+    return made;
+  };
+  const gateway = await startGateway(t, { yaml: parse(yaml), env: { KEY: 'k' } });
+  const printed: string[] = [];
+  const env = { DATABASE_URL: databaseUrl(gateway.target), GATEHOUSE_DATA_DIR: folder };
+  const config = loadConfig({ kinds: KINDS, env, cwd: '/', cores: 1, readFile: () => '' });
+  const files = [file('keys.json', KEYS), file('teams.json', TEAMS)];
+  const args = ['litellm-keys', ...files, '--config', path.join(folder, 'config.yaml')];
+  assert.equal(await importCommand(args, partsWith(printed, config)), 0);
+  const out = printed.join('\n');
+  assert.match(out, /imported: 2 keys, 1 workspace\n/);
+  const lines = [...out.matchAll(/line (\d+): (keys\[\d\][.\w]*)/g)].map(([, line, at]) => `${line} ${at}`);
+  assert.deepEqual(lines, [
+    '13 keys[1].budget_duration',
+    '8 keys[0].max_parallel_requests',
+    '9 keys[0].metadata',
+    '15 keys[2].expires',
+    '16 keys[3]',
+  ]);
+  const asked = async (token: string, route: string, body?: object) => {
+    const response = await fetch(gateway.api + route, {
+      method: body ? 'POST' : 'GET',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: (await response.json()) as Json };
+  };
+  const [team, alone] = await Promise.all(
+    TOKENS.slice(0, 2).map(async (token) => (await asked(token, '/key')).body.data),
+  );
+  assert.deepEqual([team.limit, team.limit_reset, team.rate_limits], [7.5, null, { requests_per_minute: 60 }]);
+  assert.equal(team.expires_at, '2099-01-01T00:00:00.000Z');
+  assert.deepEqual([alone.limit, alone.limit_reset, alone.rate_limits], [5, 'monthly', null]);
+  assert.equal((await asked(TOKENS[2]!, '/key')).status, 401);
+  const chat = { messages: [{ role: 'user', content: 'hi' }] };
+  for (const [token, model, allowed] of [
+    [TOKENS[0]!, 'gpt-4o', true],
+    [TOKENS[0]!, 'spare', false],
+    [TOKENS[1]!, 'third', true],
+  ] as const) {
+    const { status } = await asked(token, '/messages/count_tokens', { ...chat, model, max_tokens: 5 });
+    assert.equal(status === 200, allowed, `${model}: ${status}`);
+  }
+  const workspace = (await asked(MANAGEMENT_KEY, '/workspaces/search-team-7f3c2a10')).body.data;
+  assert.deepEqual([workspace.name, workspace.rate_limits], ['Search Team', { tokens_per_minute: 1000 }]);
+  const budget = await asked(MANAGEMENT_KEY, '/workspaces/search-team-7f3c2a10/budgets/weekly');
+  assert.equal(budget.body.data.limit_usd, 100);
+  assert.equal(await importCommand(args, partsWith(printed, config)), 0);
+  assert.match(printed.join('\n'), /imported: 0 keys, 0 workspaces\nhere already and unchanged: 2 keys/);
 });
 
 /** Runs the command in a folder of its own. @param more arguments; default a file for secrets */
@@ -160,7 +263,7 @@ async function imported(t: { after(work: () => void): void }, config: string, mo
     at('gatehouse.yaml'),
     ...(more ?? ['--secrets', at('secrets.env')]),
   ];
-  await importCommand(args, { out: { isTTY: false, print: (line) => printed.push(line) } });
+  await importCommand(args, partsWith(printed));
   const read = (name: string) => readFileSync(at(name), 'utf8');
   const secrets = (() => {
     try {

@@ -40,6 +40,14 @@ export class Findings {
     this.secrets.push(this.#at(path, 'is a literal secret'));
   }
 
+  /** In the order of the file's lines. */
+  sorted(): this {
+    for (const list of [this.missing, this.different]) {
+      list.sort((a, b) => (a.line ?? Number.POSITIVE_INFINITY) - (b.line ?? Number.POSITIVE_INFINITY));
+    }
+    return this;
+  }
+
   #at(path: Path, message: string): Finding {
     const node = path.length === 0 ? undefined : this.#document?.getIn(path, true);
     const start = isNode(node) ? node.range?.[0] : undefined;
@@ -58,4 +66,8 @@ function written(path: Path): string {
 export function printable(name: string): string {
   const shown = name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\ufffd');
   return shown.length > 100 ? `${shown.slice(0, 100)}…` : shown;
+}
+
+export function counted(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

@@ -197,8 +197,26 @@ test('what the gateway lacks is listed with the line and path of each', () => {
   const { missing } = fromLitellm(text, SHIPPED_FACTS);
   assert.deepEqual(
     missing.map(({ line, path }) => `${line} ${path}`),
-    ['6 litellm_settings.success_callback', '3 guardrails[0]', '4 guardrails[1]', '7 new_section'],
+    ['3 guardrails[0]', '4 guardrails[1]', '6 litellm_settings.success_callback', '7 new_section'],
   );
+});
+
+test('a user, a password and a query of an address are listed and not written', () => {
+  const { yaml, missing } = of({
+    model_list: ['openai/m', 'anthropic/m', 'azure/m'].map((model) => ({
+      model_name: model,
+      litellm_params: {
+        model,
+        api_key: 'k',
+        api_base: 'https://zoe:pass-word@host.test/v1?key=q-secret',
+        api_version: '1',
+      },
+    })),
+  });
+  assert.doesNotMatch(yaml, /zoe|pass-word|q-secret/);
+  assert.equal(missing.filter(({ path }) => path.endsWith('.api_base')).length, 6);
+  assert.ok(missing.every(({ message }) => !/zoe|pass-word|q-secret/.test(message)));
+  assert.match(yaml, /base_url: "https:\/\/host\.test\/v1"/);
 });
 
 test('what is no configuration is refused without quoting it', () => {

@@ -51,13 +51,14 @@ export function fromLitellm(text: string, facts: Facts): Imported {
     providers: providers.length,
     ids,
     variables,
-    missing: findings.missing,
+    missing: findings.sorted().missing,
     different: findings.different,
     secrets: findings.secrets,
   };
 }
 
-function parsed(text: string, lines: LineCounter) {
+/** @throws ImportError that does not quote the file */
+export function parsed(text: string, lines: LineCounter) {
   try {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
     const [error] = document.errors;

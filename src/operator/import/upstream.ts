@@ -48,7 +48,7 @@ export function upstreamOf(wanted: Wanted): Upstream | undefined {
 function usual(wanted: Wanted): Upstream | undefined {
   const { service, prefix, model, at, params, values } = wanted;
   const place = [...at, params['api_base'] === undefined ? 'base_url' : 'api_base'];
-  const given = values.text(params['api_base'] ?? params['base_url'], place);
+  const given = values.address(params['api_base'] ?? params['base_url'], place);
   const standard = KINDS.find(({ id }) => id === service.kind)?.baseUrl;
   const address = given === undefined ? service.baseUrl : addressOf(given, service.kind);
   const baseUrl = address === standard ? undefined : address;
@@ -114,7 +114,7 @@ function headers({ params, at, values, findings }: Wanted): Members {
 function azure(wanted: Wanted): Upstream | undefined {
   const { prefix, model, params, at, values, findings } = wanted;
   const foundry = prefix === 'azure_ai';
-  const given = values.text(params['api_base'], [...at, 'api_base']);
+  const given = values.address(params['api_base'], [...at, 'api_base']);
   const endpoint = given ?? reference(foundry ? 'AZURE_AI_API_BASE' : 'AZURE_API_BASE');
   const token = values.secret(params['azure_ad_token'], 'LITELLM_AZURE_AD_TOKEN', [...at, 'azure_ad_token']);
   const access = token === undefined ? credential(wanted) : { api_key: token };
@@ -165,7 +165,7 @@ function bedrock({ model, params, at, values, findings }: Wanted): Upstream | un
     );
   }
   const profile = values.text(params['aws_profile_name'], [...at, 'aws_profile_name']);
-  const runtime = values.text(params['aws_bedrock_runtime_endpoint'], [...at, 'aws_bedrock_runtime_endpoint']);
+  const runtime = values.address(params['aws_bedrock_runtime_endpoint'], [...at, 'aws_bedrock_runtime_endpoint']);
   const role = values.text(params['aws_batch_role_arn'], [...at, 'aws_batch_role_arn']);
   const bucket = values.text(params['s3_bucket_name'], [...at, 's3_bucket_name']);
   return {
@@ -199,7 +199,7 @@ function vertex(wanted: Wanted): Upstream {
   const { model, params, at, values } = wanted;
   const project = values.text(params['vertex_project'], [...at, 'vertex_project']);
   const location = values.text(params['vertex_location'], [...at, 'vertex_location']);
-  const base = values.text(params['api_base'], [...at, 'api_base']);
+  const base = values.address(params['api_base'], [...at, 'api_base']);
   return {
     provider: {
       kind: 'vertex',

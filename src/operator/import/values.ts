@@ -65,6 +65,21 @@ export class Values {
     return literal(String(value));
   }
 
+  /** The same for the address of a service, which carries neither a credential nor a query in the yaml. */
+  address(value: Json | undefined, path: Path): string | undefined {
+    const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
+    if (url === undefined || (url.username === '' && url.password === '' && url.search === '' && url.hash === '')) {
+      return this.text(value, path);
+    }
+    if (url.username !== '' || url.password !== '') {
+      this.#findings.lacks(path, 'has a user and a password, which the gateway cannot send; they are left out');
+    }
+    if (url.search !== '' || url.hash !== '')
+      this.#findings.lacks(path, 'has a query or a fragment, which is left out');
+    Object.assign(url, { username: '', password: '', search: '', hash: '' });
+    return literal(url.href.replace(/\/+$/, ''));
+  }
+
   /** The same for a secret. @param name the variable for a literal one */
   secret(value: Json | undefined, name: string, path: Path): string | undefined {
     if (value === undefined || value === null || value === '') return undefined;
