@@ -20,6 +20,7 @@ import { copyRemovalParts, operationParts } from './server/operation-parts.ts';
 import { type AppOptions, closeParts, openParts, type Parts } from './server/parts.ts';
 import { refusedAt } from './server/start-checks.ts';
 import { type Serving, servingOf } from './server/start-summary.ts';
+import { tidyVectorStoresJob } from './vector-stores/index.ts';
 
 /** How long a client may take to read the error that ends its response. */
 const LAST_WORDS_MS = 1_000;
@@ -168,7 +169,8 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     tracer,
   });
   const wired = operationParts(options, live, parts, observability, readiness);
-  parts.jobs.register(expireFilesJob(wired.files));
+  for (const kind of [expireFilesJob(wired.files), tidyVectorStoresJob(wired.vectorStores)]) jobs.register(kind);
+  jobs.register(wired.vectorStores.addFile);
   const [{ runner: responses }, { runner: videos }] = [wired.responses, wired.videos];
   for (const { kinds } of [wired.batches.runner, wired.interns.runtime, responses, videos]) {
     for (const kind of kinds) jobs.register(kind);

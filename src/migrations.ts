@@ -24,6 +24,7 @@ import { spendMigrations } from './spend/index.ts';
 import type { Migration } from './storage/migrate.ts';
 import { transcriptMigrations } from './transcripts/index.ts';
 import { vaultMigrations } from './vault/index.ts';
+import { vectorStoreMigrations } from './vector-stores/index.ts';
 import { videoMigrations } from './videos/index.ts';
 import { workspaceMigrations } from './workspaces/index.ts';
 
@@ -54,4 +55,5 @@ export const migrations: readonly Migration[] = [
   ...memoryMigrations,
   ...presetMigrations,
   ...videoMigrations,
+  ...vectorStoreMigrations,
 ];

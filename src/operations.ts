@@ -39,6 +39,7 @@ import { type SignInParts, signInOperations } from './sign-in/index.ts';
 import { spendOperations } from './spend/index.ts';
 import { type TranscriptOperationParts, transcriptOperations } from './transcripts/index.ts';
 import { type VaultParts, vaultOperations } from './vault/index.ts';
+import { type VectorStoreParts, vectorStoreOperations } from './vector-stores/index.ts';
 import { type VideoParts, videoOperations } from './videos/index.ts';
 import { type WorkspaceOperationParts, workspaceOperations } from './workspaces/index.ts';
 
@@ -51,6 +52,7 @@ export interface OperationParts {
   presets: PresetParts;
   files: FileParts;
   containers: ContainerOperationParts;
+  vectorStores: VectorStoreParts;
   batches: BatchParts;
   vault: VaultParts;
   interns: ChatOperationParts;
@@ -97,6 +99,7 @@ export function operations(parts: OperationParts, formats?: readonly ServedForma
     ...presetOperations(parts.presets),
     ...fileOperations(parts.files),
     ...containerOperations(parts.containers),
+    ...vectorStoreOperations(parts.vectorStores),
     ...vaultOperations(parts.vault),
     ...internOperations(parts.interns),
     ...chatOperations(parts.interns),

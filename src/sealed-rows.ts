@@ -8,6 +8,7 @@ import { sealedConversationKeys, sealedResponseKeys } from './responses/index.ts
 import type { SealedRows } from './sealing/index.ts';
 import { sealedSigningKeys } from './sign-in/index.ts';
 import { sealedVaultKeys } from './vault/index.ts';
+import { sealedVectorStoreKeys } from './vector-stores/index.ts';
 
 export const sealedRows: readonly SealedRows[] = [
   sealedByokCredentials,
@@ -20,4 +21,5 @@ export const sealedRows: readonly SealedRows[] = [
   sealedResponseKeys,
   sealedConversationKeys,
   sealedMemories,
+  sealedVectorStoreKeys,
 ];

@@ -20,6 +20,7 @@ export { RequestContext } from './context.ts';
 export { createOcr } from './documents/ocr.ts';
 export { PageReader } from './documents/page-reader.ts';
 export { PdfReader } from './documents/pdf-reader.ts';
+export { embed } from './embed.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { acceptExchange } from './operations/accept-exchange.ts';
 export { countTokensOf } from './operations/count-tokens.ts';

@@ -5,6 +5,7 @@
 import { GatewayError } from '../base/errors.ts';
 import { readDocument, stringifyJson } from '../base/json.ts';
 import { type Fields, fieldsOf } from '../formats/conversation/fields.ts';
+import { embedding } from '../formats/embedding/index.ts';
 import { image } from '../formats/image/index.ts';
 import { chat } from '../formats/index.ts';
 import type { Generation } from '../spend/index.ts';
@@ -21,7 +22,7 @@ const MAX_DEPTH = 2;
 /** `serve` of `serve.ts`. */
 export type Serve = (request: AcceptedRequest, sink: Sink, parts: InferenceParts) => Promise<void>;
 
-const FORMATS = { chat, image } as const;
+const FORMATS = { chat, image, embedding } as const;
 
 interface Asking {
   operation: keyof typeof FORMATS;

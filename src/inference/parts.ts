@@ -17,6 +17,7 @@ import type { Transport } from '../providers/index.ts';
 import type { Spend } from '../spend/index.ts';
 import type { Tracer } from '../tracing/index.ts';
 import type { Transcripts } from '../transcripts/index.ts';
+import type { VectorSearch } from '../vector-stores/index.ts';
 import type { Concurrency } from './admission/concurrency.ts';
 import type { RateLimiting } from './admission/rate-limits.ts';
 import type { Ocr } from './documents/ocr.ts';
@@ -97,6 +98,8 @@ export interface InferenceParts {
   files?: FileContents;
   /** Files of workspaces, for the tool of a request that changes them. Absent: none can. */
   workspaceFiles?: WorkspaceFiles;
+  /** Searches in vector stores. Absent: no tool of a request can. */
+  vectorStores?: VectorSearch;
   /** Copies of these files at vendors. Absent: files are sent with each request. */
   vendorCopies?: VendorCopies;
   clock: Clock;

@@ -25,6 +25,7 @@ import {
   createModerator,
   createOcr,
   createWebSearch,
+  embed,
   Health,
   type InferenceParts,
   isRouterModel,
@@ -49,6 +50,7 @@ import { serviceDocument } from '../service-document.ts';
 import { ENTERED_WITHIN_MS } from '../spend/index.ts';
 import { refresher } from '../storage/followed.ts';
 import { endVaults } from '../vault/index.ts';
+import { addFileJob, endVectorStores, VectorSearch, type VectorStoreParts } from '../vector-stores/index.ts';
 import { createVideos, endVideos } from '../videos/index.ts';
 import type { Readiness } from './health.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -98,6 +100,7 @@ export function operationParts(
     byok: { database, changes, clock, sealing, providers: () => live.settings.providers },
     files: { ...storing, vendors: vendorParts(options, live, parts) },
     containers: { ...storing, containers: parts.containers },
+    vectorStores: vectorStoreParts(options, live, parts, inference),
     vault: {
       ...{ database, changes, clock, sealing },
       confirmProgramme: (caller) => parts.programme.confirm(caller),
@@ -146,6 +149,7 @@ function endings({ changes, blobs }: Parts): OperationParts['workspaces']['ended
     endFiles(blobs),
     endContainers(blobs),
     endMemories,
+    endVectorStores,
     endBatches(),
     endInterns(changes, blobs),
     endVaults(changes),
@@ -210,6 +214,26 @@ function storingOf({ database, changes, blobs }: Parts, clock: Clock, { name }: 
   return { database, changes, blobs, clock, namespace: name, limits: FILE_LIMITS };
 }
 
+function vectorStoreParts(
+  { clock, log }: AppOptions,
+  live: LiveConfig,
+  { database, changes, sealing, jobs, pdf, access }: Parts,
+  inference: InferenceParts,
+): VectorStoreParts {
+  const files = inference.files!;
+  const shared = {
+    ...{ database, sealing, clock, files },
+    embed: (...[caller, model, texts, signal]: Parameters<VectorStoreParts['embed']>) =>
+      embed(inference, caller, { model, texts }, signal),
+  };
+  return {
+    ...{ ...shared, changes, jobs },
+    addFile: addFileJob({ ...shared, log, pdf, callerOfKey: (hash) => access.callerOfKey(hash) }),
+    search: inference.vectorStores!,
+    embeddingModel: () => live.settings.embeddingModel,
+  };
+}
+
 function vendorParts({ clock, log }: AppOptions, live: LiveConfig, parts: Parts): VendorParts {
   const { byokCredentials: credentials, transport, changes } = parts;
   return {
@@ -268,6 +292,7 @@ function inferenceParts(
     thinking: new RememberedThinking(clock),
     files: createFileContents({ ...parts, clock }),
     workspaceFiles: new WorkspaceFiles(storingOf(parts, clock, namespace)),
+    vectorStores: new VectorSearch({ database: parts.database, sealing: parts.sealing, clock }),
     vendorCopies: createVendorCopies({ ...parts, clock, log }),
     pages: parts.pages,
     requestContainers: parts.requestContainers,

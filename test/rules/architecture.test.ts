@@ -48,6 +48,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'containers',
     'memories',
     'presets',
+    'vector-stores',
   ],
   ['inference'],
   ['batches', 'interns', 'responses', 'videos'],
@@ -292,6 +293,7 @@ test('migrations have unique numbers, ascending, each in the range of its folder
     memories: [250, 259],
     presets: [260, 269],
     videos: [270, 279],
+    'vector-stores': [280, 289],
   };
   const migrations = files.filter((file) => /\/migrations\/\d/.test(file.path) && !isTest(file));
   const seen = new Map<number, string>();

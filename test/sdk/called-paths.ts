@@ -23,11 +23,13 @@ export function pathsOfOpenRouter(): CalledPath[] {
 
 /** `this._client.post(path`/responses/${id}`, ...)` in the resources of libraries that share one generator. */
 export function pathsOfResources(folder: string): CalledPath[] {
-  const call = /_client\.(get|getAPIList|post|put|patch|delete)\(\s*(?:path\s*)?[`'"]([^`'"?]+)/g;
+  // A list may be asked for by POST, which its options say within the statement.
+  const call =
+    /_client\.(get|getAPIList|post|put|patch|delete)\(\s*(?:path\s*)?[`'"]([^`'"?]+)(?:[^;]*?\bmethod: '(\w+)')?/g;
   return unique(
     globSync(`node_modules/${folder}/resources/**/*.mjs`).flatMap((file) =>
-      [...readFileSync(file, 'utf8').matchAll(call)].map(([, verb, path]) => ({
-        method: verb === 'getAPIList' ? 'GET' : verb!.toUpperCase(),
+      [...readFileSync(file, 'utf8').matchAll(call)].map(([, verb, path, method]) => ({
+        method: verb === 'getAPIList' ? (method ?? 'get').toUpperCase() : verb!.toUpperCase(),
         path: path!.replaceAll(/\$\{[^}]+\}/g, 'none'),
       })),
     ),

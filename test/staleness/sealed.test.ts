@@ -145,6 +145,7 @@ test('a machine that cannot decrypt what a workspace has encrypted answers 503 w
   assert.equal((await memories(a, `/${memory.id}`)).body.data.files[0].content, 'canary');
   const closed = await memories(b, `/${memory.id}`);
   assert.deepEqual([closed.status, /on this machine/.test(closed.body.error.message)], [503, true]);
+  assert.equal((await call(b, 'POST', '/vector_stores', {}))[0], 503);
   assert.equal((await call(b, 'PUT', '/vault/secrets/token', secret))[0], 503);
   assert.equal((await call(b, 'GET', '/batches/callback-secret'))[0], 503);
   assert.deepEqual(await call(b, 'GET', '/vault/secrets'), [200, [stored[1]]]);
@@ -182,6 +183,7 @@ test('every encrypted column is tried above', () => {
       'responses',
       'responses',
       'memories',
+      'vector stores',
     ],
   );
 });

@@ -26,6 +26,7 @@ const ROWS: Record<string, string> = {
   scim_group_mappings: 'deleted',
   transcripts: 'end with their retention',
   vaults: 'deleted',
+  vector_stores: 'deleted',
   videos: 'deleted',
   workspace_budgets: 'deleted',
   workspace_members: 'deleted',

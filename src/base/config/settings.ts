@@ -77,6 +77,8 @@ export interface Config {
   ocr: OcrSettings | null;
   /** The model that judges answers for the plugin `alignment`; null: the model of the request. */
   alignmentModel: string | null;
+  /** Of new vector stores; null: their files are ranked by keywords only. */
+  embeddingModel: string | null;
   sandboxes: SandboxesSettings;
   interns: InternSettings;
   /** null: every key, as long as its organization has a single member. */

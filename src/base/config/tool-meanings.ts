@@ -19,6 +19,11 @@ export const TOOL_MEANINGS: Readonly<Record<string, Meaning>> = {
   ...section('alignment', 'The plugin [alignment](../guides/plugins.md#alignment).', {
     model: ['Model of the catalog that judges answers. Defaults to the model of the request.'],
   }),
+  ...section('vector_stores', '[Vector stores](../guides/vector-stores.md).', {
+    embedding_model: [
+      'Model of the catalog for the vectors of new vector stores. By default files are ranked by keywords only.',
+    ],
+  }),
   ...section('web_search', 'Searching the web for requests ([server tools](../guides/server-tools.md)).', {}),
   ...section('web_search.engines', 'Search engines. Requests that name none use the first.', {}),
   ...section('web_search.engines[]', 'One engine.', {

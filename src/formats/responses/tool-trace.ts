@@ -9,6 +9,7 @@ import {
   stepId,
   type ToolTrace,
 } from '../conversation/tool-steps.ts';
+import { endedSearch, fileSearchStepOf, isFileSearch, isOwnFileSearch, startedSearch } from './file-search-trace.ts';
 import { endedCall, isOwnMcpItem, mcpStepOf, mcpTrace, startedCall } from './mcp-trace.ts';
 
 const ID_PREFIX = 'st_';
@@ -17,14 +18,17 @@ const PREFIX = `${WIRE_NAME}:`;
 const SEARCH = `${WIRE_NAME}:tool_search`;
 
 export const toolTrace: ToolTrace = {
-  holds: ({ input }) => listOf(input).some((item) => isOurs(fieldsOf(item)['type']) || isOwnMcpItem(item)),
+  holds: ({ input }) =>
+    listOf(input).some((item) => isOurs(fieldsOf(item)['type']) || isOwnMcpItem(item) || isOwnFileSearch(item)),
   replaces: true,
   start(step) {
     if (step.mcp !== undefined) return startedCall(step);
+    if (isFileSearch(step)) return startedSearch(step);
     return item({ type: step.tool, id: idOf({ ...step, failed: false }), status: 'in_progress' });
   },
   end(step) {
     if (step.mcp !== undefined) return endedCall(step);
+    if (isFileSearch(step)) return endedSearch(step);
     return item({
       type: step.tool,
       id: idOf(step),
@@ -60,6 +64,7 @@ const IMAGE = `${WIRE_NAME}:image_generation`;
 function stepOf(value: unknown): PastToolStep | undefined {
   const fields = fieldsOf(value);
   if (isOwnMcpItem(value)) return mcpStepOf(fields);
+  if (isOwnFileSearch(value)) return fileSearchStepOf(fields);
   const type = toWireName(textOf(fields['type']));
   if (!type.startsWith(PREFIX)) return undefined;
   const result = textOrUndefined(fields[type === IMAGE ? 'output' : 'result']);

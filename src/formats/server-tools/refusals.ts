@@ -64,7 +64,7 @@ export function serverToolName(declaration: unknown, format: FormatId): string |
   const tool =
     serverToolOf(type, { shorthands: format === 'chat' }) ??
     WITH_OTHER_TYPES.find(
-      ({ also }) => also!.format === format && also!.type === type && !asksFor(fieldsOf(declaration)[also!.unless]),
+      ({ also }) => also!.format === format && also!.type === type && also!.isOurs(fieldsOf(declaration)),
     );
   return tool?.built === true ? tool.name : undefined;
 }

@@ -3,6 +3,7 @@
  * are refused by name, never ignored, and workspaces can disable them already. The change that makes one work sets `built` here
  * ([guide](../../../docs/guides/server-tools.md#add-a-tool)).
  */
+import { WIRE_NAME } from '../../base/namespace.ts';
 import type { FormatId } from '../conversation/conversation.ts';
 
 export interface ServerTool {
@@ -22,10 +23,14 @@ export interface ServerTool {
    */
   readonly shorthands?: RegExp;
   /**
-   * The type that a format's vendor has for this tool, which the gateway runs for any model. Declarations with the member
-   * `unless` are left to the vendor.
+   * The type that a format's vendor has for this tool, which the gateway runs for any model. Other declarations are left
+   * to the vendor.
    */
-  readonly also?: { readonly format: FormatId; readonly type: string; readonly unless: string };
+  readonly also?: {
+    readonly format: FormatId;
+    readonly type: string;
+    isOurs(declaration: Readonly<Record<string, unknown>>): boolean;
+  };
   /** Id of the plugin that does the same for any model. */
   readonly plugin?: string;
   /** A request member that asks a vendor for the same. */
@@ -43,6 +48,13 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     vendorTypes: /^code_(?:interpreter|execution(?:_\d+)?)$/,
   },
   { name: 'svc:datetime', built: true, canDisable: true },
+  {
+    name: 'svc:file_search',
+    built: true,
+    canDisable: true,
+    vendorTypes: /^file_search$/,
+    also: { format: 'responses', type: 'file_search', isOurs: ({ vector_store_ids: ids }) => namesOwnStore(ids) },
+  },
   { name: 'svc:files', built: true, canDisable: false },
   { name: 'svc:fusion', built: true, canDisable: true, plugin: 'fusion' },
   { name: 'svc:image_generation', built: true, canDisable: true, vendorTypes: /^image_generation$/ },
@@ -51,7 +63,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     built: true,
     canDisable: true,
     vendorTypes: /^mcp(?:_toolset)?(?:_\d[\d_]*)?$/,
-    also: { format: 'responses', type: 'mcp', unless: 'connector_id' },
+    also: { format: 'responses', type: 'mcp', isOurs: ({ connector_id: id }) => (id ?? null) === null },
     member: 'mcp_servers',
   },
   { name: 'svc:memory', built: true, canDisable: true, vendorTypes: /^memory_\d+$/ },
@@ -87,6 +99,11 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     member: 'web_search_options',
   },
 ];
+
+/** Ids of vector stores tell whose they are. */
+function namesOwnStore(ids: unknown): boolean {
+  return Array.isArray(ids) && ids.some((id) => typeof id === 'string' && id.startsWith(`${WIRE_NAME}_vs_`));
+}
 
 /** Names that a workspace can disable. */
 export const DISABLEABLE: readonly string[] = SERVER_TOOLS.filter(({ canDisable }) => canDisable).map(

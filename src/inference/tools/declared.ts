@@ -5,6 +5,7 @@ import { toWireName } from '../../base/namespace.ts';
 import { type Fields, fieldsOf, isFields, listOf, restOf, textOf } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { serverToolName } from '../../formats/server-tools/index.ts';
+import { FILE_SEARCH } from './file-search.ts';
 import { MCP } from './mcp/index.ts';
 import { toolOf } from './registry.ts';
 import type { ServerTool } from './tool.ts';
@@ -35,9 +36,12 @@ export function declaredTools({ id }: Pick<ServedFormat, 'id'>, document: JsonDo
 
 const NONE: readonly Declared[] = [];
 
+/** Types of the responses format that answers keep. */
+const KEPT_TYPES = [MCP, FILE_SEARCH];
+
 /** Clients that write the alias prefix expect it in answers too. */
 function shownName({ name }: ServerTool, type: string): string {
-  return toWireName(type) === name || type === MCP ? type : name;
+  return toWireName(type) === name || KEPT_TYPES.includes(type) ? type : name;
 }
 
 /** Settings are in `parameters`; those of a vendor's type that is short for a server tool are next to its type. */

@@ -3,6 +3,7 @@ import { applyPatch } from './apply-patch/index.ts';
 import { advisor, fusion, subagent } from './asking/index.ts';
 import { datetime } from './datetime.ts';
 import { memory, textEditor } from './editing/index.ts';
+import { fileSearch } from './file-search.ts';
 import { files } from './files.ts';
 import { imageGeneration } from './image-generation.ts';
 import { mcp } from './mcp/index.ts';
@@ -19,6 +20,7 @@ const TOOLS: readonly ServerTool[] = [
   codeInterpreter,
   datetime,
   files,
+  fileSearch,
   fusion,
   imageGeneration,
   mcp,

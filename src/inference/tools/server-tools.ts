@@ -217,7 +217,7 @@ class ServerTools implements GatewayTools {
     const { type, server_label: label, name: tool } = fieldsOf(choice.value);
     const isChosen = ({ wireName, shownName, tool: { mcp } }: Begun) =>
       mcp === undefined
-        ? toWireName(textOf(type)) === wireName
+        ? toWireName(textOf(type)) === wireName || type === shownName
         : type === shownName && mcp.label === label && (tool === undefined || mcp.name === tool);
     const names = [...this.#byFunction].flatMap(([name, one]) => (isChosen(one) ? name : []));
     // Of several tools of a server, the model has to choose.

@@ -61,7 +61,7 @@ export interface DeclaredTool {
 /** What tools need of the installation before they run. */
 export type Installation = Pick<
   InferenceParts,
-  'limits' | 'webSearch' | 'catalog' | 'requestContainers' | 'workspaceFiles'
+  'limits' | 'webSearch' | 'catalog' | 'requestContainers' | 'workspaceFiles' | 'vectorStores'
 >;
 
 /** A tool of one request. Holds what its calls share, such as the number of uses left. */

@@ -97,7 +97,7 @@ export interface ToolsRunning extends ToolsAsking {
    * cost is shown in the usage of this answer. Rejects with GatewayError.
    * @param body not streamed; of a chat request unless `operation` says otherwise
    */
-  ask(body: Fields, signal: AbortSignal, operation?: 'chat' | 'image'): Promise<Fields>;
+  ask(body: Fields, signal: AbortSignal, operation?: 'chat' | 'image' | 'embedding'): Promise<Fields>;
   /** Calls back once when the request is over, however it ends: at once if it is. For what tools keep between calls. */
   onEnd(run: () => void): void;
   /** Shows the client a step of the call, if its format has events for that. Absent: nothing can be shown. */
