@@ -17,6 +17,8 @@ const PREFIXES = new Map<unknown, string>(
     message: 'msg',
     function_call: 'fc',
     function_call_output: 'fco',
+    apply_patch_call: 'apc',
+    apply_patch_call_output: 'apco',
     custom_tool_call: 'ctc',
     custom_tool_call_output: 'ctco',
     reasoning: 'rs',

@@ -187,6 +187,8 @@ test('a custom tool is a function of one text, whose pieces reach the client as 
   }
 });
 
+const PATCH = { type: 'update_file', path: 'a.ts', diff: '-a\n+"b"\n' };
+
 test('a whole answer has the same calls as a streamed one', async (t) => {
   const gateway = await startGateway(t, { providers: PROVIDERS });
   for (const upstream of ['chat', 'messages', 'groq'] as const) {
@@ -196,9 +198,14 @@ test('a whole answer has the same calls as a streamed one', async (t) => {
         { id: 'c2', name: 'patch', arguments: '{"input":"x\\ny"}' },
         { id: 'c3', name: 'local_shell', arguments: '{"command":["ls","-l"],"timeout_ms":5}' },
         { id: 'c4', name: 'tool_search', arguments: '{"query":"q"}' },
+        { id: 'c5', name: 'apply_patch', arguments: JSON.stringify(PATCH) },
       ],
     };
-    const tools = [...NAMESPACES, CUSTOM, { type: 'local_shell' }, { type: 'tool_search', execution: 'client' }];
+    const tools = [
+      ...NAMESPACES,
+      CUSTOM,
+      ...[{ type: 'local_shell' }, { type: 'tool_search', execution: 'client' }, { type: 'apply_patch' }],
+    ];
     const whole = await ask(gateway, upstream, told, { tools, stream: false });
     const text = await whole.answer.text();
     assert.equal(whole.answer.status, 200, text);
@@ -224,6 +231,7 @@ test('a whole answer has the same calls as a streamed one', async (t) => {
         action: { type: 'exec', command: ['ls', '-l'], env: {}, timeout_ms: 5 },
       },
       { type: 'tool_search_call', status, call_id: 'c4', execution: 'client', arguments: { query: 'q' } },
+      { type: 'apply_patch_call', status, call_id: 'c5', operation: PATCH },
     ]);
   }
 });
@@ -279,10 +287,47 @@ test('calls of the local shell and of the client’s tool search in a history ar
   }
 });
 
+test('a patch that a client has applied or refused is a result for any model, and svc:apply_patch without a container makes such items', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  for (const upstream of [...UPSTREAMS, 'responses', 'openai'] as const) {
+    for (const [tool, stream] of [
+      [{ type: 'svc:apply_patch', parameters: { engine: 'native' } }, true],
+      [{ type: 'openrouter:apply_patch' }, false],
+    ] as const) {
+      const first = await ask(gateway, upstream, called('apply_patch', JSON.stringify(PATCH)), {
+        tools: [tool],
+        stream,
+      });
+      const seen = stream ? await events(first.answer) : [];
+      const items: Json[] = stream ? itemsOf(seen) : ((await first.answer.json()) as Json).output;
+      const call = items.find(({ type }) => type === 'apply_patch_call');
+      assert.ok(call, upstream);
+      assert.deepEqual([call.status, call.operation], ['completed', PATCH], upstream);
+      const diffs = seen.filter(({ type }: Json) => type.includes('operation_diff'));
+      assert.deepEqual(
+        diffs.map(({ delta, diff }: Json) => delta ?? diff),
+        stream ? [PATCH.diff, PATCH.diff] : [],
+      );
+      const result = {
+        type: 'apply_patch_call_output',
+        call_id: call.call_id,
+        status: 'failed',
+        output: 'no such line',
+      };
+      const input = [{ role: 'user', content: 'hi' }, call, result];
+      const { answer, body } = await ask(gateway, upstream, { text: 'ok' }, { tools: [tool], input });
+      await events(answer);
+      assert.match(JSON.stringify(body()), /no such line/);
+      assert.doesNotMatch(JSON.stringify(body()), /apply_patch_call/, upstream);
+    }
+  }
+});
+
 test('an upstream that knows these tools gets the request as it came', async (t) => {
   const gateway = await startGateway(t, { providers: PROVIDERS });
   for (const upstream of ['responses', 'openai']) {
-    const tools = [...NAMESPACES, CUSTOM, { type: 'web_search' }, { type: 'local_shell' }];
+    const own = [{ type: 'local_shell' }, { type: 'apply_patch' }];
+    const tools = [...NAMESPACES, CUSTOM, { type: 'web_search' }, ...own];
     const { answer, body } = await ask(gateway, upstream, called('lookup', '{}'), { tools });
     await events(answer);
     assert.deepEqual(body().tools, tools);

@@ -13,7 +13,7 @@ import { shortNames } from './short-names.ts';
 
 export { type AdapterContext, adapt, type Restoring, type TurnAdapter, together } from './adapter.ts';
 export { CallIds, distinctDecoder, distinctTurn } from './call-ids.ts';
-export { needsFunctions } from './client-tools/index.ts';
+export { needsFunctions, withPatchCalls } from './client-tools/index.ts';
 export { hideReasoning } from './hide-reasoning.ts';
 export { type KeptThinking, keepThinking, type ThinkingMemory, withKeptThinking } from './kept-thinking.ts';
 export { hasLongNames } from './short-names.ts';

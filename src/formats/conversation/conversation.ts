@@ -127,7 +127,7 @@ export interface ToolCallPart extends PartBase {
   /** A custom (free-text) tool: `arguments` is not JSON. */
   custom?: boolean;
   /** A tool of the responses format whose calls are their own item type; `arguments` holds the item's members. */
-  native?: 'local_shell' | 'tool_search';
+  native?: 'local_shell' | 'tool_search' | 'apply_patch';
   /** Reasoning bound to this call (Gemini's thought signature). */
   signature?: { value: string; origin: ReasoningOrigin };
 }

@@ -17,7 +17,7 @@ export interface ResponsesDialect {
   strictCallIds?: boolean;
   /**
    * Tool types that the service accepts besides `function`: `all`, or some of `custom`, `namespace`, `tool_search`,
-   * `additional_tools`, `local_shell` and `web_search`. Default: none, as with most services of this format. Tools that
+   * `additional_tools`, `apply_patch`, `local_shell` and `web_search`. Default: none, as with most services of this format. Tools that
    * only a provider can run (`mcp`, `file_search` and similar) always pass through.
    */
   tools?: readonly string[] | 'all';

@@ -1,6 +1,7 @@
 /** Output items that hold one part: calls, images and items known as a whole. */
 import type { ImagePart, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import { type Fields, textOrUndefined } from '../conversation/fields.ts';
+import { writtenOperation } from '../conversation/patch-call.ts';
 import type { Tell } from './output.ts';
 import { readObject, shellAction } from './own-calls.ts';
 
@@ -81,6 +82,7 @@ export class CallItem implements Item, OutputPart {
   }
 
   closing(): void {
+    if (this.#part.native === 'apply_patch') this.#tellDiff();
     if (this.#part.native !== undefined) return;
     if (this.#part.custom) {
       this.#slot.tell('response.custom_tool_call_input.done', { ...this.#where(), input: this.#written });
@@ -88,6 +90,14 @@ export class CallItem implements Item, OutputPart {
       const { name } = this.#part;
       this.#slot.tell('response.function_call_arguments.done', { ...this.#where(), name, arguments: this.#written });
     }
+  }
+
+  /** In one piece: a diff within JSON that is still being written may end in half an escape. */
+  #tellDiff(): void {
+    const { diff } = writtenOperation(this.#written);
+    if (typeof diff !== 'string') return;
+    this.#slot.tell('response.apply_patch_call_operation_diff.delta', { ...this.#where(), delta: diff });
+    this.#slot.tell('response.apply_patch_call_operation_diff.done', { ...this.#where(), diff });
   }
 
   render(status: 'completed' | 'incomplete'): Fields {
@@ -108,6 +118,12 @@ export class CallItem implements Item, OutputPart {
     if (part.native === 'local_shell') {
       const action = shellAction(written);
       return { id: this.#id, type: 'local_shell_call', status, call_id: part.id, action, ...native };
+    }
+    if (part.native === 'apply_patch') {
+      const operation = writtenOperation(written);
+      // The item has no other words for a call that was cut off, and a client must not apply it.
+      const progress = status === 'completed' ? status : 'in_progress';
+      return { id: this.#id, type: 'apply_patch_call', status: progress, call_id: part.id, operation, ...native };
     }
     if (part.native === 'tool_search') {
       const search = { execution: 'client', arguments: readObject(written) };

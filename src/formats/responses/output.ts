@@ -191,8 +191,10 @@ export class Output {
   }
 }
 
+const OWN_PREFIXES = { local_shell: 'lsh', tool_search: 'tsc', apply_patch: 'apc' } as const;
+
 function prefixOf({ custom, native }: ToolCallPart): string {
-  if (native !== undefined) return native === 'local_shell' ? 'lsh' : 'tsc';
+  if (native !== undefined) return OWN_PREFIXES[native];
   return custom ? 'ctc' : 'fc';
 }
 

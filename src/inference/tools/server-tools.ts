@@ -4,6 +4,7 @@
  */
 import type { Limits } from '../../base/config.ts';
 import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
+import { withPatchCalls } from '../../formats/adapters/index.ts';
 import type {
   Citation,
   Conversation,
@@ -163,6 +164,7 @@ class ServerTools implements GatewayTools {
   readonly resumes: boolean;
   readonly #trace: ToolTrace;
   readonly #byFunction = new Map<string, Begun>();
+  readonly #hasOwnItems: boolean;
   /** Calls so far. */
   #calls: number;
 
@@ -173,13 +175,15 @@ class ServerTools implements GatewayTools {
     { limits, structure, approved, prelude }: Beginning,
   ) {
     this.#trace = toolTrace;
+    this.#hasOwnItems = id === 'responses';
     this.resumes = declarations.some(({ begun }) => 'native' in begun && begun.native !== undefined);
     this.prelude = prelude;
     this.#calls = approved.size;
     const settled = toolTrace.mcp?.settled(conversation.messages, approved) ?? conversation.messages;
     const messages = withPastSteps(settled, toolTrace);
     const tools = this.#functions(conversation.tools ?? [], id, declarations);
-    this.conversation = { ...conversation, messages };
+    const patches = this.#hasOwnItems && declarations.some(({ begun }) => 'ownCalls' in begun);
+    this.conversation = { ...conversation, messages: patches ? withPatchCalls(messages) : messages };
     if (declarations.length === 0) {
       if (tools.length === 0) Object.assign(this.conversation, toolsOf(messages));
       return;
@@ -227,6 +231,10 @@ class ServerTools implements GatewayTools {
 
   claims(name: string): boolean {
     return this.#byFunction.get(name)?.tool.run !== undefined;
+  }
+
+  ownCalls(name: string): ToolCallPart['native'] {
+    return this.#hasOwnItems ? this.#byFunction.get(name)?.tool.ownCalls : undefined;
   }
 
   start(call: ToolCallPart, place: ToolPlace): StartedPart | undefined {

@@ -82,6 +82,8 @@ export interface RequestedTool {
    * @param input valid by `parameters`
    */
   run?(input: Fields, running: ToolsRunning): ToolOutcome | Promise<ToolOutcome>;
+  /** Without `run`: calls have an item type of their own in the responses format. */
+  readonly ownCalls?: 'apply_patch';
   /** Calls change data that outlives the answer, so the request must not be answered from the response cache. */
   readonly lasting?: true;
   /** What the tool wants of upstreams that have it themselves. Absent: the gateway runs every call. */

@@ -63,6 +63,8 @@ export interface GatewayTools {
   readonly resumes?: boolean;
   /** Whether calls of a tool with this name are for the gateway. */
   claims(name: string): boolean;
+  /** The item type of the responses format for calls that the client runs. Absent: those of functions. */
+  ownCalls?(name: string): ToolCallPart['native'];
   /** What the client sees of a call before it runs. Absent: nothing. */
   start?(call: ToolCallPart, place: ToolPlace): StartedPart | undefined;
   /** Citations for a complete text of the model. Absent: none. */

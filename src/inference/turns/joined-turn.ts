@@ -32,7 +32,7 @@ export interface Joint {
 export const FIRST: Joint = { started: false, nextIndex: 0, usage: undefined };
 
 export class JoinedTurn {
-  readonly #tools: Pick<GatewayTools, 'claims' | 'cites' | 'resumes'>;
+  readonly #tools: Pick<GatewayTools, 'claims' | 'cites' | 'ownCalls' | 'resumes'>;
   readonly #judge: Pick<TurnJudge, 'withholds'> | undefined;
   #started: boolean;
   #nextIndex: number;
@@ -57,7 +57,7 @@ export class JoinedTurn {
 
   constructor(
     { started, nextIndex, usage, prelude = [] }: Joint,
-    tools: Pick<GatewayTools, 'claims' | 'cites' | 'resumes'>,
+    tools: Pick<GatewayTools, 'claims' | 'cites' | 'ownCalls' | 'resumes'>,
     judge?: Pick<TurnJudge, 'withholds'>,
   ) {
     this.#started = started;
@@ -191,7 +191,8 @@ export class JoinedTurn {
   }
 
   #startPart(event: Extract<TurnEvent, { type: 'partStart' }>, out: TurnEvent[]): void {
-    const { part, index } = event;
+    const { index } = event;
+    let { part } = event;
     this.#showPrelude(out);
     if (part.type === 'toolCall') {
       this.writtenBytes += Buffer.byteLength(part.arguments);
@@ -201,11 +202,13 @@ export class JoinedTurn {
         return;
       }
       this.clientCalls += 1;
+      const native = this.#tools.ownCalls?.(part.name);
+      if (native !== undefined) part = withOwnItem(part, native);
     }
     const joined = this.#nextIndex++;
     this.#indexes.set(index, joined);
     if (part.type === 'text' && this.#tools.cites !== undefined) this.#texts.set(index, part.text);
-    out.push({ ...event, index: joined });
+    out.push({ ...event, part, index: joined });
   }
 
   #delta(event: Extract<TurnEvent, { type: 'partDelta' }>, out: TurnEvent[]): void {
@@ -244,6 +247,12 @@ export class JoinedTurn {
     if (unified === 'length' || unified === 'content_filter') this.#held.clear();
     if (!this.#waits) out.push(...this.end());
   }
+}
+
+/** An item's id starts with its type, so that of the function's item goes. */
+function withOwnItem(part: ToolCallPart, native: NonNullable<ToolCallPart['native']>): ToolCallPart {
+  const { id: _, ...responses } = part.extras?.responses ?? {};
+  return { ...part, native, extras: { ...part.extras, responses } };
 }
 
 const TOO_LONG: UpstreamFailure = {

@@ -37,6 +37,7 @@ function joined(one: GatewayTools, other: GatewayTools): GatewayTools {
     ending: one.ending ?? other.ending,
     resumes: one.resumes === true || other.resumes === true,
     claims: (name) => one.claims(name) || other.claims(name),
+    ownCalls: (name) => one.ownCalls?.(name) ?? other.ownCalls?.(name),
     start: (call, place) => of(call.name).start?.(call, place),
     cites: (text) => [...(one.cites?.(text) ?? []), ...(other.cites?.(text) ?? [])],
     run: (call, place, running) => of(call.name).run(call, place, running),

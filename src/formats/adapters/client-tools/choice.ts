@@ -5,6 +5,9 @@ import type { EncodeTarget, SpokenFormat } from '../../conversation/format.ts';
 import { type Losses, Uncarried } from '../../conversation/losses.ts';
 import type { Directory } from './directory.ts';
 
+/** Types of choices that name a tool by its type. */
+const OWN_CHOICES = ['local_shell', 'tool_search', 'apply_patch'];
+
 /** @throws Uncarried if only the web search could satisfy the choice */
 export function chosen(choice: ToolChoice | undefined, directory: Directory): ToolChoice | undefined {
   if (choice?.mode === 'required' && directory.tools.length === 0 && directory.webSearch !== undefined) {
@@ -25,8 +28,7 @@ export function chosen(choice: ToolChoice | undefined, directory: Directory): To
     return { mode: 'tool', name: directory.chosenName(textOf(fieldsOf(value['custom'])['name']), undefined) };
   }
   if (choice.origin !== 'responses' || directory.takes(type)) return choice;
-  if (type === 'local_shell' || type === 'tool_search')
-    return { mode: 'tool', name: directory.chosenName(type, undefined) };
+  if (OWN_CHOICES.includes(type)) return { mode: 'tool', name: directory.chosenName(type, undefined) };
   throw new Uncarried(`tool_choice of type ${type}`, 'the upstream does not support it');
 }
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Conversation, FunctionTool, OpaqueTool, Tool, ToolCallPart } from '../../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../conversation/fields.ts';
+import { APPLY_PATCH } from '../../conversation/patch-call.ts';
 import { decodeTool } from '../../responses/decode.ts';
 import { INPUT, LOCAL_SHELL, TOOL_SEARCH } from './shapes.ts';
 
@@ -30,6 +31,9 @@ const CONCERNED: Readonly<Record<string, string>> = {
   local_shell: 'local_shell',
   local_shell_call: 'local_shell',
   local_shell_call_output: 'local_shell',
+  apply_patch: 'apply_patch',
+  apply_patch_call: 'apply_patch',
+  apply_patch_call_output: 'apply_patch',
   tool_search: 'tool_search',
   tool_search_call: 'tool_search',
   tool_search_output: 'tool_search',
@@ -120,6 +124,7 @@ export class Directory {
     else if (kind === 'web_search') this.webSearch = value;
     else if (type === 'namespace') this.#namespace(value);
     else if (type === 'local_shell') this.#own(LOCAL_SHELL, { name: type, kind: type });
+    else if (type === 'apply_patch') this.#own(APPLY_PATCH, { name: type, kind: type });
     // Provider-run search hides tools until needed; without it, all are sent.
     else if (type === 'tool_search' && value['execution'] === 'client') {
       const { description, parameters } = value;

@@ -2,6 +2,7 @@
 import { stringifyJson } from '../../../base/json.ts';
 import type { Message, OpaquePart, Part, ToolCallPart, ToolResultPart } from '../../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, textOf, textOrUndefined } from '../../conversation/fields.ts';
+import { patchArguments } from '../../conversation/patch-call.ts';
 import { decodeContent } from '../../responses/decode-content.ts';
 import { shellArguments } from '../../responses/own-calls.ts';
 import type { Directory } from './directory.ts';
@@ -44,6 +45,7 @@ function functionCall(part: ToolCallPart, directory: Directory): ToolCallPart {
   const own = part.extras?.responses;
   const namespace = textOrUndefined(own?.['namespace']);
   const becomes = part.custom === true && !directory.takes('custom');
+  if (!becomes && directory.takes('namespace')) return part;
   const name = directory.upstreamName(part.name, namespace);
   if (!becomes && name === part.name && namespace === undefined) return part;
   const { namespace: _namespace, ...others } = own ?? {};
@@ -64,6 +66,10 @@ function item(part: OpaquePart, value: Fields, directory: Directory, callIds: Ma
         : [call('local_shell', value, shellArguments(fieldsOf(value['action'])))];
     case 'local_shell_call_output':
       return directory.takes('local_shell') ? [part] : [result(value, decodeContent(value['output']), callIds)];
+    case 'apply_patch_call':
+      return directory.takes('apply_patch') ? [part] : [call('apply_patch', value, patchArguments(value['operation']))];
+    case 'apply_patch_call_output':
+      return directory.takes('apply_patch') ? [part] : [patchResult(value, callIds)];
     case 'tool_search_call':
       if (directory.takes('tool_search')) return [part];
       // The provider ran this search: the found tools are already in the request.
@@ -93,6 +99,12 @@ function argumentsText(value: unknown): string {
 function result({ id, call_id: callId }: Fields, parts: Part[], callIds: Map<string, string>): ToolResultPart {
   const named = textOf(callId) || textOf(id);
   return { type: 'toolResult', callId: callIds.get(named) ?? named, parts };
+}
+
+function patchResult(value: Fields, callIds: Map<string, string>): ToolResultPart {
+  const failed = value['status'] === 'failed';
+  const text = textOf(value['output']) || (failed ? 'The patch was not applied' : 'The patch was applied');
+  return { ...result(value, [{ type: 'text', text }], callIds), ...(failed && { isError: true }) };
 }
 
 /** The tools found, by the names under which the model can call them. */

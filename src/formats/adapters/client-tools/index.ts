@@ -5,7 +5,7 @@
  * and any spoken format.
  */
 
-import type { Conversation, Part, Turn, TurnEvent } from '../../conversation/conversation.ts';
+import type { Conversation, Message, Part, Turn, TurnEvent } from '../../conversation/conversation.ts';
 import type { EncodeTarget, SpokenFormat, TurnDecoder } from '../../conversation/format.ts';
 import type { Losses } from '../../conversation/losses.ts';
 import type { TurnAdapter } from '../adapter.ts';
@@ -54,6 +54,14 @@ function withFunctions(
     },
     directory: directory.changesAnswers ? directory : undefined,
   };
+}
+
+/** All that a service of the responses format may take, without the calls that become functions. */
+const WITHOUT_PATCHES = ['additional_tools', 'custom', 'local_shell', 'namespace', 'tool_search', 'web_search'];
+
+/** The messages with `apply_patch_call` items as calls of a function, for a request that declares it as one. */
+export function withPatchCalls(messages: readonly Message[]): Message[] {
+  return withFunctionCalls(messages, new Directory({ messages: [], settings: {} }, WITHOUT_PATCHES));
 }
 
 /** Whether a responses request has tools or calls that this upstream only knows as functions. */

@@ -87,7 +87,7 @@ function restoredCall(part: ToolCallPart, { name, namespace, kind }: ClientTool)
     ...call,
     name,
     ...(kind === 'custom' && { custom: true }),
-    ...((kind === 'local_shell' || kind === 'tool_search') && { native: kind }),
+    ...(kind !== 'function' && kind !== 'custom' && { native: kind }),
     ...((extras !== undefined || Object.keys(own).length > 0) && { extras: { ...extras, responses: own } }),
   };
 }

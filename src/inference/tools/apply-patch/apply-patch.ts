@@ -1,76 +1,43 @@
 /** `svc:apply_patch`: changes one file by a diff, in the words of OpenAI's tool. */
 import type { ContainerUse } from '../../../containers/index.ts';
-import { type Fields, textOf } from '../../../formats/conversation/fields.ts';
+import { APPLY_PATCH, patchOperation } from '../../../formats/conversation/patch-call.ts';
 import { run } from '../../../sandboxes/index.ts';
 import { Members } from '../../tool-settings.ts';
 import { aboutEnvironment, environmentBeside, inContainer, shownFiles, textAt } from '../container/index.ts';
 import { type ServerTool, ToolError } from '../tool.ts';
 import { created, DiffError, patched } from './diff.ts';
 
-const LONGEST_PATH = 1_000;
-/** UTF-16 units. */
-const LONGEST_DIFF = 200_000;
 const DELETE_MS = 60_000;
 
 const DECLARED = {
-  functionName: 'apply_patch',
-  description:
-    'Creates, updates or deletes one file. The diff of create_file has the lines of the file, each with + in front. ' +
-    'The diff of update_file has sections of lines that begin with a space (unchanged), - (removed) or + (added), with ' +
-    'enough unchanged lines around a change to find it; "@@ line" names a line of the file before a section, such as that of a function.',
-  parameters: {
-    type: 'object',
-    properties: {
-      type: { type: 'string', enum: ['create_file', 'update_file', 'delete_file'] },
-      path: {
-        type: 'string',
-        description: 'The file, relative to the folder of the project',
-        minLength: 1,
-        maxLength: LONGEST_PATH,
-      },
-      diff: { type: 'string', description: 'Not for delete_file', maxLength: LONGEST_DIFF },
-    },
-    required: ['type', 'path'],
-    additionalProperties: false,
-  },
+  functionName: APPLY_PATCH.name,
+  description: APPLY_PATCH.description,
+  parameters: APPLY_PATCH.parameters,
 };
 
 export const applyPatch: ServerTool = {
   name: 'svc:apply_patch',
   check: (settings, path) => void new Members(settings, path).word('engine', ['auto', 'native', 'svc']),
   begin(settings, path, installation, beside) {
-    if (settings['engine'] !== 'svc') return DECLARED;
+    if (settings['engine'] !== 'svc') return { ...DECLARED, ownCalls: 'apply_patch' };
     const environment = environmentBeside(beside);
     return inContainer(path, installation, undefined, (containers) => ({
       ...DECLARED,
       description: `${DECLARED.description} ${aboutEnvironment(environment)}`,
       async run(input, running) {
-        const operation = operationOf(input);
+        const operation = patchOperation(input);
         const use = await containers.of(environment, running);
         use.isChanged = true;
         // Of several patches for one file none may read what another one is about to replace.
         const result = await use.inOrder(() => apply(operation, use));
         return { result, item: { operation, ...(await shownFiles(use)) } };
       },
-      failure: (error, input) => ({ item: { operation: operationOf(input), error } }),
+      failure: (error, input) => ({ item: { operation: patchOperation(input), error } }),
     }));
   },
 };
 
-interface Operation {
-  type: string;
-  path: string;
-  diff?: string;
-}
-
-/** As the model wants it. @param input valid; empty for arguments that are not */
-function operationOf({ type, path, diff }: Fields): Operation {
-  return {
-    type: textOf(type),
-    path: textOf(path),
-    ...(typeof diff === 'string' && type !== 'delete_file' && { diff }),
-  };
-}
+type Operation = ReturnType<typeof patchOperation>;
 
 /** Returns the result for the model. @throws ToolError, GatewayError */
 async function apply({ type, path, diff }: Operation, { sandbox }: ContainerUse): Promise<string> {
