@@ -14,6 +14,6 @@
 export { Exporter, startExporter } from './exporter.ts';
 export { destinationMigrations } from './migrations/index.ts';
 export { type DestinationParts, destinationOperations } from './operations.ts';
-export { recordOf } from './record.ts';
+export { parametersOf } from './record.ts';
 export { sealedDestinationBatches, sealedDestinationSecrets } from './sealed.ts';
 export { endDestinations } from './workspace-end.ts';

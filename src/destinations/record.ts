@@ -75,14 +75,14 @@ export interface GenerationRecord {
   output: string | null;
 }
 
-interface Ended {
+/** What a record is made of. */
+export interface EndedGeneration {
   row: Generation;
   caller: Caller;
   /** As requested; undefined if the request named none. */
   requestedModel: string | undefined;
-  /** The top-level members of the request's body. */
-  body: Readonly<Record<string, unknown>>;
-  /** The value of its member `trace`. */
+  parameters: GenerationRecord['parameters'];
+  /** The value of the member `trace` of the request's body. */
   trace: unknown;
   contents: { input: string; output: string } | undefined;
   /** Wall time in ms. */
@@ -101,14 +101,19 @@ const PARAMETERS = [
   'frequency_penalty',
   'presence_penalty',
 ];
+const TRACE_DIGITS = 32;
+const SPAN_DIGITS = 16;
 /** Characters of a name, and of the JSON of a member of `trace` and of all of them together. */
 const NAME_LENGTH = 256;
 const MEMBER_LENGTH = 4_096;
 const METADATA_LENGTH = 16_384;
 
-export function recordOf({ row, caller, requestedModel, body, trace, contents, endedAt }: Ended): GenerationRecord {
+export function recordOf(ended: EndedGeneration): GenerationRecord {
+  const { row, caller, requestedModel, parameters, trace, contents, endedAt } = ended;
   const named = isObject(trace) ? trace : {};
   const { usage } = row;
+  // Both ids are parts of one hash.
+  const own = hash('sha256', row.id, 'hex');
   return {
     id: row.id,
     workspaceId: row.workspaceId,
@@ -117,9 +122,9 @@ export function recordOf({ row, caller, requestedModel, body, trace, contents, e
     keyName: caller.name,
     startedAt: row.createdAt,
     endedAt: Math.max(endedAt, row.createdAt),
-    traceId: idOf(named['trace_id'], 32) ?? hashed(row.id, 32),
-    spanId: hashed(`span ${row.id}`, 16),
-    parentSpanId: idOf(named['parent_span_id'], 16) ?? null,
+    traceId: idOf(named['trace_id'], TRACE_DIGITS) ?? own.slice(0, TRACE_DIGITS),
+    spanId: own.slice(-SPAN_DIGITS),
+    parentSpanId: idOf(named['parent_span_id'], SPAN_DIGITS) ?? null,
     traceName: nameOf(named['trace_name']),
     spanName: nameOf(named['generation_name']) ?? nameOf(named['span_name']),
     sessionId: row.sessionId,
@@ -160,7 +165,7 @@ export function recordOf({ row, caller, requestedModel, body, trace, contents, e
       referer: row.origin === '' ? null : row.origin,
       title: row.title,
     },
-    parameters: parametersOf(body),
+    parameters,
     metadata: metadataOf(row.metadata, named),
     input: contents?.input ?? null,
     output: contents?.output ?? null,
@@ -219,7 +224,8 @@ function usdOrNull(nano: Nano | null): number | null {
   return nano === null ? null : usdFromNano(nano);
 }
 
-function parametersOf(body: Readonly<Record<string, unknown>>): Record<string, number> {
+/** @param body the top-level members of the request's body */
+export function parametersOf(body: Readonly<Record<string, unknown>>): GenerationRecord['parameters'] {
   const found: Record<string, number> = {};
   for (const name of PARAMETERS) {
     const value = body[name];

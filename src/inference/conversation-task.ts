@@ -297,7 +297,8 @@ export class ConversationTask implements Task {
       dialect: kind.dialect,
     };
     const { sink, listeners, debug, logged } = this.#context;
-    const unread = unscreened && sink.takesBytes === true && !listeners && !debug && !logged;
+    const isRead = listeners?.some(({ wrote }) => wrote !== undefined) === true;
+    const unread = unscreened && sink.takesBytes === true && !isRead && !debug && !logged;
     let refused: Uncarried | undefined;
     const ids = this.#nativeFirst(
       formatsFor(kind, endpoint.upstreamId, this.#request.format.id, endpoint.speaks),

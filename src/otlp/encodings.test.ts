@@ -3,7 +3,20 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { decodeTraces } from '../testing/upstream/otlp-decoder.ts';
-import { JSON_TRACES, PROTOBUF_TRACES, type Source, type Span, SpanKind, type TraceEncoding } from './index.ts';
+import {
+  type Attributes,
+  JSON_TRACES,
+  PROTOBUF_TRACES,
+  type Source,
+  type Span,
+  SpanKind,
+  type TraceEncoding,
+} from './index.ts';
+
+interface WholeSpan extends Span {
+  attributes: Attributes;
+  error: string | null;
+}
 
 const text = fc
   .oneof(fc.string({ unit: 'binary', maxLength: 400 }), fc.string({ maxLength: 40 }))
@@ -24,7 +37,7 @@ const attributes = fc.dictionary(
 const digits = (count: number) =>
   fc.uint8Array({ minLength: count, maxLength: count }).map((bytes) => Buffer.from(bytes).toString('hex'));
 const time = fc.double({ min: 1.7e12, max: 1.9e12, noNaN: true });
-const span: fc.Arbitrary<Span> = fc.record({
+const span: fc.Arbitrary<WholeSpan> = fc.record({
   traceId: digits(16),
   spanId: digits(8),
   parentSpanId: fc.option(digits(8)),
@@ -37,11 +50,13 @@ const span: fc.Arbitrary<Span> = fc.record({
 });
 const source: fc.Arbitrary<Source> = fc.record({ resource: attributes, name: text, version: text, schemaUrl: text });
 
-function decoded(encoding: TraceEncoding, of: Source, spans: readonly Span[], cut: number) {
+function decoded(encoding: TraceEncoding, of: Source, spans: readonly WholeSpan[], cut: number) {
   const writer = encoding.writer();
   const pieces: Buffer[] = [];
   for (const [index, each] of spans.entries()) {
-    writer.add(each);
+    writer.begin(each);
+    writer.attributes(each.attributes);
+    writer.end(each.error);
     if (index === cut) pieces.push(writer.take());
   }
   if (writer.size > 0) pieces.push(writer.take());
@@ -78,7 +93,7 @@ test('spans decode to what was encoded, in both encodings, however they are cut 
   );
 });
 
-function present(given: Span['attributes']) {
+function present(given: Attributes) {
   return Object.fromEntries(Object.entries(given).filter(([, each]) => each !== null && each !== undefined));
 }
 

@@ -6,4 +6,12 @@
 export { JSON_TRACES } from './json.ts';
 export { GEN_AI, OPERATION_NAMES, SCHEMA_URL, SERVICE_NAME } from './names.ts';
 export { PROTOBUF_TRACES } from './protobuf.ts';
-export { type Attributes, type Source, type Span, SpanKind, type SpanWriter, type TraceEncoding } from './span.ts';
+export {
+  type Attributes,
+  type AttributeValue,
+  type Source,
+  type Span,
+  SpanKind,
+  type SpanWriter,
+  type TraceEncoding,
+} from './span.ts';

@@ -1,9 +1,9 @@
 /** The JSON encoding of OTLP: ids in hexadecimal digits, 64-bit integers as text. */
-import type { Attributes, Source, Span, SpanWriter, TraceEncoding } from './span.ts';
+import type { Attributes, AttributeValue, Source, Span, SpanWriter, TraceEncoding } from './span.ts';
 import { STATUS_ERROR } from './span.ts';
 
-/** Keys are few, except for those of clients. */
-const MOST_KEYS = 500;
+/** Names of attributes are few, except for those of clients. */
+const MOST_NAMES = 500;
 const OPENED = new Map<string, string>();
 
 export const JSON_TRACES: TraceEncoding = {
@@ -12,22 +12,61 @@ export const JSON_TRACES: TraceEncoding = {
   body,
 };
 
-/** Writes text and builds no objects, since the encoding is most of what a record costs. */
+const FIRST_BYTES = 16 * 1024;
+/** UTF-8 of a UTF-16 unit. */
+const MOST_BYTES_OF_A_UNIT = 3;
+
+/** Gathers the text of one span and writes it as bytes when it is complete. */
 class JsonWriter implements SpanWriter {
-  #text = '';
+  #bytes = Buffer.alloc(0);
+  #at = 0;
+  #span = '';
+  #hasAttributes = false;
 
   get size(): number {
-    return this.#text.length;
+    return this.#at;
   }
 
-  add(span: Span): void {
-    this.#text += this.#text === '' ? spanJson(span) : `,${spanJson(span)}`;
+  /** Ids are hexadecimal digits, which need no escapes. */
+  begin({ traceId, spanId, parentSpanId, name, kind, startedAt, endedAt }: Span): void {
+    const parent = parentSpanId === null ? '' : `,"parentSpanId":"${parentSpanId}"`;
+    this.#span =
+      `${this.#at === 0 ? '' : ','}{"traceId":"${traceId}","spanId":"${spanId}"${parent},"name":${JSON.stringify(name)},` +
+      `"kind":${kind},"startTimeUnixNano":"${nanoseconds(startedAt)}","endTimeUnixNano":"${nanoseconds(endedAt)}",` +
+      '"attributes":[';
+    this.#hasAttributes = false;
+  }
+
+  attribute(name: string, value: AttributeValue): void {
+    if (value === null || value === undefined) return;
+    const pair = opened(name);
+    this.#span += (this.#hasAttributes ? pair : pair.slice(1)) + valueJson(value);
+    this.#hasAttributes = true;
+  }
+
+  attributes(all: Attributes): void {
+    for (const name in all) this.attribute(name, all[name]);
+  }
+
+  end(error: string | null): void {
+    const status = error === null ? '{}' : JSON.stringify({ code: STATUS_ERROR, message: error });
+    const text = `${this.#span}],"status":${status}}`;
+    this.#room(text.length * MOST_BYTES_OF_A_UNIT);
+    this.#at += this.#bytes.write(text, this.#at);
   }
 
   take(): Buffer {
-    const piece = Buffer.from(this.#text);
-    this.#text = '';
+    const piece = this.#bytes.subarray(0, this.#at);
+    this.#bytes = Buffer.alloc(0);
+    this.#at = 0;
     return piece;
+  }
+
+  #room(bytes: number): void {
+    if (this.#at + bytes <= this.#bytes.length) return;
+    const grown = Buffer.allocUnsafe(Math.max(FIRST_BYTES, this.#bytes.length * 2, this.#at + bytes));
+    grown.set(this.#bytes.subarray(0, this.#at));
+    this.#bytes = grown;
   }
 }
 
@@ -42,55 +81,38 @@ function body({ resource, name, version, schemaUrl }: Source, pieces: readonly B
   return Buffer.concat([Buffer.from(begin), ...spans, END]);
 }
 
-/** Ids are hexadecimal digits, which need no escapes. */
-function spanJson(span: Span): string {
-  const { traceId, spanId, parentSpanId, error } = span;
-  const parent = parentSpanId === null ? '' : `,"parentSpanId":"${parentSpanId}"`;
-  const times = `"startTimeUnixNano":"${nanoseconds(span.startedAt)}","endTimeUnixNano":"${nanoseconds(span.endedAt)}"`;
-  const status = error === null ? '{}' : JSON.stringify({ code: STATUS_ERROR, message: error });
-  let attributes = listed(span.attributes);
-  for (const more of span.more ?? []) {
-    const others = listed(more);
-    attributes += attributes === '' || others === '' ? others : `,${others}`;
-  }
-  return (
-    `{"traceId":"${traceId}","spanId":"${spanId}"${parent},"name":${JSON.stringify(span.name)},"kind":${span.kind},` +
-    `${times},"attributes":[${attributes}],"status":${status}}`
-  );
-}
-
 /** The elements of a list of attributes. */
 function listed(attributes: Attributes): string {
   let text = '';
-  for (const key in attributes) {
-    const value = attributes[key];
-    if (value === null || value === undefined) continue;
-    text += (text === '' ? '' : ',') + opened(key) + valueJson(value);
+  for (const name in attributes) {
+    const value = attributes[name];
+    if (value !== null && value !== undefined) text += opened(name) + valueJson(value);
   }
-  return text;
+  return text.slice(1);
 }
 
-/** A pair up to its value. */
-function opened(key: string): string {
-  const known = OPENED.get(key);
+/** A comma, and a pair up to its value. */
+function opened(name: string): string {
+  const known = OPENED.get(name);
   if (known !== undefined) return known;
-  const text = `{"key":${JSON.stringify(key)},"value":`;
-  if (OPENED.size < MOST_KEYS) OPENED.set(key, text);
+  const text = `,{"key":${JSON.stringify(name)},"value":`;
+  if (OPENED.size < MOST_NAMES) OPENED.set(name, text);
   return text;
 }
 
 /** A value, and the end of its pair. */
-function valueJson(value: NonNullable<Attributes[string]>): string {
+function valueJson(value: NonNullable<AttributeValue>): string {
   if (typeof value === 'string') return `{"stringValue":${JSON.stringify(value)}}}`;
   if (typeof value === 'boolean') return value ? '{"boolValue":true}}' : '{"boolValue":false}}';
   if (typeof value === 'number') {
     return Number.isSafeInteger(value) ? `{"intValue":"${value}"}}` : `{"doubleValue":${JSON.stringify(value)}}}`;
   }
-  return `{"arrayValue":${JSON.stringify({ values: value.map((each) => ({ stringValue: each })) })}}}`;
+  return `{"arrayValue":{"values":[${value.map((each) => `{"stringValue":${JSON.stringify(each)}}`).join(',')}]}}}`;
 }
 
 /** Digits, because the number is beyond 2^53. */
 function nanoseconds(ms: number): string {
   const whole = Math.floor(ms);
+  if (whole === ms) return `${whole}000000`;
   return `${whole}${String(Math.floor((ms - whole) * 1e6)).padStart(6, '0')}`;
 }

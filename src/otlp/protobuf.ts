@@ -3,7 +3,7 @@
  * numbers: `trace.proto`, `common.proto` and `resource.proto` of opentelemetry-proto.
  */
 import { MessageWriter } from './message-writer.ts';
-import type { Attributes, Source, Span, SpanWriter, TraceEncoding } from './span.ts';
+import type { Attributes, AttributeValue, Source, Span, SpanWriter, TraceEncoding } from './span.ts';
 import { STATUS_ERROR } from './span.ts';
 
 /** Of `ExportTraceServiceRequest`, `ResourceSpans` and `ScopeSpans`. */
@@ -18,8 +18,6 @@ const PAIR = { key: 1, value: 2 };
 const VALUE = { string: 1, bool: 2, int: 3, double: 4, array: 5 };
 const ARRAY_VALUES = 1;
 
-const NO_MORE: readonly Attributes[] = [];
-
 export const PROTOBUF_TRACES: TraceEncoding = {
   contentType: 'application/x-protobuf',
   writer: () => new ProtobufWriter(),
@@ -28,30 +26,42 @@ export const PROTOBUF_TRACES: TraceEncoding = {
 
 class ProtobufWriter implements SpanWriter {
   readonly #out = new MessageWriter();
+  /** Where the span begins. */
+  #opened = 0;
 
   get size(): number {
     return this.#out.size;
   }
 
-  add(span: Span): void {
+  begin({ traceId, spanId, parentSpanId, name, kind, startedAt, endedAt }: Span): void {
     const out = this.#out;
-    const opened = out.open(SCOPE.spans);
-    out.digits(SPAN.traceId, span.traceId);
-    out.digits(SPAN.spanId, span.spanId);
-    if (span.parentSpanId !== null) out.digits(SPAN.parentSpanId, span.parentSpanId);
-    out.text(SPAN.name, span.name);
-    out.integer(SPAN.kind, span.kind);
-    out.nanoseconds(SPAN.start, span.startedAt);
-    out.nanoseconds(SPAN.end, span.endedAt);
-    addAttributes(out, SPAN.attributes, span.attributes);
-    for (const more of span.more ?? NO_MORE) addAttributes(out, SPAN.attributes, more);
-    if (span.error !== null) {
+    this.#opened = out.open(SCOPE.spans);
+    out.digits(SPAN.traceId, traceId);
+    out.digits(SPAN.spanId, spanId);
+    if (parentSpanId !== null) out.digits(SPAN.parentSpanId, parentSpanId);
+    out.text(SPAN.name, name);
+    out.integer(SPAN.kind, kind);
+    out.nanoseconds(SPAN.start, startedAt);
+    out.nanoseconds(SPAN.end, endedAt);
+  }
+
+  attribute(name: string, value: AttributeValue): void {
+    addAttribute(this.#out, SPAN.attributes, name, value);
+  }
+
+  attributes(all: Attributes): void {
+    addAttributes(this.#out, SPAN.attributes, all);
+  }
+
+  end(error: string | null): void {
+    const out = this.#out;
+    if (error !== null) {
       const status = out.open(SPAN.status);
-      out.text(STATUS.message, span.error);
+      out.text(STATUS.message, error);
       out.integer(STATUS.code, STATUS_ERROR);
       out.close(status);
     }
-    out.close(opened);
+    out.close(this.#opened);
   }
 
   take(): Buffer {
@@ -79,19 +89,20 @@ function body({ resource, name, version, schemaUrl }: Source, pieces: readonly B
 }
 
 function addAttributes(out: MessageWriter, field: number, attributes: Attributes): void {
-  for (const key in attributes) {
-    const value = attributes[key];
-    if (value === null || value === undefined) continue;
-    const pair = out.open(field);
-    out.text(PAIR.key, key);
-    const opened = out.open(PAIR.value);
-    addValue(out, value);
-    out.close(opened);
-    out.close(pair);
-  }
+  for (const name in attributes) addAttribute(out, field, name, attributes[name]);
 }
 
-function addValue(out: MessageWriter, value: NonNullable<Attributes[string]>): void {
+function addAttribute(out: MessageWriter, field: number, name: string, value: AttributeValue): void {
+  if (value === null || value === undefined) return;
+  const pair = out.open(field);
+  out.text(PAIR.key, name);
+  const opened = out.open(PAIR.value);
+  addValue(out, value);
+  out.close(opened);
+  out.close(pair);
+}
+
+function addValue(out: MessageWriter, value: NonNullable<AttributeValue>): void {
   if (typeof value === 'string') out.text(VALUE.string, value);
   else if (typeof value === 'boolean') out.integer(VALUE.bool, value ? 1 : 0);
   else if (typeof value !== 'number') {

@@ -1,12 +1,13 @@
-/** A span, before it is encoded. */
+/** Spans, and how they are encoded. */
 
-type AttributeValue = string | number | boolean | readonly string[] | null | undefined;
+export type AttributeValue = string | number | boolean | readonly string[] | null | undefined;
 /** Members without a value are left out. */
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
 /** The numbers of the protocol. */
 export const SpanKind = { internal: 1, server: 2, client: 3 } as const;
 
+/** What a span is besides its attributes and its outcome. */
 export interface Span {
   /** 32 and 16 hexadecimal digits. */
   readonly traceId: string;
@@ -17,11 +18,6 @@ export interface Span {
   /** Wall time in ms; may have fractions. */
   readonly startedAt: number;
   readonly endedAt: number;
-  readonly attributes: Attributes;
-  /** Attributes that few spans have, so that nothing has to be copied into one object. Without names of `attributes`. */
-  readonly more?: readonly Attributes[];
-  /** Null: the span did not fail. */
-  readonly error: string | null;
 }
 
 export const STATUS_ERROR = 2;
@@ -35,11 +31,20 @@ export interface Source {
   readonly schemaUrl: string;
 }
 
-/** Encodes spans as they come, so that nothing else of them has to be kept. */
+/**
+ * Encodes spans as they come, so that nothing else of them has to be kept, and no object is built for their attributes:
+ * encoding is most of what a span costs.
+ */
 export interface SpanWriter {
-  /** Bytes so far. */
+  /** Bytes of the spans so far. */
   readonly size: number;
-  add(span: Span): void;
+  /** The attributes of the span follow, then its end. */
+  begin(span: Span): void;
+  /** Each name once in a span. */
+  attribute(name: string, value: AttributeValue): void;
+  attributes(all: Attributes): void;
+  /** @param error null: the span did not fail */
+  end(error: string | null): void;
   /** The spans since the last call: a piece of a payload. */
   take(): Buffer;
 }

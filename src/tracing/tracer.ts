@@ -1,6 +1,7 @@
 /**
- * Follows the requests of one process. A finished request is encoded at once, so only bytes wait for delivery. They are sent
- * once a second, and bounded, so that a collector that is slow or dead neither delays nor loses a request.
+ * Follows the requests of one process. Finished requests are encoded a few dozen at a time, so nearly only bytes wait for
+ * delivery. They are sent once a second, and bounded, so that a collector that is slow or dead neither delays nor loses a
+ * request.
  */
 import { randomUUID } from 'node:crypto';
 import { Allowance } from '../base/allowance.ts';
@@ -16,14 +17,13 @@ import {
   SCHEMA_URL,
   SERVICE_NAME,
   type Source,
-  type Span,
   type SpanWriter,
   type TraceEncoding,
 } from '../otlp/index.ts';
 import type { Generation } from '../spend/index.ts';
 import { Ids } from './ids.ts';
 import { RequestTrace } from './request-trace.ts';
-import { addSpans } from './spans.ts';
+import { addSpans, type FinishedRequest, finishedRequest } from './spans.ts';
 import { remoteParent } from './trace-context.ts';
 
 interface TracerParts {
@@ -43,6 +43,8 @@ interface Piece {
 }
 
 const GATHER_MS = 1_000;
+/** Requests that are encoded one after the other: the code is in the processor's caches then. */
+const TOGETHER = 64;
 const PIECE_BYTES = 256 * 1024;
 const BATCH_BYTES = 1024 * 1024;
 /** Waiting in this process. */
@@ -67,10 +69,7 @@ export class Tracer {
   readonly #writer: SpanWriter;
   readonly #source: Source;
   readonly #queue: DeliveryQueue<Piece>;
-  readonly #add = (span: Span) => {
-    this.#count += 1;
-    this.#writer.add(span);
-  };
+  #finished: FinishedRequest[] = [];
   #count = 0;
   #timer: Timer | undefined;
   #failing = false;
@@ -116,10 +115,17 @@ export class Tracer {
     if (exchange.operation !== undefined && PROBES.has(exchange.operation.id)) return undefined;
     const trace = (exchange.trace as RequestTrace | undefined) ?? this.begin(exchange);
     if (!trace.sampled) return undefined;
-    addSpans(this.#add, trace, exchange, row);
+    this.#finished.push(finishedRequest(trace, exchange, row));
+    if (this.#finished.length >= TOGETHER) this.#encode();
     if (this.#writer.size >= PIECE_BYTES) this.#handOn();
     else this.#timer ??= this.#parts.clock.timer(GATHER_MS, () => this.#handOn());
     return trace;
+  }
+
+  #encode(): void {
+    const finished = this.#finished;
+    this.#finished = [];
+    for (const request of finished) this.#count += addSpans(this.#writer, request);
   }
 
   /** One attempt at everything that waits. */
@@ -143,6 +149,7 @@ export class Tracer {
   #handOn(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
+    this.#encode();
     if (this.#count === 0) return;
     this.#queue.add({ bytes: this.#writer.take(), count: this.#count });
     this.#count = 0;

@@ -1,13 +1,14 @@
 /** Records as spans of OTLP, one for each generation. */
 import {
   type Attributes,
+  type AttributeValue,
   GEN_AI,
   JSON_TRACES,
   SCHEMA_URL,
   SERVICE_NAME,
   type Source,
-  type Span,
   SpanKind,
+  type SpanWriter,
   type TraceEncoding,
 } from '../../otlp/index.ts';
 import type { GenerationRecord } from '../record.ts';
@@ -44,8 +45,26 @@ export function otlpBody(
   { encoding = JSON_TRACES, ...more }: Payload = {},
 ): Buffer {
   const writer = encoding.writer();
-  for (const record of records) writer.add(cut(spanOf(record, more.span?.(record)), more.longestValue));
+  const out = more.longestValue === undefined ? writer : shortening(writer, more.longestValue);
+  for (const record of records) addSpan(out, record, more.span?.(record));
   return encoding.body(sourceOf(version, more), records.length === 0 ? [] : [writer.take()]);
+}
+
+/** @param longest UTF-16 units of a text */
+function shortening(writer: SpanWriter, longest: number): SpanWriter {
+  const short = (value: AttributeValue) => (typeof value === 'string' ? value.slice(0, longest) : value);
+  return {
+    get size() {
+      return writer.size;
+    },
+    begin: (span) => writer.begin(span),
+    attribute: (name, value) => writer.attribute(name, short(value)),
+    attributes(all) {
+      for (const name in all) writer.attribute(name, short(all[name]));
+    },
+    end: (error) => writer.end(error?.slice(0, longest) ?? null),
+    take: () => writer.take(),
+  };
 }
 
 function sourceOf(version: string, { resource }: Payload): Source {
@@ -55,104 +74,85 @@ function sourceOf(version: string, { resource }: Payload): Source {
   };
 }
 
-function spanOf(record: GenerationRecord, ofKind: Attributes | undefined): Span {
-  const { error } = record;
-  return {
-    traceId: record.traceId,
-    spanId: record.spanId,
-    parentSpanId: record.parentSpanId,
-    startedAt: record.startedAt,
-    endedAt: record.endedAt,
-    name: record.spanName ?? `${record.operation} ${record.requestedModel}`,
-    kind: SpanKind.client,
-    attributes: attributesOf(record),
-    more: moreOf(record, ofKind),
-    error: error && (error.message ?? error.type),
-  };
+function addSpan(out: SpanWriter, record: GenerationRecord, ofKind: Attributes | undefined): void {
+  const { traceId, spanId, parentSpanId, startedAt, endedAt, error } = record;
+  const name = record.spanName ?? `${record.operation} ${record.requestedModel}`;
+  out.begin({ traceId, spanId, parentSpanId, name, kind: SpanKind.client, startedAt, endedAt });
+  addUsual(out, record);
+  addUsage(out, record);
+  addContents(out, record);
+  addParameters(out, record);
+  addDetails(out, record);
+  for (const name in record.metadata) out.attribute(`trace.metadata.${name}`, customValue(record.metadata[name]));
+  if (ofKind !== undefined) out.attributes(ofKind);
+  out.end(error && (error.message ?? error.type));
 }
 
-function cut(span: Span, longest: number | undefined): Span {
-  if (longest === undefined) return span;
-  const short = (attributes: Attributes): Attributes =>
-    Object.fromEntries(
-      Object.entries(attributes).map(([name, value]) => [
-        name,
-        typeof value === 'string' ? value.slice(0, longest) : value,
-      ]),
-    );
-  const { attributes, more, error } = span;
-  return {
-    ...span,
-    attributes: short(attributes),
-    more: more?.map(short) ?? [],
-    error: error?.slice(0, longest) ?? null,
-  };
+function addUsual(out: SpanWriter, record: GenerationRecord): void {
+  const { finishReason, latencyMs } = record;
+  out.attribute(GEN_AI.operation, record.operation);
+  out.attribute(GEN_AI.provider, record.provider);
+  out.attribute(GEN_AI.system, record.provider);
+  out.attribute(GEN_AI.requestModel, record.requestedModel);
+  out.attribute(GEN_AI.stream, record.streamed);
+  out.attribute(GEN_AI.responseId, record.id);
+  out.attribute(GEN_AI.responseModel, record.model);
+  if (finishReason !== null) out.attribute(GEN_AI.finishReasons, [finishReason]);
+  if (latencyMs !== null) out.attribute(GEN_AI.timeToFirstChunk, latencyMs / 1_000);
+  out.attribute(GEN_AI.cost, record.cost);
+  out.attribute(GEN_AI.conversation, record.sessionId);
+  out.attribute('error.type', record.error?.type);
+  out.attribute('http.response.status_code', record.status);
+  out.attribute('session.id', record.sessionId);
+  out.attribute('user.id', record.userId);
+  out.attribute('trace.name', record.traceName);
+  out.attribute('gatehouse.api_key.name', record.keyName);
+  if (record.cancelled) out.attribute('gatehouse.cancelled', true);
 }
 
-/** The attributes that nearly every record has. */
-function attributesOf(record: GenerationRecord): Attributes {
-  const { usage, input, output, finishReason } = record;
-  return {
-    [GEN_AI.operation]: record.operation,
-    [GEN_AI.provider]: record.provider,
-    [GEN_AI.system]: record.provider,
-    [GEN_AI.requestModel]: record.requestedModel,
-    [GEN_AI.stream]: record.streamed,
-    [GEN_AI.responseId]: record.id,
-    [GEN_AI.responseModel]: record.model,
-    [GEN_AI.finishReasons]: finishReason === null ? undefined : [finishReason],
-    [GEN_AI.timeToFirstChunk]: record.latencyMs === null ? undefined : record.latencyMs / 1_000,
-    [GEN_AI.inputTokens]: usage?.prompt,
-    [GEN_AI.outputTokens]: usage?.completion,
-    [GEN_AI.cacheReadTokens]: usage?.cacheRead,
-    [GEN_AI.cacheCreationTokens]: usage?.cacheWrite,
-    [GEN_AI.reasoningTokens]: usage?.reasoning,
-    [GEN_AI.cost]: record.cost,
-    [GEN_AI.conversation]: record.sessionId,
-    [GEN_AI.inputMessages]: input === null ? undefined : JSON.stringify(inputMessages(input)),
-    [GEN_AI.outputMessages]: output === null ? undefined : JSON.stringify(outputMessages(output, finishReason)),
-    'error.type': record.error?.type,
-    'http.response.status_code': record.status,
-    'session.id': record.sessionId,
-    'user.id': record.userId,
-    'trace.name': record.traceName,
-    'gatehouse.api_key.name': record.keyName,
-    'gatehouse.cancelled': record.cancelled ? true : undefined,
-  };
+function addUsage(out: SpanWriter, { usage }: GenerationRecord): void {
+  if (usage === null) return;
+  out.attribute(GEN_AI.inputTokens, usage.prompt);
+  out.attribute(GEN_AI.outputTokens, usage.completion);
+  out.attribute(GEN_AI.cacheReadTokens, usage.cacheRead);
+  out.attribute(GEN_AI.cacheCreationTokens, usage.cacheWrite);
+  out.attribute(GEN_AI.reasoningTokens, usage.reasoning);
 }
 
-function moreOf(record: GenerationRecord, ofKind: Attributes | undefined): Attributes[] {
-  const { costDetails, identity, context } = record;
-  const more: Attributes[] = [];
-  const parameters: Record<string, Attributes[string]> = {};
-  for (const name in record.parameters) parameters[PARAMETERS[name]!] = record.parameters[name];
-  more.push(parameters);
-  if (costDetails !== null || identity !== null || context !== null) more.push(detailsOf(record));
-  const custom: Record<string, Attributes[string]> = {};
-  for (const name in record.metadata) custom[`trace.metadata.${name}`] = customValue(record.metadata[name]);
-  more.push(custom);
-  if (ofKind !== undefined) more.push(ofKind);
-  return more;
+function addContents(out: SpanWriter, { input, output, finishReason }: GenerationRecord): void {
+  if (input !== null) out.attribute(GEN_AI.inputMessages, JSON.stringify(inputMessages(input)));
+  if (output !== null) out.attribute(GEN_AI.outputMessages, JSON.stringify(outputMessages(output, finishReason)));
 }
 
-function detailsOf({ costDetails, identity, context }: GenerationRecord): Attributes {
-  return {
-    'gatehouse.cost.upstream': costDetails?.upstream,
-    'gatehouse.cost.cache_discount': costDetails?.cacheDiscount,
-    'gatehouse.is_byok': costDetails?.isByok,
-    'gatehouse.organization.id': identity?.organizationId,
-    'gatehouse.workspace.id': identity?.workspaceId,
-    'gatehouse.api_key.hash': identity?.keyHash,
-    'gatehouse.member.id': identity?.memberId,
-    'gatehouse.request.id': context?.requestId,
-    'gatehouse.request.region': context?.region,
-    'gatehouse.request.referer': context?.referer,
-    'gatehouse.request.title': context?.title,
-    'user_agent.original': context?.userAgent,
-  };
+/** Several members may have one attribute; the last one counts. */
+function addParameters(out: SpanWriter, { parameters }: GenerationRecord): void {
+  const found: Record<string, number> = {};
+  for (const name in parameters) found[PARAMETERS[name]!] = parameters[name]!;
+  out.attributes(found);
 }
 
-function customValue(value: unknown): Attributes[string] {
+function addDetails(out: SpanWriter, { costDetails, identity, context }: GenerationRecord): void {
+  if (costDetails !== null) {
+    out.attribute('gatehouse.cost.upstream', costDetails.upstream);
+    out.attribute('gatehouse.cost.cache_discount', costDetails.cacheDiscount);
+    out.attribute('gatehouse.is_byok', costDetails.isByok);
+  }
+  if (identity !== null) {
+    out.attribute('gatehouse.organization.id', identity.organizationId);
+    out.attribute('gatehouse.workspace.id', identity.workspaceId);
+    out.attribute('gatehouse.api_key.hash', identity.keyHash);
+    out.attribute('gatehouse.member.id', identity.memberId);
+  }
+  if (context !== null) {
+    out.attribute('gatehouse.request.id', context.requestId);
+    out.attribute('gatehouse.request.region', context.region);
+    out.attribute('gatehouse.request.referer', context.referer);
+    out.attribute('gatehouse.request.title', context.title);
+    out.attribute('user_agent.original', context.userAgent);
+  }
+}
+
+function customValue(value: unknown): AttributeValue {
   if (typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') return value;
   return JSON.stringify(value);

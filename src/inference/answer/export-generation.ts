@@ -1,5 +1,5 @@
 /** Hands the record of a settled generation to the destinations of its workspace. */
-import { recordOf } from '../../destinations/index.ts';
+import { parametersOf } from '../../destinations/index.ts';
 import type { RequestContext } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 
@@ -10,12 +10,10 @@ export function exportGeneration(context: RequestContext, { exporter, clock }: I
   context.addListener({
     ended({ row }) {
       const { facts, document } = context.request;
-      exporter.take(
-        recordOf({
-          ...{ row, caller, requestedModel: facts.model, contents: context.contents },
-          ...{ body: document.structure, trace: document.member('trace'), endedAt: clock.now() },
-        }),
-      );
+      exporter.take({
+        ...{ row, caller, requestedModel: facts.model, contents: context.contents },
+        ...{ parameters: parametersOf(document.structure), trace: document.member('trace'), endedAt: clock.now() },
+      });
     },
   });
 }
