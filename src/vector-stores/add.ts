@@ -1,5 +1,4 @@
-/** Adds files to vector stores: the requests for it, and the job that reads, splits and stores their texts. */
-
+/** Adds files to vector stores: their entries, and a job for each (`add-job.ts`). */
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { FileContents } from '../files/index.ts';
@@ -60,11 +59,13 @@ export async function addFiles(
     }
     unique.set(id, { file, chunking: chunkingOf(file.chunking_strategy) });
   });
+  const { workspaceId: _, now, ...place } = target;
+  // Lists are in the order of the ids, and those of one millisecond are in none.
+  const ids = Array.from(unique, () => uuidv7(now.getTime())).sort();
   const made: entries.Entry[] = [];
   for (const [fileId, { file, chunking }] of unique) {
-    const { workspaceId: _, now, ...place } = target;
     const entry = {
-      ...{ ...place, id: uuidv7(now.getTime()), fileId, createdAt: now, attributes: file.attributes ?? {} },
+      ...{ ...place, id: ids[made.length]!, fileId, createdAt: now, attributes: file.attributes ?? {} },
       ...{ chunkTokens: chunking.tokens, overlapTokens: chunking.overlap },
     };
     made.push(await entries.insertEntry(tx, entry));
