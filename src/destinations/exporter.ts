@@ -31,8 +31,8 @@ interface ExporterParts {
 /** UTF-16 units of all records that wait in this process. */
 const MOST_UNITS = 64 * 1024 * 1024;
 /**
- * Records are made for many generations together, at the latest after this time, and gathered for the rest of a second: the code
- * is in the processor's caches then, which makes half of what a record costs.
+ * Records are made for many generations together, at the latest after this time, and gathered for the rest of a second: the
+ * processor then has the code in its caches, which halves the cost of a record.
  */
 const TOGETHER = 64;
 const TOGETHER_MS = 100;
@@ -91,7 +91,7 @@ export class Exporter {
     else this.#timer ??= this.#parts.clock.timer(TOGETHER_MS, () => this.#record());
   }
 
-  /** Makes the records of what has ended. */
+  /** Makes the records of the generations that have ended. */
   #record(): void {
     this.#timer?.cancel();
     this.#timer = undefined;

@@ -57,7 +57,7 @@ export interface Task {
    */
   readonly discover?: ((running: EarlyRunning) => Promise<void>) | undefined;
   /**
-   * Runs tool calls that the client has approved, before the first turn; undefined if there are none. Rejects with GatewayError.
+   * Before the first turn, runs the tool calls that the client has approved; undefined if there are none. Rejects with GatewayError.
    */
   readonly runApproved?: ((running: EarlyRunning) => Promise<void>) | undefined;
   /**

@@ -33,7 +33,7 @@ export interface Source {
 
 /**
  * Encodes spans as they come, so that nothing else of them has to be kept, and no object is built for their attributes:
- * encoding is most of what a span costs.
+ * encoding is most of the cost of a span.
  */
 export interface SpanWriter {
   /** Bytes of the spans so far. */

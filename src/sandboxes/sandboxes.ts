@@ -85,7 +85,7 @@ export class Sandboxes {
   /**
    * Ends what gateways that were killed have left, now and from time to time: on other machines a dead gateway is known by its
    * silence, and it may be the only one that does not start again. Call it at the start.
-   * @param isOver whether nobody will continue with what this owner has left: then its workspace is removed too, now or in the next sweep
+   * @param isOver whether the owner is gone for good: then its workspace is removed too, now or in the next sweep
    */
   async sweep(isOver: (owner: string) => boolean): Promise<void> {
     const isOwned = await this.#sweepOnce(isOver);

@@ -7,7 +7,7 @@ export interface Chunking {
   overlap: number;
 }
 
-/** What `auto` stands for. */
+/** The meaning of `auto`. */
 export const AUTO_CHUNKING: Chunking = { tokens: 800, overlap: 400 };
 
 const BYTES_PER_TOKEN = 4;

@@ -1,4 +1,4 @@
-/** Encryption of what vector stores hold: each has a data key, which also makes the keyed hashes of words. */
+/** Encrypts the contents of vector stores. Each store has a data key, which also keys the hashes of its words. */
 import { createHmac, randomBytes } from 'node:crypto';
 import { GatewayError } from '../base/errors.ts';
 import { KEY_BYTES, openRecord, type Sealing, SealingError, sealedColumn, sealRecord } from '../sealing/index.ts';

@@ -45,7 +45,7 @@ export async function insertStore(tx: Queryable, store: VectorStore): Promise<vo
   await insertRow(tx, 'vector_stores', COLUMNS, store);
 }
 
-/** Holds the workspace, so that two requests at once cannot pass its limit together. Returns its stores. */
+/** Holds the workspace, so that two requests at once cannot exceed its limit together. Returns how many stores it has. */
 export async function lockCountOf(tx: Queryable, workspaceId: string): Promise<number> {
   await tx.query('select 1 from workspaces where id = $1 for no key update', [workspaceId]);
   const [row] = await tx.query<{ count: number }>(

@@ -91,7 +91,7 @@ function createWorkspace(parts: WorkspaceOperationParts): Operation<Caller> {
 
 interface Creation {
   organizationId: string;
-  /** The creator, who becomes its first member; null: nobody. */
+  /** The creator, who becomes its first member; null: it begins without members. */
   userId: string | null;
   settings: store.WorkspaceSettings;
   createdAt: Date;

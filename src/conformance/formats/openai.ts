@@ -6,7 +6,7 @@ export function instructs({ role }: Fields): boolean {
   return role === 'system' || role === 'developer';
 }
 
-/** The message of a refusal; undefined if the body is none of the format. */
+/** The message of a refusal; undefined if the body is not a refusal in this format. */
 export function errorOf(body: unknown): string | undefined {
   const { message } = fields(fields(body)['error']);
   return typeof message === 'string' ? message : undefined;

@@ -46,7 +46,7 @@ export interface WantedTools {
    * Rejects with GatewayError.
    */
   readonly discover?: ((running: ToolsRunning) => Promise<void>) | undefined;
-  /** Runs the calls that the client has approved, before the first turn; undefined if there are none. Rejects with GatewayError. */
+  /** Before the first turn, runs the calls that the client has approved; undefined if there are none. Rejects with GatewayError. */
   readonly runApproved?: ((running: ToolsRunning) => Promise<void>) | undefined;
   /** @throws Uncarried when the request cannot have them */
   begin(conversation: Conversation, format: ServedFormat): GatewayTools;

@@ -1,4 +1,4 @@
-/** Calls are counted for the run that made them, whatever runs beside it; where that is uncertain, no cost is reported. */
+/** A call is counted for the run that made it, even if other runs go on at the same time; in doubt, no cost is reported. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
