@@ -10,7 +10,7 @@ import { dayText } from '../ui/format.ts';
 import { Area, Check, Confirm, Dialog, Form, Text } from '../ui/forms.tsx';
 import { ActionInRow, DeleteInRow } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
-import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
+import { inWorkspace, WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
 const PAGE = 50;
 
@@ -20,7 +20,7 @@ export function Byok(_: PageParts) {
   const workspace = params.get('workspace') ?? '';
   const [removing, setRemoving] = useState<ApiByokKey>();
   const reading = useApi('GET /byok', {
-    query: { offset, limit: PAGE, ...(workspace !== '' && { workspace_id: workspace }) },
+    query: { offset, limit: PAGE, ...inWorkspace(workspace) },
   });
   const toggle = useChange(
     (item: ApiByokKey) => api('PATCH /byok/{id}', { path: { id: item.id }, body: { disabled: !item.disabled } }),
@@ -104,7 +104,7 @@ function AddKey({ workspace, onClose }: { workspace: string; onClose(): void }) 
         body: {
           ...{ provider, key: key.trim(), name: name || null, is_fallback: fallback, is_byok_only: only },
           allowed_models: allowed.length === 0 ? null : allowed,
-          ...(workspace !== '' && { workspace_id: workspace }),
+          ...inWorkspace(workspace),
         },
       }),
     ['GET /byok'],

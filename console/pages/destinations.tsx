@@ -13,7 +13,7 @@ import { count, NONE, percent } from '../ui/format.ts';
 import { Confirm } from '../ui/forms.tsx';
 import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
-import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
+import { inWorkspace, WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
 const PAGE = 50;
 const LIVE_MS = 5_000;
@@ -29,7 +29,7 @@ function DestinationList() {
   const workspace = params.get('workspace') ?? '';
   const reading = useApi(
     'GET /observability/destinations',
-    { query: { offset, limit: PAGE, ...(workspace !== '' && { workspace_id: workspace }) } },
+    { query: { offset, limit: PAGE, ...inWorkspace(workspace) } },
     { every: LIVE_MS },
   );
   const rows = reading.data?.data;

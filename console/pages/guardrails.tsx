@@ -11,7 +11,7 @@ import { usd } from '../ui/format.ts';
 import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
-import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
+import { inWorkspace, WorkspaceChoice } from '../ui/workspace-choice.tsx';
 import { RESETS } from './keys.tsx';
 
 const PAGE = 50;
@@ -44,7 +44,7 @@ function GuardrailTable() {
   const offset = useOffset();
   const workspace = params.get('workspace') ?? '';
   const reading = useApi('GET /guardrails', {
-    query: { offset, limit: PAGE, ...(workspace !== '' && { workspace_id: workspace }) },
+    query: { offset, limit: PAGE, ...inWorkspace(workspace) },
   });
   return (
     <Page
@@ -178,7 +178,7 @@ function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardrailProp
   const change = useChange(
     () =>
       guardrail === undefined
-        ? api('POST /guardrails', { body: { ...body, name, ...(workspace !== '' && { workspace_id: workspace }) } })
+        ? api('POST /guardrails', { body: { ...body, name, ...inWorkspace(workspace) } })
         : api('PATCH /guardrails/{id}', { path: { id: guardrail.id }, body }),
     ['GET /guardrails', 'GET /guardrails/{id}'],
     ({ data }) => (guardrail === undefined ? go(link(`/guardrails/${data.id}`)) : onClose()),

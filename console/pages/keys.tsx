@@ -10,7 +10,7 @@ import { dayText, usd } from '../ui/format.ts';
 import { Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
-import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
+import { inWorkspace, WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
 const PAGE = 100;
 export const RESETS: readonly Option[] = [
@@ -31,7 +31,7 @@ function KeyList() {
   const disabled = params.get('disabled') === 'yes';
   const creating = params.get('new') === 'key';
   const reading = useApi('GET /keys', {
-    query: { offset, include_disabled: disabled, ...(workspace !== '' && { workspace_id: workspace }) },
+    query: { offset, include_disabled: disabled, ...inWorkspace(workspace) },
   });
   return (
     <Page

@@ -5,6 +5,7 @@ import type { PageParts } from '../frame.tsx';
 import {
   type Answer,
   EMPTY_ANSWER,
+  FORMAT_NAMES,
   type FormatName,
   type Prompt,
   type Settings,
@@ -17,17 +18,13 @@ import { samplesOf } from '../playground/samples.ts';
 import { runTurn } from '../playground/stream.ts';
 import { useApi } from '../query.ts';
 import { useParams } from '../route.ts';
+import { AnswerSettings } from '../ui/answer-settings.tsx';
 import { Button, Code, Note, Page } from '../ui/basics.tsx';
-import { Area, Choice, Dialog, Segments, Text } from '../ui/forms.tsx';
+import { Area, Choice, Dialog, Segments } from '../ui/forms.tsx';
 import { InferenceKeyInUse, InferenceKeyNeeded } from '../ui/inference-key.tsx';
 
 const MOST_MODELS = 4;
 const MOST_IMAGES = 8;
-const FORMAT_NAMES = [
-  ['chat', 'Chat'],
-  ['messages', 'Messages'],
-  ['responses', 'Responses'],
-] as const;
 const NO_PROMPT: Prompt = { text: '', images: [], results: [] };
 
 /** The turns of each model, by its place. */
@@ -200,23 +197,7 @@ function SettingsDialog({ settings, onSettings, onClose }: SettingsDialogProps) 
     <Dialog title="Settings of the request" wide onClose={onClose}>
       <div class="form">
         <Area label="System prompt" value={settings.system} onInput={change('system')} rows={4} />
-        <div class="form-row">
-          <Text
-            label="Temperature"
-            type="number"
-            step="any"
-            min={0}
-            value={settings.temperature}
-            onInput={change('temperature')}
-          />
-          <Text
-            label="Longest answer, in tokens"
-            type="number"
-            min={1}
-            value={settings.maxTokens}
-            onInput={change('maxTokens')}
-          />
-        </div>
+        <AnswerSettings settings={settings} onInput={change} />
         <Area
           label="Tools"
           code

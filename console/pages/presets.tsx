@@ -3,16 +3,17 @@ import { useState } from 'preact/hooks';
 import type { ApiPresetVersion, ApiPresetWithDesignatedVersion } from '../api.gen.ts';
 import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
+import { FORMAT_NAMES } from '../playground/conversation.ts';
 import { EditPreset } from '../presets/edit.tsx';
-import { PRESET_FORMATS, PRESET_READS, savePreset, settingsOf, workspaceQuery } from '../presets/settings.ts';
+import { PRESET_READS, savePreset, settingsOf } from '../presets/settings.ts';
 import { useApi, useChange } from '../query.ts';
 import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Code, Empty, Facts, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
-import { count, NONE } from '../ui/format.ts';
+import { NONE } from '../ui/format.ts';
 import { Confirm } from '../ui/forms.tsx';
 import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
-import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
+import { inWorkspace, WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
 const PAGE = 50;
 
@@ -28,7 +29,7 @@ function PresetList() {
   const { params, set } = useParams();
   const offset = useOffset();
   const workspace = useWorkspace();
-  const reading = useApi('GET /presets', { query: { offset, limit: PAGE, ...workspaceQuery(workspace) } });
+  const reading = useApi('GET /presets', { query: { offset, limit: PAGE, ...inWorkspace(workspace) } });
   return (
     <Page
       title="Presets"
@@ -80,7 +81,7 @@ function PresetDetail({ slug }: { slug: string }) {
   const { params, set } = useParams();
   const workspace = useWorkspace();
   const number = params.get('version') ?? '';
-  const call = { path: { slug }, query: workspaceQuery(workspace) };
+  const call = { path: { slug }, query: inWorkspace(workspace) };
   const { data, error, refetch } = useApi('GET /presets/{slug}', call);
   const older = useApi(
     'GET /presets/{slug}/versions/{version}',
@@ -163,7 +164,7 @@ function Version({ version, preset, workspace, onUsed }: VersionProps) {
         rows={[
           ['Model', <span key="model" class="mono">{`${model ?? 'as the request says'}`}</span>],
           ['Temperature', temperature === undefined ? NONE : String(temperature)],
-          ['Format', PRESET_FORMATS.find(([format]) => format === version.format)?.[1] ?? version.format],
+          ['Format', FORMAT_NAMES.find(([format]) => format === version.format)?.[1] ?? version.format],
           ['Made', <Time key="made" at={version.created_at} exact />],
           [
             'By',
@@ -200,7 +201,7 @@ function Versions({ preset: { slug, designated_version_id }, shown, workspace }:
   const offset = useOffset();
   const reading = useApi('GET /presets/{slug}/versions', {
     path: { slug },
-    query: { offset, limit: PAGE, ...workspaceQuery(workspace) },
+    query: { offset, limit: PAGE, ...inWorkspace(workspace) },
   });
   const place = `/presets/${encodeURIComponent(slug)}`;
   return (
@@ -239,9 +240,9 @@ interface DeletePresetProps {
   onClose(): void;
 }
 
-function DeletePreset({ preset: { slug, designated_version }, workspace, onClose }: DeletePresetProps) {
+function DeletePreset({ preset: { slug }, workspace, onClose }: DeletePresetProps) {
   const change = useChange(
-    () => api('DELETE /presets/{slug}', { path: { slug }, query: workspaceQuery(workspace) }),
+    () => api('DELETE /presets/{slug}', { path: { slug }, query: inWorkspace(workspace) }),
     ['GET /presets'],
     () => go(link('/presets', { workspace })),
   );
@@ -249,7 +250,7 @@ function DeletePreset({ preset: { slug, designated_version }, workspace, onClose
     <Confirm title={`Delete ${slug}?`} action="Delete the preset" word={slug} change={change} onClose={onClose}>
       <p>This cannot be undone.</p>
       <ul>
-        <li>All its versions are lost, of {count(designated_version?.version)} that were made.</li>
+        <li>All its versions are lost.</li>
         <li>
           Requests that name <code>{`@preset/${slug}`}</code> are refused from then on.
         </li>

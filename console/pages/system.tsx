@@ -123,6 +123,7 @@ function Providers({ reading: { data, error } }: { reading: Read<'GET /providers
     </Card>
   );
 }
+
 const STATES: Readonly<Record<ApiSystemProcesses['data'][number]['state'], readonly [Tone, string]>> = {
   live: ['good', 'Live'],
   gone: ['bad', 'No heartbeat'],

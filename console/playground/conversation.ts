@@ -66,6 +66,12 @@ export interface Settings {
 
 export type FormatName = 'chat' | 'messages' | 'responses';
 
+export const FORMAT_NAMES = [
+  ['chat', 'Chat'],
+  ['messages', 'Messages'],
+  ['responses', 'Responses'],
+] as const;
+
 export const EMPTY_ANSWER: Answer = {
   text: '',
   reasoning: '',

@@ -1,16 +1,11 @@
 /** The form that creates a preset, or its next version. */
 import { useState } from 'preact/hooks';
 import type { ApiPresetWithDesignatedVersion } from '../api.gen.ts';
+import { FORMAT_NAMES, type FormatName } from '../playground/conversation.ts';
 import { useChange } from '../query.ts';
+import { AnswerSettings } from '../ui/answer-settings.tsx';
 import { Area, Choice, Dialog, Form, Text } from '../ui/forms.tsx';
-import {
-  NO_SETTINGS,
-  PRESET_FORMATS,
-  PRESET_READS,
-  type PresetFormat,
-  type PresetSettings,
-  savePreset,
-} from './settings.ts';
+import { NO_SETTINGS, PRESET_READS, type PresetSettings, savePreset } from './settings.ts';
 
 interface EditPresetProps {
   /** Of a preset that exists. */
@@ -47,30 +42,14 @@ export function EditPreset({ slug, settings: known = NO_SETTINGS, workspace, onC
           <Choice
             label="Format of the settings"
             value={settings.format}
-            options={PRESET_FORMATS}
-            onChange={(format) => setSettings({ ...settings, format: format as PresetFormat })}
+            options={FORMAT_NAMES}
+            onChange={(format) => setSettings({ ...settings, format: format as FormatName })}
             hint="Requests in the other formats can use them, too"
           />
         </div>
         <Text label="Model" code value={settings.model} onInput={set('model')} hint="Empty: the request names one" />
         <Area label="System prompt" rows={5} value={settings.system} onInput={set('system')} />
-        <div class="form-row">
-          <Text
-            label="Temperature"
-            type="number"
-            step="any"
-            min={0}
-            value={settings.temperature}
-            onInput={set('temperature')}
-          />
-          <Text
-            label="Longest answer, in tokens"
-            type="number"
-            min={1}
-            value={settings.maxTokens}
-            onInput={set('maxTokens')}
-          />
-        </div>
+        <AnswerSettings settings={settings} onInput={set} />
         <Area
           label="More settings"
           code

@@ -1,17 +1,10 @@
 /** What a preset sets, as its form shows it: members with a field of their own, and all others as JSON. */
 import type { ApiPresetEnvelope, ApiPresetVersion } from '../api.gen.ts';
 import { ApiError, type ApiName, api } from '../api.ts';
-import type { Option } from '../ui/forms.tsx';
+import type { FormatName } from '../playground/conversation.ts';
+import { inWorkspace } from '../ui/workspace-choice.tsx';
 
-export type PresetFormat = 'chat' | 'messages' | 'responses';
-
-export const PRESET_FORMATS: readonly Option[] = [
-  ['chat', 'Chat'],
-  ['messages', 'Messages'],
-  ['responses', 'Responses'],
-];
-
-const MAX_TOKENS: Readonly<Record<PresetFormat, string>> = {
+const MAX_TOKENS: Readonly<Record<FormatName, string>> = {
   chat: 'max_tokens',
   messages: 'max_tokens',
   responses: 'max_output_tokens',
@@ -21,7 +14,7 @@ const MAX_TOKENS: Readonly<Record<PresetFormat, string>> = {
 export const PRESET_READS: readonly ApiName[] = ['GET /presets', 'GET /presets/{slug}', 'GET /presets/{slug}/versions'];
 
 export interface PresetSettings {
-  format: PresetFormat;
+  format: FormatName;
   model: string;
   system: string;
   /** Empty: not set. */
@@ -41,10 +34,10 @@ export const NO_SETTINGS: PresetSettings = {
 };
 
 export function settingsOf({ format, config, system_prompt }: ApiPresetVersion): PresetSettings {
-  const name = MAX_TOKENS[format as PresetFormat];
+  const name = MAX_TOKENS[format as FormatName];
   const { model, temperature, [name]: maxTokens, ...more } = config;
   return {
-    format: format as PresetFormat,
+    format: format as FormatName,
     model: text(model),
     system: system_prompt ?? '',
     temperature: text(temperature),
@@ -66,7 +59,7 @@ export async function savePreset(
     ...(temperature !== '' && { temperature: Number(temperature) }),
     ...(maxTokens !== '' && { [MAX_TOKENS[format]]: Number(maxTokens) }),
   };
-  const call = { path: { slug }, query: workspaceQuery(workspace) };
+  const call = { path: { slug }, query: inWorkspace(workspace) };
   const hasSystem = system.trim() !== '';
   switch (format) {
     case 'chat': {
@@ -81,11 +74,6 @@ export async function savePreset(
         body: { ...config, ...(hasSystem && { instructions: system }) },
       });
   }
-}
-
-/** @param workspace empty: the default one */
-export function workspaceQuery(workspace: string): { workspace_id?: string } {
-  return workspace === '' ? {} : { workspace_id: workspace };
 }
 
 function moreOf(json: string): Record<string, unknown> {

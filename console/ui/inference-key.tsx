@@ -5,7 +5,7 @@ import { useChange } from '../query.ts';
 import { chooseInferenceKey, type Session } from '../session.ts';
 import { Button, Card, Code } from './basics.tsx';
 import { Dialog, Form, Text } from './forms.tsx';
-import { WorkspaceChoice } from './workspace-choice.tsx';
+import { inWorkspace, WorkspaceChoice } from './workspace-choice.tsx';
 
 interface Parts {
   /** What needs the key: "The playground". */
@@ -36,7 +36,7 @@ function ChooseKey({ done }: { done?: () => void }) {
       const made = await api('POST /keys', {
         body: {
           name,
-          ...(workspace !== '' && { workspace_id: workspace }),
+          ...inWorkspace(workspace),
           ...(limit !== '' && { limit: Number(limit), limit_reset: 'daily' as const }),
         },
       });

@@ -58,6 +58,20 @@ export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
+/** A UUID as clients see it: 32 hexadecimal digits behind the prefix of its kind. */
+export function prefixedId(prefix: string, id: string): string {
+  return prefix + id.replaceAll('-', '');
+}
+
+/** The UUID of a prefixed id, in upper or lower case; undefined for any other text. */
+export function uuidOf(prefix: string, text: string): string | undefined {
+  if (!text.startsWith(prefix)) return undefined;
+  const [, ...parts] = DIGIT_GROUPS.exec(text.slice(prefix.length).toLowerCase()) ?? [];
+  return parts.length > 0 ? parts.join('-') : undefined;
+}
+
+const DIGIT_GROUPS = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
+
 /** Id of one generation, `gen-` and 32 hexadecimal digits that sort by time. */
 export function generationId(nowMs: number): string {
   return written(generation, GENERATION_PLACES, nowMs);

@@ -1,4 +1,4 @@
-/** Timestamps from clients. */
+/** Times as clients write and read them. */
 import { invalidField } from './errors.ts';
 
 const TIMESTAMP = /^(\d{4}-\d{2}-(\d{2}))[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/;
@@ -13,6 +13,10 @@ export function isoTime(ms: number): string {
     shownMs = ms;
   }
   return shown;
+}
+
+export function unixSeconds(time: Date): number {
+  return Math.floor(time.getTime() / 1000);
 }
 
 /**

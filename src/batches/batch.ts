@@ -1,4 +1,6 @@
 /** What a batch is: its states, the transitions between them, and its reply. */
+import { prefixedId, uuidOf } from '../base/ids.ts';
+import { unixSeconds } from '../base/timestamp.ts';
 import { type UsageCounts, usageReply } from './results/usage.ts';
 
 export const BATCH_STATES = [
@@ -106,21 +108,12 @@ export interface Batch {
 const ID_PREFIX = 'batch_';
 
 export function wireId(id: string, prefix = ID_PREFIX): string {
-  return prefix + id.replaceAll('-', '');
+  return prefixedId(prefix, id);
 }
 
 /** The UUID of a wire id; undefined if the text is not a wire id. */
 export function storedId(text: string, prefix = ID_PREFIX): string | undefined {
-  if (!text.startsWith(prefix)) return undefined;
-  const [, ...parts] =
-    /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/.exec(
-      text.slice(prefix.length).toLowerCase(),
-    ) ?? [];
-  return parts.length > 0 ? parts.join('-') : undefined;
-}
-
-export function unixSeconds(time: Date): number {
-  return Math.floor(time.getTime() / 1000);
+  return uuidOf(prefix, text);
 }
 
 /** Without results. */

@@ -1,8 +1,10 @@
 /** `/containers`: the files that code in containers has made. */
+
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Caller } from '../access/index.ts';
 import { invalidField, orNotFound } from '../base/errors.ts';
+import { unixSeconds } from '../base/timestamp.ts';
 import { addToolFile, FileReply, type FileStoreParts } from '../files/index.ts';
 import { INFERENCE } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
@@ -166,6 +168,6 @@ function nameOf(path: string): string {
 function shown({ id, path, bytes, changedAt }: ContainerFile, { name }: StoredContainer) {
   return {
     ...{ id, object: 'container.file', container_id: name, path, bytes },
-    ...{ created_at: Math.floor(changedAt.getTime() / 1000), source: 'assistant' },
+    ...{ created_at: unixSeconds(changedAt), source: 'assistant' },
   };
 }

@@ -1,6 +1,7 @@
 /** The shape in which a client expects files, and files in it. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { isUuid } from '../base/ids.ts';
+import { isUuid, prefixedId } from '../base/ids.ts';
+import { unixSeconds } from '../base/timestamp.ts';
 import type { StoredFile } from './store.ts';
 
 export type Shape = 'anthropic' | 'openai' | 'svc';
@@ -44,8 +45,8 @@ export function shownFile(file: ShownFile, shape: Shape, namespace: string): Rec
       id,
       object: 'file',
       bytes: file.bytes,
-      created_at: seconds(file.createdAt),
-      ...(expiresAt && { expires_at: seconds(expiresAt) }),
+      created_at: unixSeconds(file.createdAt),
+      ...(expiresAt && { expires_at: unixSeconds(expiresAt) }),
       filename: file.filename,
       purpose: file.purpose,
       status: 'processed',
@@ -62,8 +63,6 @@ export function shownFile(file: ShownFile, shape: Shape, namespace: string): Rec
     downloadable: file.downloadable,
   };
 }
-
-const seconds = (time: Date) => Math.floor(time.getTime() / 1000);
 
 export interface FileList {
   /** In the shape of the list. */
@@ -117,7 +116,7 @@ export function resourceOf({ id, workspaceId }: StoredFile) {
 }
 
 export function wireId(id: string): string {
-  return ID_PREFIX + id.replaceAll('-', '');
+  return prefixedId(ID_PREFIX, id);
 }
 
 /** Undefined for what is no id of a file. */

@@ -1,5 +1,4 @@
 /** `gatehouse import litellm-keys`: keys and teams of LiteLLM's proxy, into the database. */
-import { readFileSync, statSync } from 'node:fs';
 import { defaultWorkspaceId, importKey, organizationId } from '../access/index.ts';
 import { type Author, type Changed, changeAs, operatorAuthor } from '../audit/index.ts';
 import { SHIPPED_FACTS } from '../catalog/index.ts';
@@ -10,10 +9,9 @@ import { importTeam } from '../workspaces/index.ts';
 import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { counted, type Finding, printable } from './import/findings.ts';
 import { type Drafts, type KeyDraft, readKeys, type TeamDraft } from './import/keys.ts';
-import { fromLitellm, ImportError } from './import/litellm.ts';
+import { fromLitellm } from './import/litellm.ts';
+import { readAs } from './import/read-file.ts';
 import { withDatabase } from './installation.ts';
-
-const LARGEST_BYTES = 16 * 1024 * 1024;
 
 interface Done {
   keys: number;
@@ -31,10 +29,10 @@ export async function importKeysCommand(
   const { values, positionals } = parseArguments(args, { config: { type: 'string' } }, true);
   if (positionals.length === 0) throw new UsageError('name the files with keys and teams');
   const config = values['config'] as string | undefined;
-  const ids = config === undefined ? undefined : fileAs(config, (text) => fromLitellm(text, SHIPPED_FACTS).ids);
+  const ids = config === undefined ? undefined : readAs(config, (text) => fromLitellm(text, SHIPPED_FACTS).ids);
   const now = parts.clock.now();
   const drafts = positionals.map((file) =>
-    fileAs(file, (text) => readKeys(text, { now, idOf: (name) => ids?.get(name) })),
+    readAs(file, (text) => readKeys(text, { now, idOf: (name) => ids?.get(name) })),
   );
   const done = await withDatabase(parts, async (opened) => {
     const organization = await organizationId(opened.database);
@@ -50,15 +48,6 @@ export async function importKeysCommand(
     list(`not imported${name}:`, findings.missing);
   }
   return 0;
-}
-
-function fileAs<T>(file: string, read: (text: string) => T): T {
-  if (statSync(file).size > LARGEST_BYTES) throw new Error(`${file} is larger than ${LARGEST_BYTES} bytes`);
-  try {
-    return read(readFileSync(file, 'utf8'));
-  } catch (error) {
-    throw error instanceof ImportError ? new Error(`${file}: ${error.message}`) : error;
-  }
 }
 
 interface WriteParts {

@@ -1,10 +1,11 @@
 /** `gatehouse import`: a configuration of another gateway as a `gatehouse.yaml`. */
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SHIPPED_FACTS } from '../catalog/index.ts';
 import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { counted, type Finding, printable } from './import/findings.ts';
-import { fromLitellm, ImportError, type Imported } from './import/litellm.ts';
+import { fromLitellm, type Imported } from './import/litellm.ts';
+import { readAs } from './import/read-file.ts';
 import { importKeysCommand } from './import-keys.ts';
 
 export const IMPORT_HELP = `gatehouse import litellm FILE [--output FILE] [--secrets FILE] [--force]
@@ -15,8 +16,6 @@ gatehouse import litellm-keys FILE... [--config FILE]
     writes the keys and teams of LiteLLM's proxy to the database, and lists what it does not take over. Clients keep their
     keys. The files are JSON of GET /key/list?return_full_object=true and GET /team/list, or of the tables with keys and
     teams. --config names LiteLLM's configuration, for names of models that have other ids here`;
-
-const LARGEST_BYTES = 16 * 1024 * 1024;
 
 export async function importCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const { out } = parts;
@@ -36,7 +35,7 @@ export async function importCommand(args: readonly string[], parts: CommandParts
   if (secretsFile !== undefined && resolve(secretsFile) === resolve(output)) {
     throw new UsageError('--secrets and --output must be two files');
   }
-  const imported = read(file);
+  const imported = readAs(file, (text) => fromLitellm(text, SHIPPED_FACTS));
   if (imported.variables.size > 0 && secretsFile === undefined) throw literalSecrets(imported);
   const variables = imported.variables.size > 0 ? environmentText(imported.variables) : undefined;
   if (values['force'] !== true) refuseExisting(variables === undefined ? [output] : [output, secretsFile!]);
@@ -48,15 +47,6 @@ export async function importCommand(args: readonly string[], parts: CommandParts
   writeFileSync(output, imported.yaml);
   report(imported, { output, secretsFile }, (line) => out.print(line));
   return 0;
-}
-
-function read(file: string): Imported {
-  if (statSync(file).size > LARGEST_BYTES) throw new Error(`${file} is larger than ${LARGEST_BYTES} bytes`);
-  try {
-    return fromLitellm(readFileSync(file, 'utf8'), SHIPPED_FACTS);
-  } catch (error) {
-    throw error instanceof ImportError ? new Error(`${file}: ${error.message}`) : error;
-  }
 }
 
 function literalSecrets({ secrets }: Imported): Error {

@@ -1,6 +1,7 @@
 /** Vector stores as clients see them: the ids, and the schemas of OpenAI's SDKs. */
 import { GatewayError } from '../base/errors.ts';
-import { isUuid } from '../base/ids.ts';
+import { prefixedId, uuidOf } from '../base/ids.ts';
+import { unixSeconds } from '../base/timestamp.ts';
 import { wireFileId } from '../files/index.ts';
 import type { Batch, Entry } from './entries.sql.ts';
 import type { Holdings, VectorStore } from './store.ts';
@@ -10,27 +11,20 @@ const BATCH_PREFIX = 'svc_vsfb_';
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 export function wireStoreId(id: string): string {
-  return STORE_PREFIX + id.replaceAll('-', '');
+  return prefixedId(STORE_PREFIX, id);
 }
 
 /** Undefined for what is not an id of a store of this gateway. */
 export function storedStoreId(wire: string): string | undefined {
-  return storedId(wire, STORE_PREFIX);
+  return uuidOf(STORE_PREFIX, wire);
 }
 
 function wireBatchId(id: string): string {
-  return BATCH_PREFIX + id.replaceAll('-', '');
+  return prefixedId(BATCH_PREFIX, id);
 }
 
 export function storedBatchId(wire: string): string | undefined {
-  return storedId(wire, BATCH_PREFIX);
-}
-
-function storedId(wire: string, prefix: string): string | undefined {
-  if (!wire.startsWith(prefix)) return undefined;
-  const hex = wire.slice(prefix.length).toLowerCase();
-  const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-  return isUuid(id) ? id : undefined;
+  return uuidOf(BATCH_PREFIX, wire);
 }
 
 /** Undefined: never. */
@@ -56,14 +50,14 @@ export function storeReply(store: VectorStore, holdings: Holdings | undefined, n
   return {
     id: wireStoreId(store.id),
     object: 'vector_store',
-    created_at: seconds(store.createdAt),
+    created_at: unixSeconds(store.createdAt),
     name: store.name,
     usage_bytes: held.bytes,
     file_counts: countsOf(held),
     status: isExpired(store, now) ? 'expired' : held.inProgress > 0 ? 'in_progress' : 'completed',
     ...(store.expiresDays !== null && { expires_after: { anchor: 'last_active_at', days: store.expiresDays } }),
-    expires_at: expiry === undefined ? null : seconds(expiry),
-    last_active_at: seconds(store.activeAt),
+    expires_at: expiry === undefined ? null : unixSeconds(expiry),
+    last_active_at: unixSeconds(store.activeAt),
     metadata: store.metadata,
   };
 }
@@ -78,7 +72,7 @@ export function entryReply(entry: Entry): Record<string, unknown> {
   return {
     id: wireFileId(entry.fileId),
     object: 'vector_store.file',
-    created_at: seconds(entry.createdAt),
+    created_at: unixSeconds(entry.createdAt),
     vector_store_id: wireStoreId(entry.storeId),
     status: entry.status,
     last_error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
@@ -97,13 +91,9 @@ export function batchReply(batch: Batch): Record<string, unknown> {
   return {
     id: wireBatchId(batch.id),
     object: 'vector_store.files_batch',
-    created_at: seconds(batch.createdAt),
+    created_at: unixSeconds(batch.createdAt),
     vector_store_id: wireStoreId(batch.storeId),
     status: inProgress > 0 && cancelledAt === null ? 'in_progress' : ended,
     file_counts: countsOf(batch),
   };
-}
-
-function seconds(time: Date): number {
-  return Math.floor(time.getTime() / 1000);
 }

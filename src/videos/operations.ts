@@ -1,7 +1,9 @@
 /** The operations of `/videos`. */
+
 import type { Caller } from '../access/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { textFromPrice } from '../base/money.ts';
+import { unixSeconds } from '../base/timestamp.ts';
 import type { Model } from '../catalog/index.ts';
 import { video, videoFormSchema, videoOfForm } from '../formats/video/index.ts';
 import { ANY_KEY, INFERENCE } from '../http/access-rule.ts';
@@ -153,8 +155,8 @@ function reply(job: VideoJob, exchange: Exchange, parts: VideoParts): Record<str
   const url = `${publicUrl(exchange)}/api/v1/videos/${job.id}`;
   return {
     ...{ id: job.id, object: 'video', status, polling_url: url, generation_id: job.generationId, model: job.model },
-    created_at: Math.floor(job.createdAt.getTime() / 1000),
-    expires_at: Math.floor(job.expiresAt.getTime() / 1000),
+    created_at: unixSeconds(job.createdAt),
+    expires_at: unixSeconds(job.expiresAt),
     progress: job.status === 'completed' ? 100 : 0,
     ...(job.error !== null && { error: job.error }),
     ...(status === 'completed' && { unsigned_urls: [`${url}/content`] }),

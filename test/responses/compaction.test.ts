@@ -1,7 +1,7 @@
 /** `responses.compact` and `responses.inputTokens.count` of OpenAI's SDK, in front of upstreams of three formats. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sealSummary } from '../../src/formats/conversation/compaction.ts';
+import { packSummary } from '../../src/formats/conversation/compaction.ts';
 import { responses } from '../../src/formats/index.ts';
 import type { Json } from '../../src/testing/gateway/sdk.ts';
 import { startScene, UPSTREAMS } from './scene.ts';
@@ -68,6 +68,6 @@ for (const upstream of UPSTREAMS) {
 }
 
 test('where no state is read, as in batches, a compaction is refused by its path', () => {
-  const item = { type: 'compaction', encrypted_content: sealSummary('x') };
+  const item = { type: 'compaction', encrypted_content: packSummary('x') };
   assert.throws(() => responses.check({ model: 'm', input: [item] }), /input\[0\] is a compaction of this gateway/);
 });

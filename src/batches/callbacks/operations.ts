@@ -2,10 +2,11 @@
 import type { Caller } from '../../access/index.ts';
 import { authorOf } from '../../audit/index.ts';
 import { orNotFound } from '../../base/errors.ts';
+import { unixSeconds } from '../../base/timestamp.ts';
 import { INFERENCE } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
-import { type Batch, unixSeconds } from '../batch.ts';
+import type { Batch } from '../batch.ts';
 import { BatchParams } from '../schema.ts';
 import type { CallbackParts } from './deliver.ts';
 import * as schema from './schema.ts';

@@ -3,9 +3,9 @@ import { type Author, changeAs } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
+import { unixSeconds } from '../../base/timestamp.ts';
 import { type Sealing, SealingError, sealedColumn } from '../../sealing/index.ts';
 import type { Changes, Database } from '../../storage/database.ts';
-import { unixSeconds } from '../batch.ts';
 import { newSecret } from './event.ts';
 import * as store from './store.ts';
 

@@ -1,5 +1,7 @@
 /** A batch as OpenAI's clients know it. */
+
 import type { IncomingHttpHeaders } from 'node:http';
+import { unixSeconds } from '../../base/timestamp.ts';
 import { shapeOf, wireFileId } from '../../files/index.ts';
 import { type Batch, type BatchState, isTerminal, wireId } from '../batch.ts';
 import type { BatchFiles } from './files.sql.ts';
@@ -9,7 +11,7 @@ export function isOpenaiClient(headers: IncomingHttpHeaders): boolean {
   return shapeOf(headers, {}) === 'openai';
 }
 
-const secondsOf = (time: Date | null) => time && Math.floor(time.getTime() / 1000);
+const secondsOf = (time: Date | null) => time && unixSeconds(time);
 
 /** @param files undefined for a batch without an input file */
 export function openaiReply(batch: Batch, files: BatchFiles | undefined) {

@@ -1,9 +1,9 @@
-/** The summary of a compacted conversation as text of a `compaction` item, which clients send back unchanged. */
+/** The summary of a compacted conversation as a text in its `compaction` item, which clients send back unchanged; not encrypted. */
 
 /** Vendors' encrypted content cannot begin like this: it is base64. */
 const PREFIX = 'summary-1:';
 
-export function sealSummary(summary: string): string {
+export function packSummary(summary: string): string {
   return PREFIX + Buffer.from(summary).toString('base64');
 }
 

@@ -3,12 +3,14 @@
  * request through the pipeline and writes how it ended. Each is run at most once: a response whose process dies has failed,
  * since its provider may have been paid.
  */
+
 import type { Caller } from '../../access/index.ts';
 import { type Clock, sleep, waitAtMost } from '../../base/clock.ts';
 import type { RetentionSettings } from '../../base/config.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { readDocument, stringifyJson } from '../../base/json.ts';
 import type { Log } from '../../base/log.ts';
+import { unixSeconds } from '../../base/timestamp.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { responseOf } from '../../formats/index.ts';
 import { type AcceptedRequest, accept, asGatewayError, type InferenceParts, serve } from '../../inference/index.ts';
@@ -190,7 +192,7 @@ export class BackgroundRunner {
 
 function failed(first: string, error: GatewayError, { id, createdAt }: StoredResponse): Recorded {
   const stamp = { id: generationIdOf(id), model: '', provider: '', created: 0, usage: 'none' } as const;
-  const created = Math.floor(createdAt.getTime() / 1000);
+  const created = unixSeconds(createdAt);
   const { error: told, error_type: type } = responseOf(stamp, { status: 'failed', error, output: [], created });
   const answer = { ...(JSON.parse(first) as object), status: 'failed', error: told, error_type: type };
   return { status: 'failed', answer: stringifyJson(answer) };

@@ -1,6 +1,6 @@
-/** The item that stands for a compacted conversation, and what a model reads to write its summary. Pure. */
+/** The item that replaces a compacted conversation, and the input from which a model writes its summary. Pure. */
 import { applyEdits, type JsonDocument, readDocument, stringifyJson } from '../../base/json.ts';
-import { sealSummary, summaryOf } from '../../formats/conversation/compaction.ts';
+import { packSummary, summaryOf } from '../../formats/conversation/compaction.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../formats/conversation/fields.ts';
 
 const TYPE = 'compaction';
@@ -16,7 +16,7 @@ const PROMPT =
 const LONGEST_MEMBER = 2_000;
 
 export function compactionItem(id: string, summary: string): Fields {
-  return { id, type: TYPE, encrypted_content: sealSummary(summary) };
+  return { id, type: TYPE, encrypted_content: packSummary(summary) };
 }
 
 export function hasCompactions({ structure: { input } }: JsonDocument): boolean {

@@ -1,10 +1,12 @@
 /** `/conversations`. */
+
 import type { Caller } from '../../access/index.ts';
 import { authorOf, changeAs } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError, invalidField, orNotFound } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import { readDocument, stringifyJson } from '../../base/json.ts';
+import { unixSeconds } from '../../base/timestamp.ts';
 import { listOf } from '../../formats/conversation/fields.ts';
 import { responses } from '../../formats/index.ts';
 import { policyOf } from '../../guardrails/index.ts';
@@ -225,7 +227,7 @@ function opened({ caller, params }: Exchange<Caller>, parts: ConversationParts):
 
 async function shown({ row, key }: OpenConversation) {
   const metadata = await presented(() => JSON.parse(key.open(METADATA, row.metadata)) as object);
-  const createdAt = Math.floor(row.createdAt.getTime() / 1000);
+  const createdAt = unixSeconds(row.createdAt);
   return { id: row.id, object: 'conversation', created_at: createdAt, metadata };
 }
 

@@ -1,0 +1,30 @@
+/** The settings of a request that are numbers. */
+import { Text } from './forms.tsx';
+
+interface AnswerSettingsProps {
+  /** Empty texts: not set. */
+  settings: { temperature: string; maxTokens: string };
+  onInput(member: 'temperature' | 'maxTokens'): (value: string) => void;
+}
+
+export function AnswerSettings({ settings, onInput }: AnswerSettingsProps) {
+  return (
+    <div class="form-row">
+      <Text
+        label="Temperature"
+        type="number"
+        step="any"
+        min={0}
+        value={settings.temperature}
+        onInput={onInput('temperature')}
+      />
+      <Text
+        label="Longest answer, in tokens"
+        type="number"
+        min={1}
+        value={settings.maxTokens}
+        onInput={onInput('maxTokens')}
+      />
+    </div>
+  );
+}
