@@ -1,6 +1,7 @@
 /** Kill -9 of the process that reads the input file of a batch: the next one reads it, and every request has one result. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { migrations } from '../../src/migrations.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { emptyDatabase } from '../../src/testing/database/database.ts';
 import { connect } from '../../src/testing/database/rows.ts';
@@ -12,7 +13,7 @@ const FILLING = 'x'.repeat(10_000);
 
 // Bug 85
 test('a batch whose input file is being read survives kill -9, and so does one whose last line is bad', async (t) => {
-  const target = await emptyDatabase(t);
+  const target = await emptyDatabase(t, migrations, true);
   const url =
     'connectionString' in target
       ? target.connectionString

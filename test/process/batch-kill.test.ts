@@ -1,6 +1,7 @@
 /** Several processes with one database work on a batch; kill -9 of one of them: another one continues it (bug 85). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { migrations } from '../../src/migrations.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { databaseUrl, emptyDatabase } from '../../src/testing/database/database.ts';
 import { rowsOnce } from '../../src/testing/database/rows.ts';
@@ -20,7 +21,7 @@ const TAKEOVER_MS = 15_000;
 test('another process continues a batch within 15 s, no result is lost or doubled, and the ledger has every run', async (t) => {
   const upstream = await new PlannedUpstream().listen();
   t.after(() => upstream.close());
-  const target = await emptyDatabase(t);
+  const target = await emptyDatabase(t, migrations, true);
   const env = { DATABASE_URL: databaseUrl(target) };
   const yaml = plannedYaml(upstream.url);
   const first = await startGatewayProcess(t, { home: await gatewayHome(t, false), env, yaml });
@@ -73,7 +74,7 @@ test('another process continues a batch within 15 s, no result is lost or double
 test('two processes share a batch, no item runs in both, and one of them finishes it when the other is killed', async (t) => {
   const upstream = await new PlannedUpstream().listen();
   t.after(() => upstream.close());
-  const target = await emptyDatabase(t);
+  const target = await emptyDatabase(t, migrations, true);
   const env = { DATABASE_URL: databaseUrl(target) };
   const yaml = plannedYaml(upstream.url);
   const first = await startGatewayProcess(t, { home: await gatewayHome(t, false), env, yaml });

@@ -19,6 +19,9 @@ const SECRETS = [{ name: 'token', value: VALUE, hosts: [BOUND], placeholder: P }
 
 const bound = await startTlsHost(BOUND);
 after(() => bound.close());
+const { currentBundle } = (await import(path.join(ROOT, 'build', 'current-bundle.js'))) as {
+  currentBundle(): string | undefined;
+};
 const isRoot = process.getuid?.() === 0;
 const linuxRoot = !(isRoot && existsSync('/proc/self/environ')) && 'needs root on Linux';
 
@@ -31,8 +34,13 @@ const isAlive = (pid: number) => {
   }
 };
 
+const atEnd = { after: (close: () => unknown) => after(close as () => Promise<void>) };
+type Box = Awaited<ReturnType<typeof superviseProxy>>;
+/** Of most tests. */
+const box: Box = await superviseProxy(atEnd, { [BOUND]: bound.port }, SECRETS);
+
 /** A request with the secret, over raw TLS. */
-async function ask(box: Awaited<ReturnType<typeof superviseProxy>>): Promise<string> {
+async function ask(box: Box): Promise<string> {
   const socket = await secure(box, BOUND);
   const answer = read(socket, isWhole);
   socket.write(`GET / HTTP/1.1\r\nHost: ${BOUND}\r\nauthorization: ${P}\r\n\r\n`);
@@ -43,8 +51,7 @@ async function ask(box: Awaited<ReturnType<typeof superviseProxy>>): Promise<str
 
 test('no process shows the value: not in arguments, environments or files, and not to the own user', {
   skip: linuxRoot,
-}, async (t) => {
-  const box = await superviseProxy(t, { [BOUND]: bound.port }, SECRETS);
+}, async () => {
   assert.match(await ask(box), /^HTTP\/1\.1 200 /);
   assert.equal(bound.seen.at(-1)?.headers['authorization'], VALUE);
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
@@ -87,8 +94,7 @@ test('no process shows the value: not in arguments, environments or files, and n
   assert.equal(written.stdout, '');
 });
 
-test('a socket can be used by the group of its sandbox, and by no other user', { skip: linuxRoot }, async (t) => {
-  const box = await superviseProxy(t, { [BOUND]: bound.port }, SECRETS);
+test('a socket can be used by the group of its sandbox, and by no other user', { skip: linuxRoot }, async () => {
   const folder = await box.proxy.open('grouped', { load: async () => box.settings, onRefused() {}, gid: 27_101 });
   const socketPath = path.join(folder, SOCKET_NAME);
   const connects = (uid: number, file: string) => {
@@ -104,10 +110,9 @@ test('a socket can be used by the group of its sandbox, and by no other user', {
   assert.ok(!existsSync(folder));
 });
 
-test('the proxy is restarted when it dies, and the socket of a sandbox comes back in its folder', async (t) => {
-  const box = await superviseProxy(t, { [BOUND]: bound.port }, SECRETS);
+test('the proxy is restarted when it dies, and the socket of a sandbox comes back in its folder', async () => {
   const inode = statSync(box.sockets).ino;
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < 2; round += 1) {
     const killed = box.proxy.pid!;
     process.kill(killed, 'SIGKILL');
     // The forwarder of the sandbox tries again until the socket is back.
@@ -118,20 +123,19 @@ test('the proxy is restarted when it dies, and the socket of a sandbox comes bac
     assert.ok(!isAlive(killed));
   }
   assert.equal(statSync(box.sockets).ino, inode);
-  assert.equal(box.logged.length, 3);
+  assert.equal(box.logged.length, 2);
   assert.ok(!box.logged.join().includes(VALUE));
 });
 
 test('a closed supervisor leaves neither a process nor a folder', async (t) => {
-  const box = await superviseProxy(t, { [BOUND]: bound.port }, SECRETS);
+  const box = await superviseProxy(t, {}, []);
   const pid = box.proxy.pid!;
   await box.proxy.end();
   assert.ok(!isAlive(pid));
   assert.deepEqual(readdirSync(path.join(box.folder, 'sockets')), []);
 });
 
-test('a sandbox whose settings are malformed is not opened, and the reason has no value', async (t) => {
-  const box = await superviseProxy(t, { [BOUND]: bound.port }, SECRETS);
+test('a sandbox whose settings are malformed is not opened, and the reason has no value', async () => {
   const open = (id: string, changes: object) =>
     box.proxy.open(id, { load: async () => ({ ...box.settings, ...changes }), onRefused() {}, gid: null });
   await assert.rejects(
@@ -182,17 +186,14 @@ test('gateway and proxy may be killed in any order: no process stays, and what i
   const folder = openFolder(t);
   const file = gatewayFile(folder, entryFor(folder, {}));
   const sockets = path.join(folder, 'sockets');
-  for (let round = 0; round < 6; round += 1) {
+  for (let round = 0; round < 3; round += 1) {
     const gateway = startProcess(t, file, [sockets]);
     await until(() => gateway.printed.length > 0 || gateway.ended, 'the proxy runs');
     const { pid, folder: own } = gateway.printed[0] as { pid: number; folder: string };
     assert.ok(existsSync(path.join(own, SOCKET_NAME)));
     const before = readdirSync(sockets);
     assert.equal(before.length, 1, 'the folder of the killed gateway was removed');
-    const order = round % 2 === 0 ? [gateway.pid, pid] : [pid, gateway.pid];
-    for (const each of order) {
-      if (round < 4 || each === gateway.pid) process.kill(each, 'SIGKILL');
-    }
+    for (const each of [[gateway.pid, pid], [pid, gateway.pid], [gateway.pid]][round]!) process.kill(each, 'SIGKILL');
     await until(() => !isAlive(pid) && !isAlive(gateway.pid), 'both are gone');
   }
 });
@@ -232,15 +233,13 @@ test('a long body waits in the client while its host does not read, not in the p
 test('the bundle of the package has both files, and the one for sandboxes needs no other', (t) => {
   const folder = openFolder(t);
   mkdirSync(path.join(folder, 'alone'));
-  assert.equal(
-    spawnSync(process.execPath, [path.join(ROOT, 'build', 'bundle.ts'), path.join(folder, 'dist')]).status,
-    0,
-  );
-  const init = readFileSync(path.join(folder, 'dist', 'sandbox-init.js'), 'utf8');
+  const built = currentBundle();
+  assert.ok(built);
+  const init = readFileSync(path.join(built, 'sandbox-init.js'), 'utf8');
   writeFileSync(path.join(folder, 'alone', 'sandbox-init.js'), init);
   const ran = spawnSync(process.execPath, [path.join(folder, 'alone', 'sandbox-init.js')], { encoding: 'utf8' });
   assert.deepEqual([ran.status, ran.stderr], [64, 'usage: sandbox-init SOCKET PORT COMMAND [ARGUMENT...]\n']);
   // Without a gateway it ends at once, as it does when the gateway is gone.
-  const proxy = spawnSync(process.execPath, [path.join(folder, 'dist', 'egress-proxy.js')], { encoding: 'utf8' });
+  const proxy = spawnSync(process.execPath, [path.join(built, 'egress-proxy.js')], { encoding: 'utf8' });
   assert.deepEqual([proxy.status, proxy.stderr], [0, '']);
 });

@@ -32,7 +32,7 @@ export async function killForwarding(t: TestContext, rounds: readonly Fallen[]):
     GATEHOUSE_KEK: randomBytes(32).toString('base64'),
   };
   const agents = obedient(t);
-  const start = async () => startGatewayProcess(t, { home: await gatewayHome(t), yaml: agents.yaml, env });
+  const start = async () => startGatewayProcess(t, { home: await gatewayHome(t, false), yaml: agents.yaml, env });
   let [holder, forwarder] = [await start(), undefined as GatewayProcess | undefined];
   const { made, reaches } = internsOf(holder);
   const { id } = await made({ name: 'shared', provision: true });

@@ -1,6 +1,7 @@
 /** Kill -9 at the steps of a batch in the batch interface of a provider. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
+import { migrations } from '../../src/migrations.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { databaseUrl, emptyDatabase } from '../../src/testing/database/database.ts';
 import { connect } from '../../src/testing/database/rows.ts';
@@ -67,7 +68,7 @@ export async function killAtSteps(
     reached = step;
     return fault;
   };
-  const target = await emptyDatabase(t);
+  const target = await emptyDatabase(t, migrations, true);
   const env = { DATABASE_URL: databaseUrl(target) };
   const yaml = yamlOf(vendor, kind);
   const start = async () => startGatewayProcess(t, { home: await gatewayHome(t, false), env, yaml });

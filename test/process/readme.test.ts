@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import { loadConfig } from '../../src/base/config.ts';
 import { KINDS } from '../../src/providers/index.ts';
@@ -25,11 +25,9 @@ function blocks(language: string): string[] {
   return BLOCKS.filter((block) => block.language === language).map(({ code }) => code);
 }
 
-/** A gateway that answers at another address, with the code of a block changed to it. */
-async function gatewayFor(t: TestContext) {
-  const gateway = await startGatewayProcess(t);
-  return { gateway, there: (code: string) => code.replaceAll(ADDRESS, gateway.url) };
-}
+const gateway = await startGatewayProcess({ after: (close) => after(close as () => Promise<void>) });
+/** The code of a block, for the address of that gateway. */
+const there = (code: string) => code.replaceAll(ADDRESS, gateway.url);
 
 async function shell(code: string, cwd: string, env: Record<string, string> = {}) {
   const settings = { cwd, env: { PATH: process.env['PATH'] ?? '', HOME: cwd, ...env } };
@@ -50,16 +48,15 @@ test('every link of the README and of the index of the guides leads to a file, a
   }
 });
 
-test('the first curl answers', { skip: NO_CURL }, async (t) => {
-  const { gateway, there } = await gatewayFor(t);
+test('the first curl answers', { skip: NO_CURL }, async () => {
   const block = blocks('sh').find((code) => code.includes('curl'));
   assert.ok(block);
   const code = there(block).replace(/sk-svc-v1-\.\.\./, INFERENCE_KEY);
   assert.match(await shell(code, gateway.home.folder), /Hello, Gatehouse/);
 });
 
-test('every command of the README does what it says', async (t) => {
-  const { home } = await startGatewayProcess(t);
+test('every command of the README does what it says', async () => {
+  const { home } = gateway;
   const commands = blocks('sh').flatMap((code) => code.split('\n').filter((line) => line.startsWith('npx gatehouse')));
   const inText = [...README.matchAll(/`npx (gatehouse [^`]+)`/g)].map(([, command]) => `npx ${command}`);
   assert.ok(commands.length > 0 && inText.length > 0);
@@ -85,7 +82,6 @@ test('the yaml is a valid configuration', () => {
 });
 
 test('the JavaScript clients reach the gateway', async (t) => {
-  const { there } = await gatewayFor(t);
   const [code = ''] = blocks('js');
   const file = path.join(ROOT, 'node_modules', '.cache', `readme-${process.pid}.mjs`);
   t.after(() => rmSync(file, { force: true }));
@@ -104,7 +100,6 @@ console.log(chat.choices[0].message.content, message.content[0].text);`,
 test('the Python clients reach the gateway', async (t) => {
   const python = await pythonWith(PYTHON_CLIENTS);
   if (python.skip !== false) return t.skip(python.skip);
-  const { there } = await gatewayFor(t);
   const [code = ''] = blocks('python');
   const file = path.join(emptyFolder(t), 'readme.py');
   writeFileSync(

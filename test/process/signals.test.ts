@@ -54,23 +54,17 @@ function gatewayPid({ dataDir }: GatewayHome): number {
   return (JSON.parse(readFileSync(path.join(dataDir, 'gateway.lock'), 'utf8')) as { pid: number }).pid;
 }
 
-test('closing the terminal stops the gateway that was started on it', { skip: noScript }, async (t) => {
-  const home = await gatewayHome(t);
-  const terminal = await onTerminal(t, home);
-  const pid = gatewayPid(home);
-  await terminal.end('SIGKILL');
-  await until(() => !lives(pid) && serversOf(home).length === 0, 'the gateway ends', PATIENCE_MS);
-});
-
-test('kill -HUP reloads a gateway whose terminal is open', { skip: noScript }, async (t) => {
+test('kill -HUP reloads a gateway whose terminal is open, and closing the terminal stops it', {
+  skip: noScript,
+}, async (t) => {
   const home = await gatewayHome(t);
   const terminal = await onTerminal(t, home);
   const pid = gatewayPid(home);
   process.kill(pid, 'SIGHUP');
   await until(() => terminal.output.includes('configuration reloaded'), 'the reload', PATIENCE_MS);
   assert.ok(lives(pid));
-  process.kill(pid, 'SIGTERM');
-  await terminal.exit;
+  await terminal.end('SIGKILL');
+  await until(() => !lives(pid) && serversOf(home).length === 0, 'the gateway ends', PATIENCE_MS);
 });
 
 for (const signal of ['SIGHUP', 'SIGKILL'] as const) {

@@ -42,54 +42,47 @@ for (const [route, { kind, output, body }] of Object.entries(FORMATS)) {
     assert.deepEqual([row!.tag, row!.cancelled, row!.estimated, row!.status], ['tag', true, true, null]);
     checkCost(route, row!);
   });
-
-  test(`a process killed during POST /${route} leaves a journal, and the next one enters the request once`, async (t) => {
-    const upstream = await startUpstream();
-    t.after(() => upstream.close());
-    const url = upstream.script('it', [{ end: 'stall-before-headers' }]);
-    const yaml = plannedYaml(url, {
-      provider: { kind },
-      model: { id: 'test/it', output_modalities: [output], pricing },
-    });
-    const home = await gatewayHome(t);
-    const gateway = await startGatewayProcess(t, { home, yaml });
-    const asked = gateway.post(`/${route}`, body).catch(() => {});
-    await upstream.request('it');
-    gateway.signal('SIGKILL');
-    await gateway.exit;
-    await asked;
-    await startGatewayProcess(t, { home });
-    const [row, ...others] = await rowsOnce(embeddedTarget(home), 1);
-    assert.equal(others.length, 0);
-    assert.deepEqual([row!.tag, row!.unconfirmed, row!.status], ['tag', true, null]);
-    checkCost(route, row!);
-  });
 }
 
-test('a process killed while it polls for a video leaves a journal, and the next one enters the request once', async (t) => {
+test('a process killed during embeddings, rerank and the polling for a video leaves a journal, and the next one enters each request once', async (t) => {
   const upstream = await startUpstream();
   t.after(() => upstream.close());
-  const headers = { 'content-type': 'application/json' };
-  const url = upstream.script('it', [{ headers, chunks: ['{"id":"v_1","status":"queued"}'] }]);
-  const yaml = plannedYaml(url, {
-    provider: { kind: 'openai' },
+  const providers = Object.entries(FORMATS).map(([route, { kind, output }]) => {
+    const url = upstream.script(route, [{ end: 'stall-before-headers' }]);
+    const model = { id: `test/${route}`, output_modalities: [output], pricing };
+    return plannedYaml(url, { provider: { id: route, kind }, model })['providers'] as object[];
+  });
+  const queued = { headers: { 'content-type': 'application/json' }, chunks: ['{"id":"v_1","status":"queued"}'] };
+  const video = plannedYaml(upstream.script('videos', [queued]), {
+    provider: { id: 'videos', kind: 'openai' },
     model: {
-      ...{ id: 'test/it', output_modalities: ['video'] },
+      ...{ id: 'test/videos', output_modalities: ['video'] },
       pricing: { prompt: '0', completion: '0', output_second: '0.1' },
     },
   });
   const home = await gatewayHome(t);
+  const yaml = { providers: [...providers.flat(), ...(video['providers'] as object[])] };
   const gateway = await startGatewayProcess(t, { home, yaml });
-  const created = await gateway.post('/videos', { model: 'test/it', prompt: 'a', duration: 8, user: 'tag' });
+  const asked = Object.entries(FORMATS).map(([route, { body }]) =>
+    gateway.post(`/${route}`, { ...body, model: `test/${route}`, user: route }).catch(() => {}),
+  );
+  for (const route of Object.keys(FORMATS)) await upstream.request(route);
+  const created = await gateway.post('/videos', { model: 'test/videos', prompt: 'a', duration: 8, user: 'videos' });
   const { id } = (await created.json()) as { id: string };
   assert.equal(created.status, 202);
   gateway.signal('SIGKILL');
   await gateway.exit;
+  await Promise.all(asked);
+
   const next = await startGatewayProcess(t, { home });
-  const [row, ...others] = await rowsOnce(embeddedTarget(home), 1);
-  assert.equal(others.length, 0);
-  assert.deepEqual([row!.tag, row!.unconfirmed, row!.cost], ['tag', true, 800_000_000n]);
-  // Its claim has not ended yet.
+  const rows = await rowsOnce(embeddedTarget(home), 3);
+  assert.deepEqual(rows.map(({ tag }) => tag).sort(), ['embeddings', 'rerank', 'videos']);
+  for (const row of rows) {
+    assert.deepEqual([row.unconfirmed, row.status], [true, null], row.tag);
+    if (row.tag === 'videos') assert.equal(row.cost, 800_000_000n);
+    else checkCost(row.tag, row);
+  }
+  // The claim of its poller has not ended yet.
   assert.equal(((await (await next.get(`/videos/${id}`)).json()) as { status: string }).status, 'in_progress');
 });
 

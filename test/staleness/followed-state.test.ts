@@ -11,6 +11,7 @@ import { OUTAGE_GRACE_MS, TRUST_MS } from '../../src/storage/freshness.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { emptyDatabase } from '../../src/testing/database/database.ts';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { samples } from '../../src/testing/laws/samples.ts';
 import { directoryOf, scimToken } from '../scim/directory.ts';
 import type { Json } from '../workspaces/control.ts';
 import { DatabaseLine } from './database-line.ts';
@@ -114,7 +115,6 @@ const STEPS = [
 ] as const;
 /** These change what every other right is worth. */
 const ALONE = new Set(['the balance of the account', 'access tokens that an operator ends']);
-const RUNS = 15;
 const LONGEST_MS = 20_000;
 
 test('whatever happens to its connections in whatever order, a process uses no right that a write has taken away', async (t) => {
@@ -145,7 +145,7 @@ test('whatever happens to its connections in whatever order, a process uses no r
     }
   });
   await fc.assert(property, {
-    numRuns: RUNS,
+    numRuns: samples(15),
     seed: 20_261_129,
     interruptAfterTimeLimit: LONGEST_MS,
     endOnFailure: true,
