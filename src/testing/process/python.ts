@@ -27,7 +27,8 @@ export const PYTHON_CLIENTS: readonly string[] = [
 const CACHE = path.join(import.meta.dirname, '..', '..', '..', 'node_modules', '.cache', 'python-clients');
 /** Hundreds of megabytes on a slow line. */
 const INSTALL_MS = 600_000;
-const RUN_MS = 180_000;
+/** Of all programs of a library, on a machine that has other work. */
+const RUN_MS = 600_000;
 /** A refused installation is remembered for so long, so that not every test of a machine without a network waits for it. */
 const REFUSED_MS = 600_000;
 const MOST_SAID = 500;
