@@ -289,7 +289,7 @@ test('requests for models of Anthropic run in its own batch interface, the other
       request('again', {}, { model: 'test/native', messages: hello('three') }),
     ],
   });
-  const batch = await batchesOf(own).ended(id.replace('msgbatch_', 'batch_'), 60_000);
+  const batch = await batchesOf(own).ended(id.replace('msgbatch_', 'batch_'));
   assert.deepEqual([batch.model, batch.request_counts], [null, { total: 3, completed: 3, failed: 0 }]);
   const found = (await resultsOf(id, there as Json)).map(({ custom_id, result }) => [
     custom_id,

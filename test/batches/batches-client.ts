@@ -30,15 +30,11 @@ export function batchesOf(gateway: { readonly api: string }, key = INFERENCE_KEY
       return batch;
     },
     /** The batch in its final state. */
-    ended: (id: string, deadlineMs = 30_000): Promise<Json> =>
-      until(
-        async () => {
-          const { body } = await send('GET', `/batches/${id}`);
-          return isFinal(body.status) && body;
-        },
-        `the batch ${id} ends`,
-        deadlineMs,
-      ),
+    ended: (id: string): Promise<Json> =>
+      until(async () => {
+        const { body } = await send('GET', `/batches/${id}`);
+        return isFinal(body.status) && body;
+      }, `the batch ${id} ends`),
     async refused(pending: Promise<Answered>, status: number, message: RegExp): Promise<Json> {
       const { status: is, body } = await pending;
       assert.equal(is, status, JSON.stringify(body));
@@ -59,7 +55,7 @@ export async function oncePassed<T>(
     value = await read();
     return passes(value);
   };
-  await until(isPassed, what, 60_000);
+  await until(isPassed, what);
   return value as T;
 }
 

@@ -130,7 +130,7 @@ test('a batch whose connections to the database all break in the middle ends wit
         where datname = current_database() and pid <> pg_backend_pid()`,
     );
   }
-  const batch = await ended(id, 60_000);
+  const batch = await ended(id);
   assert.deepEqual(batch.request_counts, { total: 600, completed: 600, failed: 0 });
   assert.equal(new Set(batch.results.map(({ response }: Json) => response.request_id)).size, 600);
   const ledger = async () => {
@@ -157,6 +157,6 @@ test('a native batch whose blob cannot be stored is planned again later, and no 
   assert.deepEqual((await send('GET', `/batches/${id}`)).body.request_counts, { total: 2, completed: 0, failed: 0 });
   rmSync(folder);
   gateway.clock.jump(6_000);
-  const batch = await ended(id, 60_000);
+  const batch = await ended(id);
   assert.deepEqual(batch.request_counts, { total: 2, completed: 2, failed: 0 });
 });

@@ -140,14 +140,10 @@ test('Vertex AI: Claude is called in its own format, and its lines have ids', as
   const params = { model: 'test/native', ...item('b').body };
   const response = await gateway.post('/messages/batches', { requests: [{ custom_id: 'b', params }] }, beta);
   const { id } = (await response.json()) as Json;
-  const { request_counts: counts } = await until(
-    async () => {
-      const { body } = await send('GET', `/messages/batches/${id}`);
-      return body.processing_status === 'ended' && body;
-    },
-    'the batch with beta features ends',
-    20_000,
-  );
+  const { request_counts: counts } = await until(async () => {
+    const { body } = await send('GET', `/messages/batches/${id}`);
+    return body.processing_status === 'ended' && body;
+  }, 'the batch with beta features ends');
   assert.equal(counts.succeeded, 1);
   assert.equal(vendor.batches.length, 1, 'lines have no place for beta features');
 });

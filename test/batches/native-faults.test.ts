@@ -41,7 +41,7 @@ test('an overloaded provider is asked again, and its batch is submitted once', a
   vendor.fault = (request) => submit(request) ?? poll(request) ?? upload(request);
   const client = batchesOf(gateway);
   const { id } = await client.submitted(nativeBatch(requests));
-  const batch = await client.ended(id, 60_000);
+  const batch = await client.ended(id);
   assert.deepEqual(textsOf(batch), wanted);
   assert.equal(vendor.batches.length, 1);
 });
@@ -116,7 +116,7 @@ for (const kind of ['openai', 'anthropic'] as const) {
     });
     const client = batchesOf(gateway);
     const { id } = await client.submitted(nativeBatch(requests));
-    await until(() => vendor.requests.some(({ path }) => /batches\/batch-\d/.test(path)), 'a batch is polled', 20_000);
+    await until(() => vendor.requests.some(({ path }) => /batches\/batch-\d/.test(path)), 'a batch is polled');
     vendor.finishes = true;
     const batch = await client.ended(id);
     assert.deepEqual(textsOf(batch), wanted);
@@ -134,11 +134,7 @@ test('a submission that never reached the provider is made again, once that is c
   vendor.fault = first(1, isCreation, 'refuse');
   const client = batchesOf(gateway);
   const { id } = await client.submitted(nativeBatch(requests));
-  await until(
-    () => vendor.requests.some(({ path }) => path.startsWith('/batches?')),
-    'the provider is searched',
-    20_000,
-  );
+  await until(() => vendor.requests.some(({ path }) => path.startsWith('/batches?')), 'the provider is searched');
   assert.equal(vendor.requests.filter(isCreation).length, 1);
   gateway.clock.jump(30_000);
   const batch = await client.ended(id);
@@ -184,7 +180,7 @@ for (const kind of ['openai', 'anthropic'] as const) {
     vendor.finishes = false;
     const client = batchesOf(gateway);
     const { id } = await client.submitted(nativeBatch(requests));
-    await until(() => vendor.batches[0], 'the batch is submitted', 20_000);
+    await until(() => vendor.batches[0], 'the batch is submitted');
     vendor.finish(vendor.batches[0]!, 'expired', 3);
     const batch = await client.ended(id);
     assert.deepEqual(textsOf(batch), ['re: a', 're: b', 're: c', 'timeout']);
@@ -198,7 +194,7 @@ for (const kind of ['openai', 'anthropic'] as const) {
     vendor.finishes = false;
     const client = batchesOf(gateway);
     const { id } = await client.submitted(nativeBatch(requests));
-    await until(() => vendor.batches[0], 'the batch is submitted', 20_000);
+    await until(() => vendor.batches[0], 'the batch is submitted');
     assert.equal((await client.send('POST', `/batches/${id}/cancel`)).body.status, 'cancelling');
     const batch = await client.ended(id);
     assert.equal(batch.status, 'cancelled');
@@ -214,9 +210,9 @@ test('a batch whose window ends is cancelled at the provider, and what has run i
   vendor.finishes = false;
   const client = batchesOf(gateway);
   const { id } = await client.submitted(nativeBatch(requests));
-  await until(() => vendor.batches[0], 'the batch is submitted', 20_000);
+  await until(() => vendor.batches[0], 'the batch is submitted');
   gateway.clock.jump(24 * 3_600_000);
-  const batch = await client.ended(id, 90_000);
+  const batch = await client.ended(id);
   assert.equal(batch.status, 'expired');
   assert.deepEqual(textsOf(batch), ['re: a', 're: b', 'timeout', 'timeout']);
 });

@@ -78,7 +78,7 @@ test('a budget reserves the bounds of a batch until its results arrive, and then
   // Each may cost 20 output tokens and its prompt at half the price; all of them more than half of the limit.
   const requests = Array.from({ length: 25 }, (_, n) => item(`i${n}`, 'x'.repeat(100)));
   const { id } = await client.submitted(nativeBatch(requests));
-  await until(() => vendor.batches[0], 'the batch is submitted', 20_000);
+  await until(() => vendor.batches[0], 'the batch is submitted');
   const ask = () =>
     client.send('POST', '/chat/completions', {
       model: 'test/native',
@@ -115,7 +115,7 @@ test('requests that a budget cannot carry with the others wait for them, and fai
   const requests = Array.from({ length: 25 }, (_, n) => item(`i${n}`, 'x'.repeat(100)));
   const enough = (await control.call('POST', '/keys', { name: 'enough', limit: 0.01 })).body.key;
   const rich = batchesOf(gateway, enough);
-  const whole = await rich.ended((await rich.submitted(nativeBatch(requests))).id, 60_000);
+  const whole = await rich.ended((await rich.submitted(nativeBatch(requests))).id);
   assert.deepEqual(whole.request_counts, { total: 25, completed: 25, failed: 0 });
   assert.ok(vendor.batches.length > 1, 'they go in several batches');
   assert.ok(
@@ -124,7 +124,7 @@ test('requests that a budget cannot carry with the others wait for them, and fai
   );
   const little = (await control.call('POST', '/keys', { name: 'little', limit: 0.002 })).body.key;
   const poor = batchesOf(gateway, little);
-  const cut = await poor.ended((await poor.submitted(nativeBatch(requests))).id, 60_000);
+  const cut = await poor.ended((await poor.submitted(nativeBatch(requests))).id);
   assert.deepEqual(new Set(typesOf(cut)), new Set(['completed', 'payment_required']));
   assert.ok(cut.usage.cost <= 0.002, String(cut.usage.cost));
 });
@@ -185,7 +185,7 @@ test('a key that may no longer be used gets no results, and what has run is in t
   const control = controlOf(gateway);
   const made = await control.call('POST', '/keys', { name: 'ends' });
   const { id } = await batchesOf(gateway, made.body.key).submitted(nativeBatch([item('a'), item('b')]));
-  await until(() => vendor.batches[0], 'the batch is submitted', 20_000);
+  await until(() => vendor.batches[0], 'the batch is submitted');
   assert.equal((await control.call('PATCH', `/keys/${made.body.data.hash}`, { disabled: true })).status, 200);
   vendor.finishes = true;
   const batch = await batchesOf(gateway).ended(id);
@@ -287,7 +287,7 @@ test('a batch larger than the provider takes is split, by number and by size, an
   const client = batchesOf(gateway);
   const sizes = [...Array.from({ length: 15 }, () => 5), ...Array.from({ length: 5 }, () => 700), 3_000];
   const requests = sizes.map((size, n) => item(`i${n}`, 'x'.repeat(size)));
-  const batch = await client.ended((await client.submitted(nativeBatch(requests))).id, 60_000);
+  const batch = await client.ended((await client.submitted(nativeBatch(requests))).id);
   assert.equal(batch.request_counts.completed, sizes.length);
   const texts = batch.results.map(({ response }: Json) => response.body.choices[0].message.content);
   const isAlone = (text: string) => text === 're: alone';

@@ -13,25 +13,30 @@ export async function startNative(
   kind: Kind,
   options: GatewayOptions & { provider?: object; model?: Record<string, unknown> } = {},
 ) {
-  const vendor = await new BatchVendor(kind).listen();
-  t.after(() => vendor.close());
+  const vendor = await startVendor(t, kind);
   const { provider, model, ...rest } = options;
-  const particular = settings(vendor)[kind] ?? {};
+  const usual = providerOf(vendor, kind);
   const gateway = await startGateway(t, {
     ...rest,
-    providers: {
-      native: {
-        kind,
-        base_url: kind === 'google' ? `${vendor.url}/v1beta` : vendor.url,
-        // Deployments of a batch type have to be asked for.
-        ...(kind === 'azure' && { batches: true }),
-        ...{ ...particular, ...provider },
-        model: { ...particular.model, ...model },
-      },
-      ...rest.providers,
-    },
+    providers: { native: { ...usual, ...provider, model: { ...usual.model, ...model } }, ...rest.providers },
   });
   return { vendor, gateway };
+}
+
+export async function startVendor(t: Pick<TestContext, 'after'>, kind: Kind): Promise<BatchVendor> {
+  const vendor = await new BatchVendor(kind).listen();
+  t.after(() => vendor.close());
+  return vendor;
+}
+
+export function providerOf(vendor: BatchVendor, kind: Kind): ProviderOptions {
+  return {
+    kind,
+    base_url: kind === 'google' ? `${vendor.url}/v1beta` : vendor.url,
+    // Deployments of a batch type have to be asked for.
+    ...(kind === 'azure' && { batches: true }),
+    ...settings(vendor)[kind],
+  };
 }
 
 /** What the configuration of some kinds needs. */

@@ -36,7 +36,7 @@ export async function created(
   return of.batches.create({ input_file_id: input, endpoint: CHAT, completion_window: '24h', ...more });
 }
 
-export function ended(of: OpenAI, id: string, deadlineMs = 30_000): Promise<OpenAI.Batch> {
+export function ended(of: OpenAI, id: string, deadlineMs?: number): Promise<OpenAI.Batch> {
   return until(
     async () => {
       const batch: OpenAI.Batch = await of.batches.retrieve(id);

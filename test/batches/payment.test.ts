@@ -106,7 +106,7 @@ test('batches and other requests that are sent at once never spend more than the
   assert.equal(big.status, 402, JSON.stringify(big.body));
   let spent = 0;
   for (const id of accepted) {
-    const batch = await ended(id, 60_000);
+    const batch = await ended(id);
     assert.equal(batch.status, 'completed');
     const types = new Set(batch.results.map(({ error }: Json) => error?.error_type ?? 'completed'));
     for (const type of types) assert.ok(type === 'completed' || type === 'payment_required', String(type));
@@ -129,7 +129,7 @@ test('a request that fits into no context fails alone, wherever it is, and its p
   const [short, long] = [100, 2_100_000];
   for (const lengths of [[long, short, long, short], [short, long], [long]]) {
     const requests = lengths.map((bytes, n) => ({ ...withPrompts(1, bytes).requests[0]!, custom_id: `item-${n}` }));
-    const batch = await ended((await submitted(chatBatch(requests, { model: 'test/text' }))).id, 60_000);
+    const batch = await ended((await submitted(chatBatch(requests, { model: 'test/text' }))).id);
     assert.equal(batch.status, 'completed');
     const seen = batch.results.map(({ custom_id: id, error }: Json) => [id, error?.error_type, error?.message]);
     for (const [n, [id, type, message]] of seen.entries()) {

@@ -118,14 +118,10 @@ test('84 | a message batch that expires keeps and bills what is done, and names 
   assert.deepEqual([types[0], types.filter((type) => type === 'expired').length], ['succeeded', expired]);
 
   own.clock.jump(31 * DAY_MS);
-  const archived = await until(
-    async () => {
-      const later = await client.retrieve(id);
-      return later.archived_at === null ? undefined : later;
-    },
-    'the results are removed',
-    60_000,
-  );
+  const archived = await until(async () => {
+    const later = await client.retrieve(id);
+    return later.archived_at === null ? undefined : later;
+  }, 'the results are removed');
   assert.deepEqual([archived.processing_status, archived.results_url], ['ended', null]);
   const results = await own.get(`/messages/batches/${id}/results`);
   assert.equal(results.status, 404, await results.text());

@@ -1,7 +1,12 @@
 /** `/files` through a whole gateway, with official SDKs as clients. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
+import http from 'node:http';
 import path from 'node:path';
+import { Readable } from 'node:stream';
+import { json } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import { after, test } from 'node:test';
 import Anthropic, { toFile as toAnthropicFile } from '@anthropic-ai/sdk';
 import { OpenRouter } from '@openrouter/sdk';
@@ -63,6 +68,29 @@ function form(content: Uint8Array | string, filename: string, fields: Record<str
 
 const upload = (content: Uint8Array | string, filename: string, more: Parameters<typeof send>[2] = {}) =>
   send('POST', '/files', { ...more, body: form(content, filename) });
+
+/** A form with a file of so many bytes, which never are in memory at once. */
+async function sendLarge(of: Gateway, bytes: number, fields: readonly ('purpose' | 'file')[], purpose = '') {
+  const piece = Buffer.alloc(2 ** 20, 'x');
+  function* written() {
+    for (const name of fields) {
+      yield `--b\r\ncontent-disposition: form-data; name="${name}"${name === 'file' ? '; filename="big.jsonl"' : ''}\r\n\r\n`;
+      if (name === 'purpose') yield purpose;
+      else
+        for (let left = bytes; left > 0; left -= piece.length)
+          yield left < piece.length ? piece.subarray(0, left) : piece;
+      yield '\r\n';
+    }
+    yield '--b--\r\n';
+  }
+  const headers = { authorization: `Bearer ${INFERENCE_KEY}`, 'content-type': 'multipart/form-data; boundary=b' };
+  const request = http.request(`${of.api}/files`, { method: 'POST', headers });
+  const answered = once(request, 'response');
+  // A form that is refused is not read to its end.
+  void pipeline(Readable.from(written()), request).catch(() => {});
+  const [response] = (await answered) as [http.IncomingMessage];
+  return { status: response.statusCode!, body: (await json(response)) as Json };
+}
 
 async function refused(pending: Promise<Sent>, status: number, message: RegExp): Promise<void> {
   const { status: is, body } = await pending;
@@ -363,10 +391,7 @@ test('a key reaches the files of its own workspace only, a management key those 
 
 test('a file past the limit is 413, and one that would fill the workspace is 403', async (t) => {
   const of = await startGateway(t, { providers: { chat: {} } });
-  const big = new Blob([Buffer.alloc(101 * 1024 * 1024, 'x')]);
-  const data = new FormData();
-  data.append('file', big, 'big.txt');
-  await refused(send('POST', '/files', { of, body: data }), 413, /larger than/);
+  await refused(sendLarge(of, 101 * 1024 * 1024, ['file']), 413, /larger than/);
   const { body } = await send('GET', '/files', { of });
   assert.deepEqual(body.data, []);
 });
@@ -405,14 +430,8 @@ test('a file expires when its client says so, and files with the purpose batch a
 
 test('a file with the purpose batch may have 200 MiB, wherever the form says its purpose', async (t) => {
   const of = await startGateway(t);
-  const uploaded = async (bytes: number, order: readonly ('purpose' | 'file')[], purpose = 'batch') => {
-    const data = new FormData();
-    for (const name of order) {
-      if (name === 'purpose') data.append('purpose', purpose);
-      else data.append('file', new Blob([Buffer.alloc(bytes, 'x')]), 'big.jsonl');
-    }
-    return (await send('POST', '/files', { of, body: data })).status;
-  };
+  const uploaded = async (bytes: number, fields: readonly ('purpose' | 'file')[], purpose = 'batch') =>
+    (await sendLarge(of, bytes, fields, purpose)).status;
   const MIB = 1024 * 1024;
   assert.equal(await uploaded(200 * MIB, ['file', 'purpose']), 200);
   assert.equal(await uploaded(200 * MIB + 1, ['purpose', 'file']), 413);
@@ -425,7 +444,6 @@ test('regional hosts serve no files', async (t) => {
     providers: { chat: {} },
     yaml: { hosts: { europe: ['eu.test'], global: ['127.0.0.1'] } },
   });
-  const http = await import('node:http');
   const { port } = new URL(of.url);
   const status = await new Promise((resolve, reject) => {
     const options = {

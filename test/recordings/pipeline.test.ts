@@ -15,6 +15,7 @@ import {
   type ServedAnswer,
 } from '../../src/testing/clients/served-answer.ts';
 import { type PipelineAnswer, playThrough } from '../../src/testing/laws/pipeline.ts';
+import { samples } from '../../src/testing/laws/samples.ts';
 import { corpusMissing } from '../../src/testing/recordings/corpus.ts';
 import {
   cutBytes,
@@ -39,8 +40,8 @@ import {
 import { assertRefused, costOf, countsOfRow } from '../../src/testing/recordings/recorded-play.ts';
 
 const exhaustive = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1';
-const CUTS = 8;
-const TRUNCATIONS = 8;
+const CUTS = samples(8);
+const TRUNCATIONS = samples(8);
 
 const all = recordedConversations('chat', 'messages');
 const streams = all.filter((one) => one.stream && one.status === 200);
@@ -139,7 +140,7 @@ describe('recorded traffic', { skip: corpusMissing }, () => {
         : [
             ...sampleOf(
               everyPosition(bytes).filter((at) => isBorder(bytes, at)),
-              TRUNCATIONS / 4,
+              Math.ceil(TRUNCATIONS / 4),
               recording.id,
             ),
             ...seeded(`${recording.id} end`, TRUNCATIONS, bytes.length),

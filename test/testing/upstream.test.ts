@@ -93,7 +93,7 @@ describe('scripted upstream', () => {
     for (const dueAt = performance.now() + 50; performance.now() < dueAt; );
     ending.resetAndDestroy();
     own.open('ending');
-    await until(() => own.connections === 0, 'the other connection is closed', 5_000);
+    await until(() => own.connections === 0, 'the other connection is closed');
     await own.close();
   });
 

@@ -117,22 +117,24 @@ class TestTimer implements Timer {
 
 /**
  * Resolves when `condition` holds (its value is truthy) and yields that value. Looks on every turn of the event loop at
- * first, then every few milliseconds; fails after `deadlineMs` of real time, naming `what`.
+ * first, if a look costs nothing, and then the more rarely the longer it waits: what looks all the time takes the processor
+ * from what it waits for. Fails after `deadlineMs` of real time, naming `what`; the default is for the slowest machine.
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
   what: string,
-  deadlineMs = 20_000,
+  deadlineMs = 120_000,
 ): Promise<NonNullable<T>> {
   const startedAt = performance.now();
   for (let turn = 0; ; turn++) {
-    const value = await condition();
+    const looked = condition();
+    const value = await looked;
     if (value) return value as NonNullable<T>;
     const waitedMs = performance.now() - startedAt;
     if (waitedMs > deadlineMs) throw new Error(`after ${Math.round(waitedMs)} ms still not true: ${what}`);
-    // A long wait is for another process, which needs the processor more than this look does.
-    const pauseMs = Math.min(20, 2 + waitedMs / 50);
-    await new Promise<void>((resolve) => (turn < 50 ? setImmediate(resolve) : setTimeout(resolve, pauseMs)));
+    const pauseMs = Math.min(50, Math.max(2, waitedMs / 8));
+    const isFree = turn < 50 && !(looked instanceof Promise);
+    await new Promise<void>((resolve) => (isFree ? setImmediate(resolve) : setTimeout(resolve, pauseMs)));
   }
 }
 
