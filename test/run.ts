@@ -21,8 +21,8 @@ const LONG_FILES = path.join(import.meta.dirname, 'durations.json');
 /** More than cores, because tests wait for processes and for PostgreSQL. */
 const CONCURRENCY = Math.min(8, availableParallelism() + 2);
 /** More would save little loading, and a file that ends its process takes its group along; gateways also add up. */
-const MAX_FILES: Readonly<Record<Layer, number>> = { unit: 48, rules: 48, api: 12, wire: 12, process: 1 };
-const MAX_GROUP_MS = 25_000;
+const MAX_FILES: Readonly<Record<Layer, number>> = { unit: 64, rules: 64, api: 24, wire: 24, process: 1 };
+const MAX_GROUP_MS = 50_000;
 /** What a file without a duration is taken to need. */
 const MS_PER_BYTE = 0.15;
 

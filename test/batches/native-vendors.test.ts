@@ -81,6 +81,8 @@ describe('a batch that is cancelled, and one that expires at its vendor, keep wh
       const cancelled = await client.ended(id);
       assert.equal(cancelled.status, 'cancelled');
       assert.deepEqual(textsOf(cancelled), ['re: a', 're: b', 'unmapped', 'unmapped']);
+      assert.equal(cancelled.results[3].error.type, 'batch_cancelled');
+      assert.ok(cancelled.usage.cost > 0);
 
       const second = await submitted(kind, { provider: { allow_fallbacks: false } });
       const made = await until(running, 'the batch is submitted');

@@ -20,6 +20,7 @@ import type { Database } from '../../src/storage/database.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { freshDatabase } from '../../src/testing/database/database.ts';
 import { faulty, SpendProcess } from '../../src/testing/database/spend-process.ts';
+import { samples } from '../../src/testing/laws/samples.ts';
 import {
   begin,
   enter,
@@ -348,13 +349,14 @@ test('a stream that is open when the process is killed is entered as far as seen
   assert.deepEqual([row.estimated, row.usage?.output, row.costNano], [true, 20, 500n + 400n]);
 });
 
-test('kill -9 during writes loses no row that was reported as settled, in 20 rounds', async (t) => {
+test('kill -9 during writes loses no row that was reported as settled, in any of several rounds', async (t) => {
   const database = await freshLedger(t);
   const seen = { settled: 0, estimated: 0, unconfirmed: 0 };
-  for (let round = 0; round < 20; round++) {
+  const rounds = samples(18);
+  for (let round = 0; round < rounds; round++) {
     const directory = join(folder(), 'dead');
     mkdirSync(directory);
-    const said = await runAndKill(directory, `gen-${round}`, 20 + round * 10);
+    const said = await runAndKill(directory, `gen-${round}`, 20 + Math.floor((round * 180) / rounds));
     const counts = await replayJournal(directory, 'dead', database, silentLog);
     for (const kind of ['settled', 'estimated', 'unconfirmed'] as const) seen[kind] += counts[kind];
     const rows = await database.query<{ id: string; estimated: boolean; unconfirmed: boolean }>(
@@ -369,7 +371,8 @@ test('kill -9 during writes loses no row that was reported as settled, in 20 rou
     }
   }
   t.diagnostic(JSON.stringify(seen));
-  assert.ok(seen.settled > 100 && seen.unconfirmed > 0);
+  // Of five lines two are of settled rows, and a third of the requests stays open.
+  assert.ok(seen.settled > 10 * rounds && seen.unconfirmed > rounds, JSON.stringify(seen));
   const { cost, spent } = await totals(database);
   assert.equal(spent, cost);
 });
