@@ -8,6 +8,7 @@ import { systemClock } from '../base/clock.ts';
 import { readDocument } from '../base/json.ts';
 import type { Catalog, Endpoint } from '../catalog/index.ts';
 import { chat } from '../formats/index.ts';
+import { samples } from '../testing/laws/samples.ts';
 import { BUILTINS } from './filters/builtins.ts';
 import { Filters, type FiltersOf } from './filters/filters.ts';
 import { compileRules, OPEN_POLICY, Policy } from './policy.ts';
@@ -75,9 +76,9 @@ test('every rule has an effect, except the deprecated one as it was written', as
   const compiled = async (one: Rules) =>
     compileRules([one], await Filters.of([{ guardrailId: 'g', via: 'api-key', rules: one }]));
   const none = await compiled(NO_RULES);
-  const samples = fc.sample(rules, { numRuns: 40, seed: 1 });
+  const generated = fc.sample(rules, { numRuns: 40, seed: 1 });
   for (const name of Object.keys(NO_RULES) as (keyof Rules)[]) {
-    const changed = await Promise.all(samples.map((sample) => compiled({ ...NO_RULES, [name]: sample[name] })));
+    const changed = await Promise.all(generated.map((sample) => compiled({ ...NO_RULES, [name]: sample[name] })));
     const hasEffect = changed.some((each) => !isDeepStrictEqual(each, none));
     assert.equal(hasEffect, name !== 'zdrWritten', name);
   }
@@ -113,7 +114,7 @@ test('a further guardrail never allows an endpoint or a region that was not allo
       }
       for (const region of REGIONS) if (admits(withIt, region)) assert.ok(admits(without, region));
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 
@@ -128,7 +129,7 @@ test('empty guardrails allow everything, in any number, and their order has no e
         assert.equal(allows(policyFor([one, two]), endpoint, true), allows(policyFor([two, one]), endpoint, true));
       }
     }),
-    { numRuns: 100 },
+    { numRuns: samples(100) },
   );
 });
 
@@ -169,7 +170,7 @@ test('a further guardrail never sends a blocked text, nor a redacted match', asy
         if (word !== '' && !alone.includes(word)) assert.ok(!together.includes(word), `${word} in ${together}`);
       }
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../testing/laws/samples.ts';
 import { decodeTraces } from '../testing/upstream/otlp-decoder.ts';
 import {
   type Attributes,
@@ -89,7 +90,7 @@ test('spans decode to what was encoded, in both encodings, however they are cut 
         }
       }
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { GatewayError } from '../base/errors.ts';
 import { INTERVALS, type Interval } from '../spend/index.ts';
+import { samples } from '../testing/laws/samples.ts';
 import { checkDecreasing } from './budget.ts';
 
 const interval = fc.constantFrom(...INTERVALS);
@@ -54,6 +55,6 @@ test('limits always decrease strictly as the interval narrows, and no valid chan
       }
       assert.ok(decreases(limits));
     }),
-    { numRuns: 2_000 },
+    { numRuns: samples(2_000) },
   );
 });

@@ -9,6 +9,7 @@ import type { Generation } from '../../src/spend/index.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { enterRows } from '../../src/testing/database/ledger-rows.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { samples } from '../../src/testing/laws/samples.ts';
 import { sampleAccepted, sampleGeneration } from '../../src/testing/laws/spend-samples.ts';
 import { controlOf } from '../workspaces/control.ts';
 import { type Asked, expectedAnswer, type KnownKey, METRICS, type Row } from './reader.ts';
@@ -198,6 +199,6 @@ test('every question is answered as the rows say, in order, typed, within its li
       const truncated = expected.data.length > 0 && expected.data.length < expected.total;
       assert.equal(body.data.metadata.truncated, truncated, JSON.stringify(asked));
     }),
-    { numRuns: 300, seed: 20_261_128 },
+    { numRuns: samples(300), seed: 20_261_128 },
   );
 });

@@ -10,6 +10,7 @@ import { type BlobBackend, BlobUnavailable } from '../../src/blobs/backend.ts';
 import { type Blobs, blobMigrations, createBlobs, diskBackend } from '../../src/blobs/index.ts';
 import { TestClock } from '../../src/testing/clock/clock.ts';
 import { emptyFolder, freshDatabase } from '../../src/testing/database/database.ts';
+import { samples } from '../../src/testing/laws/samples.ts';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -53,7 +54,7 @@ test('content of any size in any pieces is read back whole and in ranges', async
         assert.deepEqual(await contentOf(blobs, blob.id, { start, end }), bytes.subarray(start, end));
       },
     ),
-    { numRuns: 40 },
+    { numRuns: samples(40) },
   );
 });
 

@@ -13,6 +13,7 @@ import { checkBucket, s3Backend } from '../../src/blobs/s3/index.ts';
 import { PART_BYTES } from '../../src/blobs/s3/writing.ts';
 import { TestClock } from '../../src/testing/clock/clock.ts';
 import { emptyFolder, freshDatabase } from '../../src/testing/database/database.ts';
+import { samples } from '../../src/testing/laws/samples.ts';
 import { S3_KEYS, type S3Fault, type S3Server, startS3 } from '../../src/testing/upstream/s3-server.ts';
 
 const DAY_MS = 86_400_000;
@@ -80,7 +81,7 @@ test('content of any size in any pieces is read back whole and in ranges, and ev
         s3.objects.clear();
       },
     ),
-    { numRuns: 20, examples: borders.map((bytes) => [bytes, 1_000_000, 0, bytes]) },
+    { numRuns: borders.length + samples(13), examples: borders.map((bytes) => [bytes, 1_000_000, 0, bytes]) },
   );
   assert.deepEqual(s3.violations, []);
   assert.equal(s3.uploads.size, 0);

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { GatewayRequest } from '../../src/http/message.ts';
 import { head, RawClient } from '../../src/testing/clients/raw-client.ts';
 import { settle, until } from '../../src/testing/clock/clock.ts';
+import { samples } from '../../src/testing/laws/samples.ts';
 import { serving, type TestCaller } from './operation-server.ts';
 
 const JSON_TYPE = 'Content-Type: application/json';
@@ -233,6 +234,6 @@ test("headers equal Node's own, whatever their names and however often they occu
       const ours = headersIn(new GatewayRequest(new Socket()), raw);
       assert.deepEqual(ours, headersIn(new IncomingMessage(new Socket()), raw));
     }),
-    { numRuns: 2000 },
+    { numRuns: samples(2000) },
   );
 });

@@ -11,6 +11,7 @@ import { settle } from '../../src/testing/clock/clock.ts';
 import { freshDatabase } from '../../src/testing/database/database.ts';
 import { RateProcess, type RateWorld } from '../../src/testing/database/rate-process.ts';
 import type { Fault } from '../../src/testing/database/spend-process.ts';
+import { samples } from '../../src/testing/laws/samples.ts';
 
 type Step =
   | { do: 'admit'; process: number; times: number }
@@ -205,8 +206,6 @@ class World {
   }
 }
 
-const RUNS = process.env['GATEHOUSE_TEST_EXHAUSTIVE'] === '1' ? 500 : 25;
-
 test('under any interleaving, with crashes and lost answers, exactly the limit is admitted', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations: rateLimitMigrations, poolSize: 10 });
   let runs = 0;
@@ -223,7 +222,7 @@ test('under any interleaving, with crashes and lost answers, exactly the limit i
         await world.close();
       }
     }),
-    { numRuns: RUNS, endOnFailure: true, seed: 20260506 },
+    { numRuns: samples(25, 500), endOnFailure: true, seed: 20260506 },
   );
   assert.ok(whole > 0, 'no run showed that everything passes');
 });

@@ -22,6 +22,7 @@ import { replayJournal } from '../../src/spend/replay.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { freshDatabase } from '../../src/testing/database/database.ts';
 import { type Fault, faulty, SpendProcess, type SpendWorld } from '../../src/testing/database/spend-process.ts';
+import { samples } from '../../src/testing/laws/samples.ts';
 import {
   begin,
   NOON,
@@ -393,6 +394,6 @@ test('no interleaving exceeds a limit, loses a row or enters one twice', async (
         rmSync(dataDir, { recursive: true, force: true });
       }
     }),
-    { numRuns: 12, endOnFailure: true },
+    { numRuns: samples(12), endOnFailure: true },
   );
 });

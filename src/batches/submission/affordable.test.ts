@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { nanoFromPrice } from '../../base/money.ts';
 import type { BudgetState } from '../../spend/index.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { type PromptSum, refusalOf } from './affordable.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -65,7 +66,7 @@ test('in whatever order items and other requests spend, a batch whose prompts ca
         );
       } else if (refusal !== undefined) refused += 1;
     }),
-    { numRuns: 2_000 },
+    { numRuns: samples(2_000) },
   );
   assert.ok(carried > 100 && refused > 100, `${carried} carried, ${refused} refused`);
 });

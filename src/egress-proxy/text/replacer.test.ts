@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../../testing/laws/samples.ts';
 import { PatternSet } from './pattern-set.ts';
 import { Replacer, replaceAll } from './replacer.ts';
 
@@ -41,7 +42,7 @@ test('a text is replaced as the definition says', () => {
     fc.property(text, patterns, (whole, all) => {
       assert.equal(replaceAll(Buffer.from(whole), ...replacing(all)).toString(), expected(whole, all));
     }),
-    { numRuns: 2000 },
+    { numRuns: samples(2000) },
   );
 });
 
@@ -50,7 +51,7 @@ test('a text that arrives in any chunks is replaced as the whole text', () => {
     fc.property(text, patterns, fc.array(fc.nat(7), { maxLength: 30 }), (whole, all, sizes) => {
       assert.equal(inChunks(whole, sizes, new Replacer(...replacing(all))), expected(whole, all));
     }),
-    { numRuns: 5000 },
+    { numRuns: samples(5000) },
   );
 });
 

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { stringifyJson } from '../../base/json.ts';
 import { type Abilities, arbitraryConversation, arbitraryRound } from '../../testing/laws/arbitrary.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { decodedChat, decodedMessages, type Json, sent } from '../../testing/laws/spoken-requests.ts';
 import { cohere } from './index.ts';
 
@@ -220,6 +221,6 @@ test('an added turn keeps the earlier encoding as its prefix, and calls keep the
       );
       assert.deepEqual(out, calls);
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../../testing/laws/samples.ts';
 import { decodeFailure, failureOf } from './failure.ts';
 
 function body(code: number, status: string, message: string, details: unknown[] = []): string {
@@ -75,6 +76,6 @@ test('any status and any body yield a failure with a message', () => {
       assert.equal(failure.status, status);
       assert.ok(failure.message.length > 0);
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });

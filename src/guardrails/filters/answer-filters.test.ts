@@ -138,7 +138,7 @@ test('built-in filters find the same in any chunks, even without a releasing cha
         assert.equal(got, streamed((await screening(every, [])).text(), [sample]).text);
       },
     ),
-    { numRuns: 60 },
+    { numRuns: samples(60) },
   );
 });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../../testing/laws/samples.ts';
 import { shortened } from './shorten.ts';
 
 test('a list of messages keeps its end, says what is missing, and is about as small as requested', () => {
@@ -23,7 +24,7 @@ test('a list of messages keeps its end, says what is missing, and is about as sm
         });
       },
     ),
-    { numRuns: 100 },
+    { numRuns: samples(100) },
   );
 });
 

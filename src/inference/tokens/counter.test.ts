@@ -5,6 +5,7 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { chat, messages, responses } from '../../formats/index.ts';
 import { TestClock } from '../../testing/clock/clock.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { TokenCounter } from './counter.ts';
 import { encodingOf } from './family.ts';
 import { countInPieces } from './pieces.ts';
@@ -47,7 +48,7 @@ test('usual texts are counted exactly, and no text is counted too low', () => {
       const text = runs.map(([piece, times]) => piece.repeat(times)).join('');
       assert.ok(countInPieces(text, exact) >= exact(text));
     }),
-    { numRuns: 60 },
+    { numRuns: samples(60) },
   );
 });
 

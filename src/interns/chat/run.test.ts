@@ -9,6 +9,7 @@ import {
   ScriptedSession,
   type ScriptedTurn,
 } from '../../testing/interns/scripted-agent.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import type { RunMeter } from '../work/model-calls.ts';
 import { Run, type RunEnding, type RunOutput, type RunReader } from './run.ts';
 import { RUN_EVENTS, RUN_STATES, RUN_TABLE, type RunState } from './run-states.ts';
@@ -113,7 +114,7 @@ test('whatever agent, caller and clock do, a run follows the table, ends once, a
       assert.deepEqual([run.state, endings.length, open.size], ['ended', 1, 0]);
       assert.equal(clock.timers, 0);
     }),
-    { numRuns: 150 },
+    { numRuns: samples(150) },
   );
 });
 

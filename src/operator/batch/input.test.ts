@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
+import { samples } from '../../testing/laws/samples.ts';
 import { type InputOptions, readInput } from './input.ts';
 import { BatchProblem } from './problem.ts';
 
@@ -62,7 +63,7 @@ test('lines of both forms, however they end and with blank ones between them, be
         for (const n of requests.keys()) assert.equal(writtenLines[lineOf(n) - 1], written[n]);
       },
     ),
-    { numRuns: 100 },
+    { numRuns: samples(100) },
   );
 });
 

@@ -5,6 +5,7 @@ import { parse, stringify } from 'yaml';
 import { loadConfig } from '../../base/config.ts';
 import { buildCatalog, type Catalog, SHIPPED_FACTS } from '../../catalog/index.ts';
 import { KINDS, providersFrom } from '../../providers/index.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { fromLitellm, ImportError, type Imported } from './litellm.ts';
 import { SERVICES } from './service-kinds.ts';
 
@@ -112,7 +113,7 @@ test('every entry of a model list is served under its name, or listed with its p
         );
       });
     }),
-    { numRuns: 150 },
+    { numRuns: samples(150) },
   );
 });
 
@@ -123,7 +124,7 @@ test('no literal secret is in the written file or in a finding, and each has a v
       assert.ok(![yaml, JSON.stringify([missing, different, secrets])].some((text) => text.includes('literal-secret')));
       assert.equal(secrets.length > 0, variables.size > 0);
     }),
-    { numRuns: 50 },
+    { numRuns: samples(50) },
   );
 });
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { TestClock } from '../../testing/clock/clock.ts';
+import { samples } from '../../testing/laws/samples.ts';
 import { signatureFault } from '../../testing/upstream/aws-signature.ts';
 import { bedrock } from '../kinds/bedrock.ts';
 import type { Provider } from '../provider.ts';
@@ -72,7 +73,7 @@ test('every call is signed over method, path, headers and body, as an upstream c
         assert.notEqual(signatureFault(changed, known, scope), null);
       },
     ),
-    { numRuns: 60 },
+    { numRuns: samples(60) },
   );
 });
 

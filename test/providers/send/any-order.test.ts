@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { settle, until } from '../../../src/testing/clock/clock.ts';
+import { samples } from '../../../src/testing/laws/samples.ts';
 import { cutBytes } from '../../../src/testing/recordings/cuts.ts';
 import type { Answer } from '../../../src/testing/upstream/upstream.ts';
 import { TransportBench } from './transport.ts';
@@ -27,7 +28,7 @@ describe('the transport', () => {
     ];
     const urls = answers.map((answer) => scripted(answer));
     const plan = fc.sample(fc.record({ answer: fc.nat(answers.length - 1), action: fc.nat(3), turns: fc.nat(12) }), {
-      numRuns: 300,
+      numRuns: samples(300),
       seed: 7,
     });
     const running: Promise<void>[] = [];

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import type { HistoryWords } from '../../../formats/conversation/history.ts';
 import { unitsOf } from '../../../formats/conversation/history.ts';
 import { chat, messages, responses } from '../../../formats/index.ts';
+import { samples } from '../../../testing/laws/samples.ts';
 import { middleOut } from './middle-out.ts';
 
 type Step = 'system' | 'ask' | 'say' | 'call' | 'think';
@@ -89,7 +90,7 @@ for (const [format, { words, write }] of Object.entries(WRITERS)) {
           if (item['type'] === 'reasoning') assert.equal(kept[at + 1], items[items.indexOf(item) + 1]);
         });
       }),
-      { numRuns: 300 },
+      { numRuns: samples(300) },
     );
   });
 }

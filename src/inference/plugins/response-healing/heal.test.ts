@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
 import type { OutputFormat } from '../../../formats/conversation/conversation.ts';
+import { samples } from '../../../testing/laws/samples.ts';
 import { heal, MAX_REPAIRED_LENGTH } from './heal.ts';
 import { fitsSchema } from './schema-fit.ts';
 
@@ -28,7 +29,7 @@ test('an object is found in fences, prose, thinking and all of them together, di
       const healed = heal(wrap(json), JSON_OBJECT);
       assert.deepEqual(healed, { text: json, outcome: 'stripped' });
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
   const big = '{"n": 9007199254740993, "price": 1.10}';
   assert.equal(heal(`It is ${big}.`, JSON_OBJECT).text, big);
@@ -42,7 +43,7 @@ test('valid JSON stays as it is, of whatever structure, and healing twice change
       const once = heal(`${noise}${json}${noise}`, JSON_OBJECT).text;
       assert.equal(heal(once, JSON_OBJECT).text, once);
     }),
-    { numRuns: 200 },
+    { numRuns: samples(200) },
   );
 });
 
