@@ -1,4 +1,4 @@
-/** The list behind the explorer of the console, over a million generations: pages, and filters without an index. */
+/** The list behind the explorer of the console, over a million generations: pages, and filters with and without an index. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connectOnce } from '../../src/testing/database/database.ts';
@@ -47,8 +47,14 @@ test('a million generations are listed in pages and by filters', async (t) => {
   const ids = [...first.data, ...second.data].map(({ id }: { id: string }) => id);
   assert.equal(new Set(ids).size, 100);
   assert.deepEqual(ids, ids.toSorted().reverse());
-  const found = await timed('one session, without an index', '/generations?session_id=session-777777');
+  const found = await timed('one session', '/generations?session_id=session-777777');
   assert.equal(found.data.length, 1);
+  for (const outcome of ['failed', 'cancelled', 'guarded']) {
+    const rare = await timed(`no row that is ${outcome}`, `/generations?outcome=${outcome}`);
+    assert.equal(rare.data.length, 0);
+  }
+  await timed('no row with this error', '/generations?error_type=server');
+  await timed('no row of a model, without an index', '/generations?model=test/two');
   const none = await timed('no row at all', '/generations?external_user=nobody');
   assert.equal(none.data.length, 0);
 });

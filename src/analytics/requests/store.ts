@@ -56,11 +56,12 @@ export interface GenerationRow {
 }
 
 const FAILED = '(g.error is not null or g.status >= 400)';
+/** All but `succeeded` are the conditions of indexes. */
 const OUTCOMES: Readonly<Record<Outcome, string>> = {
   succeeded: `not ${FAILED} and not g.cancelled`,
   failed: FAILED,
   cancelled: 'g.cancelled',
-  guarded: `jsonb_array_length(coalesce(g.guardrails, '[]'::jsonb)) > 0`,
+  guarded: `g.guardrails <> '[]'::jsonb`,
 };
 
 /** How far the time in an id may be from that of its row. */
@@ -101,6 +102,8 @@ export async function listGenerations(
   where(filter.sessionId, (value) => `g.session_id = ${value}`);
   where(filter.externalUser, (value) => `g.external_user = ${value}`);
   if (filter.outcome !== undefined) conditions.push(OUTCOMES[filter.outcome]);
+  // Lets the index of failed requests be used.
+  if (filter.errorType !== undefined) conditions.push(FAILED);
   return tx.query<GenerationRow>(
     `with page as (
        select * from generations g where ${conditions.join(' and ')}

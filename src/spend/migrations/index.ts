@@ -12,6 +12,7 @@ import { holds } from './0028-holds.ts';
 import { unaskedEndpoints } from './0029-unasked-endpoints.ts';
 import { processFacts } from './0030-process-facts.ts';
 import { sessionsAndUsers } from './0031-sessions-and-users.ts';
+import { rareOutcomes } from './0032-rare-outcomes.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -26,4 +27,5 @@ export const spendMigrations: readonly Migration[] = [
   unaskedEndpoints,
   processFacts,
   sessionsAndUsers,
+  rareOutcomes,
 ];
