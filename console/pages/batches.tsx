@@ -1,10 +1,10 @@
 /** Batches of the workspace of the session's inference key: progress, failed items, results. */
 import { useState } from 'preact/hooks';
-import type { ApiBatch } from '../api.gen.ts';
+import type { ApiBatch, ApiOpenaiBatch } from '../api.gen.ts';
 import { api, request } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi, useChange } from '../query.ts';
-import { link } from '../route.ts';
+import { go, link } from '../route.ts';
 import {
   Badge,
   Button,
@@ -19,7 +19,7 @@ import {
   type Tone,
   Waiting,
 } from '../ui/basics.tsx';
-import { count, NONE, usd } from '../ui/format.ts';
+import { count, usd } from '../ui/format.ts';
 import { Confirm } from '../ui/forms.tsx';
 import { InferenceKeyInUse, InferenceKeyNeeded } from '../ui/inference-key.tsx';
 import { ItemActions } from '../ui/item-actions.tsx';
@@ -40,6 +40,9 @@ const TONES: Readonly<Record<string, Tone>> = {
 };
 const FINAL = new Set(['completed', 'failed', 'expired', 'cancelled']);
 
+/** Batches are shown in the schema of the interface that made them. */
+type AnyBatch = ApiBatch | ApiOpenaiBatch;
+
 export function Batches({ session, rest }: PageParts) {
   if (session.inference_key === null) {
     return (
@@ -58,7 +61,7 @@ function BatchList({ session }: PageParts) {
     { query: { limit: PAGE, ...(cursor && { after: cursor }) } },
     { every: LIVE_MS },
   );
-  const rows = reading.data?.data as ApiBatch[] | undefined;
+  const rows: readonly AnyBatch[] | undefined = reading.data?.data;
   return (
     <Page
       title="Batches"
@@ -99,7 +102,7 @@ function BatchList({ session }: PageParts) {
   );
 }
 
-function Progress({ batch: { request_counts: counts } }: { batch: ApiBatch }) {
+function Progress({ batch: { request_counts: counts } }: { batch: AnyBatch }) {
   const done = (counts?.completed ?? 0) + (counts?.failed ?? 0);
   const total = counts?.total ?? 0;
   return (
@@ -120,14 +123,14 @@ function BatchDetail({ id }: { id: string }) {
     { path: { id }, query: { results: false } },
     { every: LIVE_MS },
   );
-  const batch = data as ApiBatch | undefined;
+  const batch: AnyBatch | undefined = data;
   const stale = ['GET /batches', 'GET /batches/{id}'] as const;
   const close = () => setAction(undefined);
   const cancel = useChange(() => api('POST /batches/{id}/cancel', { path: { id } }), stale, close);
   const remove = useChange(
     () => api('DELETE /batches/{id}', { path: { id } }),
     ['GET /batches'],
-    () => location.assign(link('/batches')),
+    () => go(link('/batches')),
   );
   const download = useChange(async () =>
     (await request('GET', `../api/v1/batches/${encodeURIComponent(id)}/results`, {})).text(),
@@ -149,9 +152,11 @@ function BatchDetail({ id }: { id: string }) {
                 >
                   Download the results
                 </Button>
-                <Button onClick={() => download.mutate(undefined, { onSuccess: setResults })}>
-                  Show failed requests
-                </Button>
+                {batch.request_counts.failed > 0 && (
+                  <Button onClick={() => download.mutate(undefined, { onSuccess: setResults })}>
+                    Show failed requests
+                  </Button>
+                )}
                 <ItemActions onDelete={() => setAction('delete')} />
               </>
             )}
@@ -167,7 +172,7 @@ function BatchDetail({ id }: { id: string }) {
           title="Batch"
           actions={<Badge tone={TONES[batch.status] ?? 'plain'}>{batch.status.replaceAll('_', ' ')}</Badge>}
         >
-          {batch.error != null && <Note tone="bad">{batch.error.message}</Note>}
+          <Refusals messages={refusalsOf(batch)} />
           <Facts
             rows={[
               ['Progress', <Progress key="progress" batch={batch} />],
@@ -177,10 +182,7 @@ function BatchDetail({ id }: { id: string }) {
               ['Endpoint', batch.endpoint],
               ['Cost', usd((batch.usage as { cost?: number } | null)?.cost)],
               ['Created', <Time key="created" at={batch.created_at * SECOND_MS} exact />],
-              [
-                'Ended',
-                batch.finalized_at == null ? NONE : <Time key="ended" at={batch.finalized_at * SECOND_MS} exact />,
-              ],
+              ['Ended', <Time key="ended" at={endOf(batch)} exact />],
             ]}
           />
         </Card>
@@ -197,6 +199,32 @@ function BatchDetail({ id }: { id: string }) {
         </Confirm>
       )}
     </Page>
+  );
+}
+
+function refusalsOf(batch: AnyBatch): readonly string[] {
+  if ('errors' in batch) return (batch.errors?.data ?? []).map(({ message }) => message);
+  return batch.error === null ? [] : [batch.error.message];
+}
+
+function endOf(batch: AnyBatch): number | undefined {
+  const at =
+    'finalized_at' in batch
+      ? batch.finalized_at
+      : (batch.completed_at ?? batch.failed_at ?? batch.expired_at ?? batch.cancelled_at);
+  return at === null ? undefined : at * SECOND_MS;
+}
+
+/** Why the batch did not run, in the gateway's words: what is wrong in which line of its file. */
+function Refusals({ messages }: { messages: readonly string[] }) {
+  if (messages.length === 0) return null;
+  return (
+    <Note tone="bad">
+      {messages.slice(0, MOST_SHOWN).map((message) => (
+        <p key={message}>{message}</p>
+      ))}
+      {messages.length > MOST_SHOWN && <p>{count(messages.length - MOST_SHOWN)} more.</p>}
+    </Note>
   );
 }
 

@@ -58,6 +58,7 @@ export function RequestDetail({ id }: { id: string }) {
                     </a>
                   ),
                 ],
+                generation.preset_id !== null && ['Preset', <PresetName key="preset" generation={generation} />],
                 ['Format', `${generation.api_type ?? NONE}${generation.streamed ? ', streamed' : ''}`],
                 ['Finish', generation.finish_reason ?? NONE],
                 ['Cost', usd(generation.total_cost)],
@@ -97,6 +98,18 @@ export function RequestDetail({ id }: { id: string }) {
       )}
     </Page>
   );
+}
+
+const MOST_PRESETS = 100;
+
+/** Linked if the preset is among those that changed last. */
+function PresetName({ generation: { preset_id: id, workspace_id: workspace } }: { generation: Generation }) {
+  const { data } = useApi('GET /presets', {
+    query: { limit: MOST_PRESETS, ...(workspace !== null && { workspace_id: workspace }) },
+  });
+  const slug = data?.data.find((each) => each.id === id)?.slug;
+  if (slug === undefined) return <span class="mono small">{id}</span>;
+  return <a href={link(`/presets/${encodeURIComponent(slug)}`, { workspace })}>{slug}</a>;
 }
 
 function Tokens({ generation, estimated }: { generation: Generation; estimated: boolean }) {

@@ -81,6 +81,12 @@ async function fill(): Promise<Record<string, string>> {
     headers: { authorization: `Bearer ${INFERENCE_KEY}` },
     body: form,
   });
+  const settings = { model: 'simulated/echo', temperature: 0.2, provider: { zdr: true } };
+  const system = 'Answer in two sentences. '.repeat(20);
+  for (const content of [LONG, system]) {
+    const messages = [{ role: 'system', content }];
+    await call('POST', '/presets/support/chat/completions', { ...settings, messages }, INFERENCE_KEY);
+  }
   const listed = (await call('GET', '/generations?limit=20')) as unknown as { data: { id: string }[] };
   return {
     request: `#/requests/${listed.data.at(-1)?.id}`,
@@ -88,6 +94,8 @@ async function fill(): Promise<Record<string, string>> {
     key: `#/keys/${key[0]!.hash}`,
     guardrail: `#/guardrails/${guardrail.data?.id}`,
     destination: `#/destinations/${destination.data?.id}`,
+    preset: '#/presets/support',
+    'preset-version': '#/presets/support?version=1',
     workspace: `#/workspaces/${(workspace as unknown as { id: string } | undefined)?.id}`,
   };
 }
@@ -102,6 +110,8 @@ const PLACES: Record<string, string> = {
   playground: '#/playground?model=simulated/echo,simulated/script',
   models: '#/models',
   model: '#/models/simulated%2Fecho',
+  presets: '#/presets',
+  'preset-new': '#/presets?new=preset',
   batches: '#/batches',
   interns: '#/interns',
   files: '#/files',

@@ -17,6 +17,10 @@ const YAML = { egress: { networks: ['127.0.0.1'], ports: ['1-65535'] } };
 const NO_KEYS = { GATEHOUSE_MANAGEMENT_KEY: '', GATEHOUSE_INFERENCE_KEY: '' };
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+/** The rules that colours and the width of the window can break. */
+const LOOKS = ['color-contrast', 'target-size', 'scrollable-region-focusable'];
+/** The sum of layout shifts that web.dev/cls calls good. */
+const GOOD_SHIFT = 0.1;
 const FIRST_PAGE_BYTES = 120 * 1024;
 const WIDE = { width: 1280, height: 860 };
 const NARROW = { width: 390, height: 844 };
@@ -32,6 +36,8 @@ const PAGES = [
   ['#/playground?model=simulated/echo,simulated/script', 'Playground'],
   ['#/models', 'Models'],
   ['#/models/simulated%2Fecho', 'Simulated: Echo'],
+  ['#/presets', 'Presets'],
+  ['#/presets?new=preset', 'Presets'],
   ['#/batches', 'Batches'],
   ['#/interns', 'Interns'],
   ['#/files', 'Files'],
@@ -44,6 +50,10 @@ const PAGES = [
   ['#/byok?new=byok', 'Own provider keys'],
   ['#/vault', 'Vault'],
 ] as const;
+const COUNT_SHIFTS = `globalThis.shift = 0;
+new PerformanceObserver((list) => {
+  for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) globalThis.shift += value;
+}).observe({ type: 'layout-shift', buffered: true })`;
 const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
 
 describe('the console', { skip: NO_BROWSER }, () => {
@@ -90,13 +100,13 @@ describe('the console', { skip: NO_BROWSER }, () => {
     return page;
   }
 
-  async function findings(page: Page): Promise<string[]> {
-    await page.evaluate(AXE);
-    return page.evaluate(async (rules) => {
+  async function findings(page: Page, rules: readonly string[] = RULES): Promise<string[]> {
+    if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE);
+    return page.evaluate(async (runOnly) => {
       const { axe } = globalThis as unknown as { axe: { run(place: unknown, options: object): Promise<AxeResult> } };
-      const { violations } = await axe.run('body', { runOnly: rules });
+      const { violations } = await axe.run('body', { runOnly: [...runOnly] });
       return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`);
-    }, RULES);
+    }, rules);
   }
 
   test('the link of the first start signs in, once, and its code leaves the address', async () => {
@@ -139,19 +149,25 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await fresh.close();
   });
 
-  test('every page is accessible, light and dark, wide and narrow', async () => {
-    const page = await open('#/');
-    for (const [place, title] of PAGES) {
-      for (const [scheme, viewport] of [
-        ['light', WIDE],
-        ['dark', NARROW],
-      ] as const) {
-        await page.emulateMedia({ colorScheme: scheme });
-        await page.setViewportSize(viewport);
+  test('every page is accessible, light and dark, wide and narrow, and stays in place while it loads', async () => {
+    const page = await context.newPage();
+    await page.addInitScript(COUNT_SHIFTS);
+    await page.goto(`${gateway.url}/console/`);
+    for (const [scheme, viewport, rules] of [
+      ['light', WIDE, RULES],
+      ['dark', NARROW, LOOKS],
+    ] as const) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.setViewportSize(viewport);
+      for (const [place, title] of PAGES) {
+        await page.evaluate(() => Object.assign(globalThis, { shift: 0 }));
         await page.goto(`${gateway.url}/console/${place}`);
         await page.getByRole('heading', { level: 1, name: title }).waitFor();
         await page.waitForLoadState('networkidle');
-        assert.deepEqual(await findings(page), [], `${place} ${scheme}`);
+        await page.locator('.waiting').first().waitFor({ state: 'detached' });
+        const shift = await page.evaluate(() => (globalThis as { shift?: number }).shift ?? 0);
+        assert.ok(shift < GOOD_SHIFT, `${place} ${scheme} moved by ${shift}`);
+        assert.deepEqual(await findings(page, rules), [], `${place} ${scheme}`);
         const wider = await page.evaluate(
           'document.documentElement.scrollWidth > document.documentElement.clientWidth',
         );
@@ -214,6 +230,43 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await page.goBack();
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
     assert.match(page.url(), /outcome=guarded/);
+    await page.close();
+  });
+
+  test('a preset is made, changed and used, an earlier version comes back, and it is deleted', async () => {
+    const page = await open('#/presets?new=preset');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('support');
+    await dialog.getByLabel('Format of the settings').selectOption('messages');
+    await dialog.getByLabel('Model').fill('simulated/echo');
+    await dialog.getByLabel('System prompt').fill(`Be brief. ${HOSTILE}`);
+    await dialog.getByLabel('More settings').fill('{"stop_sequences": 7}');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    assert.match((await dialog.getByRole('alert').textContent()) ?? '', /stop_sequences/);
+    await dialog.getByLabel('More settings').fill('{"stop_sequences": ["x"]}');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { level: 1, name: 'support' }).waitFor();
+    await page.getByText(HOSTILE).waitFor();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await dialog.getByLabel('Longest answer').fill('50');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { name: 'Version 2' }).waitFor();
+    await page.getByText('"stop_sequences"').waitFor();
+    assert.deepEqual(await findings(page), []);
+    await page.getByRole('link', { name: '1', exact: true }).click();
+    await page.getByRole('button', { name: 'Use these settings again' }).click();
+    await page.getByRole('heading', { name: 'Version 3' }).waitFor();
+    await page.getByRole('link', { name: 'Use in the playground' }).click();
+    await page.getByRole('textbox', { name: 'Message' }).fill('by its name');
+    await page.keyboard.press('Enter');
+    await page.locator('.answered').getByText('by its name').waitFor();
+    await page.getByRole('link', { name: 'Details' }).click();
+    await page.getByRole('link', { name: 'support' }).click();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByText('in all versions up to 3').waitFor();
+    await dialog.getByLabel(/to confirm/).fill('support');
+    await dialog.getByRole('button', { name: 'Delete the preset' }).click();
+    await page.getByText('No presets').waitFor();
     await page.close();
   });
 
