@@ -159,33 +159,35 @@ function Version({ version, preset, workspace, onUsed }: VersionProps) {
         )
       }
     >
-      <Problem error={change.error} />
-      <Facts
-        rows={[
-          ['Model', <span key="model" class="mono">{`${model ?? 'as the request says'}`}</span>],
-          ['Temperature', temperature === undefined ? NONE : String(temperature)],
-          ['Format', FORMAT_NAMES.find(([format]) => format === version.format)?.[1] ?? version.format],
-          ['Made', <Time key="made" at={version.created_at} exact />],
-          [
-            'By',
-            <span key="by" class="mono small">
-              {version.creator_id}
-            </span>,
-          ],
-        ]}
-      />
-      {version.system_prompt !== null && (
-        <>
-          <h3>System prompt</h3>
-          <Code label="system prompt" text={version.system_prompt} />
-        </>
-      )}
-      {Object.keys(more).length > 0 && (
-        <>
-          <h3>More settings</h3>
-          <Code label="settings" text={JSON.stringify(more, null, 2)} />
-        </>
-      )}
+      <div class="stack">
+        <Problem error={change.error} />
+        <Facts
+          rows={[
+            ['Model', <span key="model" class="mono">{`${model ?? 'as the request says'}`}</span>],
+            ['Temperature', temperature === undefined ? NONE : String(temperature)],
+            ['Format', FORMAT_NAMES.find(([format]) => format === version.format)?.[1] ?? version.format],
+            ['Made', <Time key="made" at={version.created_at} exact />],
+            [
+              'By',
+              <span key="by" class="mono small">
+                {version.creator_id}
+              </span>,
+            ],
+          ]}
+        />
+        {version.system_prompt !== null && (
+          <>
+            <h3>System prompt</h3>
+            <Code label="system prompt" text={version.system_prompt} />
+          </>
+        )}
+        {Object.keys(more).length > 0 && (
+          <>
+            <h3>More settings</h3>
+            <Code label="settings" text={JSON.stringify(more, null, 2)} />
+          </>
+        )}
+      </div>
     </Card>
   );
 }
@@ -228,7 +230,7 @@ function Versions({ preset: { slug, designated_version_id }, shown, workspace }:
             </span>
           ),
         },
-        { head: 'Made', end: true, cell: ({ created_at }) => <Time at={created_at} /> },
+        { head: 'Made', end: true, minor: true, cell: ({ created_at }) => <Time at={created_at} /> },
       ]}
     />
   );

@@ -76,7 +76,12 @@ export function RequestDetail({ id }: { id: string }) {
                     {generation.session_id}
                   </a>,
                 ],
-                generation.external_user !== null && ['End user', generation.external_user],
+                generation.external_user !== null && [
+                  'End user',
+                  <a key="user" href={link('/requests', { external_user: generation.external_user })}>
+                    {generation.external_user}
+                  </a>,
+                ],
                 generation.user_agent !== null && ['Client', generation.user_agent],
                 [
                   'Request id',

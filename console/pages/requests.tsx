@@ -24,6 +24,17 @@ const OUTCOMES: readonly Option[] = [
   ['cancelled', 'Cancelled'],
   ['guarded', 'Guardrail matched'],
 ];
+/** Parameters of the address that the operation has by the same names. */
+const QUERY_FILTERS = [
+  'model',
+  'provider',
+  'workspace_id',
+  'session_id',
+  'external_user',
+  'error_type',
+  'outcome',
+  'id',
+];
 const LIVE_MS = 5_000;
 const MINUTE_MS = 60_000;
 
@@ -41,11 +52,7 @@ function RequestList() {
     'GET /generations',
     {
       query: {
-        ...Object.fromEntries(
-          ['model', 'provider', 'workspace_id', 'session_id', 'error_type', 'outcome', 'id'].flatMap((name) =>
-            value(name) === '' ? [] : [[name, value(name)]],
-          ),
-        ),
+        ...Object.fromEntries(QUERY_FILTERS.flatMap((name) => (value(name) === '' ? [] : [[name, value(name)]]))),
         ...(value('key') !== '' && { api_key_id: value('key') }),
         ...(start && { start: start.toISOString() }),
         ...(cursor && { cursor }),
@@ -79,6 +86,8 @@ function RequestList() {
         {filter('provider', 'Provider')}
         {filter('key', 'Key (hash)')}
         {filter('session_id', 'Session')}
+        {filter('external_user', 'End user')}
+        {filter('error_type', 'Error type')}
         {filter('id', 'Request id')}
       </search>
       <PagedList

@@ -46,10 +46,12 @@ export function System(_: PageParts) {
           <div class="columns">
             <Providers reading={providers} />
             <Card title="Change settings">
-              <p class="soft">
-                A changed <code>gatehouse.yaml</code> is read without a restart:
-              </p>
-              <Code label="command to reload" text="kill -HUP <process>" />
+              <div class="stack">
+                <p class="soft">
+                  A changed <code>gatehouse.yaml</code> is read without a restart:
+                </p>
+                <Code label="command to reload" text="kill -HUP <process>" />
+              </div>
             </Card>
           </div>
           <Doctor />
@@ -223,7 +225,7 @@ function Load({ metrics }: { metrics: Metrics }) {
     <Facts
       rows={[
         ['Processes', count(metrics.sum('gatehouse_processes'))],
-        ['Running since', started === undefined ? NONE : duration(Date.now() - started * SECOND_MS)],
+        ['Running for', started === undefined ? NONE : duration(Date.now() - started * SECOND_MS)],
         ['Open requests', count(metrics.sum('open_requests'))],
         ['Rows waiting for the database', count(metrics.sum('waiting_rows'))],
         ['Database', stateOf(metrics.least('gatehouse_database_up'), 'reached by every process', 'not reached')],
