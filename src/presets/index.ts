@@ -12,4 +12,4 @@ export { presetMigrations } from './migrations/index.ts';
 export { type PresetParts, presetOperations } from './operations.ts';
 export { endPresets } from './store.ts';
 export { presetsReader } from './terms.ts';
-export { applyPreset } from './use.ts';
+export { applyPreset, namesPreset } from './use.ts';

@@ -10,6 +10,11 @@ import { ALTERNATIVES, translated } from './members.ts';
 
 const MARK = '@preset/';
 
+/** Whether a model's name asks for a preset. */
+export function namesPreset(model: string): boolean {
+  return model.includes(MARK);
+}
+
 interface PresetUse {
   /** UUID of the preset. */
   id: string;
@@ -27,7 +32,7 @@ interface PresetUse {
  */
 export function applyPreset(format: ServedFormat, document: JsonDocument, caller: Caller): PresetUse | undefined {
   const { model, preset = null } = document.structure;
-  const isInModel = typeof model === 'string' && model.includes(MARK);
+  const isInModel = typeof model === 'string' && namesPreset(model);
   if (!isInModel && preset === null) return undefined;
   const named = namedBy(document, isInModel);
   const found = caller.workspace.presets.get(named.slug);

@@ -102,7 +102,7 @@ export class Sandboxes {
   async #sweepOnce(isOver: (owner: string) => boolean): Promise<boolean> {
     const { log } = this.#parts;
     let isOwned = false;
-    for (const driver of await allowedDrivers(this.#parts, this.#choices)) {
+    for (const driver of await this.#loadedDrivers()) {
       try {
         const ended = await driver.sweep();
         if (ended > 0) log.info('ended sandboxes of a gateway that was killed', { count: ended });
@@ -115,6 +115,16 @@ export class Sandboxes {
       }
     }
     return isOwned;
+  }
+
+  /** None if one cannot be loaded: nobody awaits a sweep on a timer, so it must not reject. */
+  async #loadedDrivers(): Promise<readonly SandboxDriver[]> {
+    try {
+      return await allowedDrivers(this.#parts, this.#choices);
+    } catch (error) {
+      this.#parts.log.error('sandboxes of a gateway that was killed cannot be looked for', { error });
+      return [];
+    }
   }
 
   /** Stops all; workspaces stay. */

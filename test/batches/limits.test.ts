@@ -36,6 +36,22 @@ test('a budget that runs out fails the remaining items and keeps what is done; t
   );
 });
 
+test('a batch is refused if a budget cannot pay for what its preset adds to the prompts', async (t) => {
+  const gateway = await startGateway(t);
+  const messages = [{ role: 'system', content: 'x'.repeat(100_000) }];
+  assert.equal((await gateway.post('/presets/long/chat/completions', { messages })).status, 200);
+  const { key } = (await controlOf(gateway).call('POST', '/keys', { name: 'poor', limit: 0.001 })).body;
+  const { send, refused } = batchesOf(gateway, key);
+  const items = many(2, { text: 'x' });
+  const batch = chatBatch(items);
+  await refused(
+    send('POST', '/batches', { ...batch, model: `${batch.model}@preset/long` }),
+    402,
+    /prompts of this batch cost at least/,
+  );
+  assert.equal((await send('POST', '/batches', batch)).status, 202);
+});
+
 test('guardrails hold for each item: a filter blocks one and redacts another, and a model that is not allowed runs none', async (t) => {
   const { gateway, guarded } = await startGuarded(t, { providers: { text: { kind: 'chat' } } });
   gateway.upstream.script('text', [{ ...wholeOf(chatReply({ text: 'yes' })), repeat: true }]);

@@ -65,6 +65,16 @@ test('an item with a preset, which may change meanwhile, runs one by one', async
   assert.equal(vendor.batches[0]!.calls.length, 1);
   const [single] = vendor.requests.filter(({ path }) => path.endsWith('/chat/completions'));
   assert.equal(JSON.parse(single!.body.toString()).temperature, 0.5);
+  const whole = nativeBatch([item('c'), item('d')]);
+  const all = await ended((await submitted({ ...whole, model: `${whole.model}@preset/cold` })).id);
+  assert.deepEqual(all.request_counts, { total: 2, completed: 2, failed: 0 });
+  const bodies = vendor.requests.flatMap(({ path, body }) =>
+    path.endsWith('/chat/completions') ? [String(body)] : [],
+  );
+  assert.deepEqual(
+    bodies.map((body) => JSON.parse(body).temperature),
+    [0.5, 0.5, 0.5],
+  );
 });
 
 test('a deletion tells what the provider has kept, and that it never had anything', async (t) => {

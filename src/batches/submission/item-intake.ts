@@ -1,7 +1,14 @@
 /** Checks and stores the items of a new batch while they arrive, whatever API they come through. */
 import type { Caller } from '../../access/index.ts';
 import { GatewayError, invalidField } from '../../base/errors.ts';
-import { type LeastPrice, type PromptTerms, promptTerms, WholeSink } from '../../inference/index.ts';
+import {
+  type AcceptedRequest,
+  type LeastPrice,
+  type PromptTerms,
+  promptTerms,
+  WholeSink,
+} from '../../inference/index.ts';
+import { namesPreset } from '../../presets/index.ts';
 import { WINDOW_MS } from '../batch.ts';
 import { acceptItem, type ItemTarget, modelOf } from '../item.ts';
 import { insertItems, itemsFrom, type NewItem, positionsOf } from '../items.sql.ts';
@@ -65,7 +72,6 @@ export class ItemIntake {
     const position = this.#total;
     this.#total += 1;
     const item = this.#form.read(bytes, position);
-    addBytes(this.#ofBatch, item.body.length);
     const model = target === undefined ? null : this.#check(item, position, target);
     this.#waiting.push({ position, ...item, model });
     this.#waitingBytes += item.body.length;
@@ -100,6 +106,9 @@ export class ItemIntake {
 
   /** Checks all items with a target that became known after them. @throws GatewayError that names the item */
   async checkStored(target: ItemTarget): Promise<void> {
+    // They may have been checked with another target before.
+    this.#models.clear();
+    Object.assign(this.#ofBatch, { bytes: 0, longest: 0 });
     for await (const item of this.#stored(0)) this.#check(item, item.position, target);
   }
 
@@ -159,10 +168,12 @@ export class ItemIntake {
   /** Returns the item's own model; null if the batch has one. */
   #check({ customId, body }: SubmittedItem, position: number, target: ItemTarget): string | null {
     try {
-      const { document } = acceptItem(body, target, this.#caller, this.#parts.clock.now());
+      const request = acceptItem(body, target, this.#caller, this.#parts.clock.now());
+      const bytes = sizeOf(request, body);
+      addBytes(this.#ofBatch, bytes);
       if (target.model !== null) return null;
-      const model = modelOf(document.member('model'));
-      addBytes(this.#models.get(model) ?? this.#addModel(model, position), body.length);
+      const model = modelOf(request.document.member('model'));
+      addBytes(this.#models.get(model) ?? this.#addModel(model, position), bytes);
       return model;
     } catch (error) {
       throw error instanceof GatewayError ? this.#form.explain(error, position, customId) : error;
@@ -180,6 +191,11 @@ export class ItemIntake {
   }
 }
 
+/** What a preset adds to a request counts as if the client had sent it. */
+function sizeOf({ presetId, document }: AcceptedRequest, body: Buffer): number {
+  return presetId === undefined ? body.length : document.bytes.length;
+}
+
 function addBytes(items: ModelItems, bytes: number): void {
   items.bytes += bytes;
   items.longest = Math.max(items.longest, bytes);
@@ -194,6 +210,7 @@ export class IntakeEnded extends GatewayError {
 
 /** @throws GatewayError 404 */
 export function knownModel(name: string, { inference }: Pick<IntakeParts, 'inference'>): void {
-  if (inference.catalog().find(name) !== undefined) return;
+  // Each item is checked with the preset.
+  if (namesPreset(name) || inference.catalog().find(name) !== undefined) return;
   throw new GatewayError('not_found', `model: there is no model ${JSON.stringify(name)}`, { path: 'model' });
 }

@@ -39,6 +39,20 @@ test('every image provider kind, except those with custom deployment names, has 
   assert.deepEqual(kinds.filter((id) => !drawing.has(id)).toSorted(), elsewhere.toSorted());
 });
 
+test('speech, transcription and video are available with a key of OpenAI alone, at prices that a limit can bound', () => {
+  for (const [output, slugs] of [
+    ['speech', ['gpt-4o-mini-tts', 'tts-1', 'tts-1-hd']],
+    ['transcription', ['gpt-transcribe', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', 'whisper-1']],
+    ['video', ['sora-2']],
+  ] as const) {
+    for (const slug of slugs) {
+      const row = models.find(({ id }) => id === `openai/${slug}`);
+      assert.deepEqual(row?.output_modalities, [output]);
+      assert.ok(row.offers.some(({ provider, pricing }) => provider === 'openai' && pricing !== null));
+    }
+  }
+});
+
 test('no name refers to two models', () => {
   const owners = new Map<string, string>();
   for (const { id, canonical_slug, aliases, dated, offers } of models) {

@@ -7,9 +7,16 @@ import { CONTEXT_RULE, type Rule } from './rules.ts';
 /** The most endpoints that an error lists. */
 const MAX_LISTED = 20;
 
+/** The default of `POST /moderations`, which clients do not name themselves, and names like it. */
+const MODERATION = /moderation/i;
+
 /** @param nearest the model that the client probably meant */
 export function unknownModel(name: string, requested: readonly string[], nearest: string | undefined): GatewayError {
-  const hint = nearest === undefined ? '; GET /models lists them' : `; did you mean ${nearest}?`;
+  const hint = MODERATION.test(name)
+    ? '; configure a provider with a model whose output modality is moderation (docs/guides/guardrails.md)'
+    : nearest === undefined
+      ? '; GET /models lists them'
+      : `; did you mean ${nearest}?`;
   return new GatewayError('invalid_request', `${JSON.stringify(name.slice(0, 200))} is not a known model${hint}`, {
     path: 'model',
     availability: { code: 'model_not_found', retryable: false, requested_models: requested },

@@ -2,7 +2,8 @@
  * The provider without an account: in-process models that reply with real bytes of OpenAI's formats, so that everything
  * downstream runs as with a real upstream.
  *
- * - `simulated/echo` replies with the text of the last user message.
+ * - `simulated/echo` replies with the text of the last user message; with `response_format: json_schema`, with JSON that the
+ *   schema allows.
  * - `simulated/script` follows the JSON in the last user message (`simulated/script.ts`): texts, tool calls, thinking,
  *   token counts, errors, delays, cuts, stalls.
  * - `simulated/speech` speaks: 20 ms of a tone for each byte of the text (`simulated/speech.ts`).

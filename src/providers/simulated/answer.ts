@@ -12,6 +12,8 @@ export interface ChatRequest {
   includeUsage: boolean;
   maxTokens: number | undefined;
   choices: number;
+  /** Of the output, if it must be JSON of a schema. */
+  schema: Record<string, unknown> | undefined;
 }
 
 export interface Answer {
@@ -60,7 +62,30 @@ export function parseRequest(body: Buffer | string): ChatRequest | string {
     includeUsage: record(request['stream_options'])['include_usage'] === true,
     maxTokens: maxTokens as number | undefined,
     choices: typeof n === 'number' ? n : 1,
+    schema: schemaOf(record(request['response_format'])),
   };
+}
+
+function schemaOf({ type, json_schema: named }: Record<string, unknown>): Record<string, unknown> | undefined {
+  const { schema } = record(named);
+  return type === 'json_schema' && typeof schema === 'object' && schema !== null ? record(schema) : undefined;
+}
+
+const DEEPEST_SAMPLE = 20;
+
+/** A simple value of a JSON schema: first options, least numbers, empty lists, and `text` for strings. */
+export function sampleOf(schema: Record<string, unknown>, text: string, depth = 0): unknown {
+  const { type, enum: options, const: only, properties, minimum } = schema;
+  if (only !== undefined) return only;
+  if (Array.isArray(options)) return options[0] ?? null;
+  if (type === 'object' && depth < DEEPEST_SAMPLE) {
+    const members = Object.entries(record(properties));
+    return Object.fromEntries(members.map(([name, member]) => [name, sampleOf(record(member), text, depth + 1)]));
+  }
+  if (type === 'array') return [];
+  if (type === 'number' || type === 'integer') return typeof minimum === 'number' ? minimum : 0;
+  if (type === 'boolean') return false;
+  return type === 'string' ? text : null;
 }
 
 /** The text of the last user message; '' if there is none. */

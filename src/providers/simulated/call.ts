@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { FailureKind } from '../../formats/conversation/failure.ts';
 import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from '../send/transport.ts';
-import { answer, type ChatRequest, lastUserText, parseRequest, promptTokensOf } from './answer.ts';
+import { answer, type ChatRequest, lastUserText, parseRequest, promptTokensOf, sampleOf } from './answer.ts';
 import { type Envelope, errorBody, type Frame, frames, wholeBody } from './frames.ts';
 import { parseScript, type Script } from './script.ts';
 import { hear, speak } from './speech.ts';
@@ -159,13 +159,18 @@ function replyTo({ url, body }: UpstreamRequest, created: number): Reply {
     return failure(400, `the context of this model is ${limits.contextTokens} tokens`, 'context_length_exceeded');
   }
   const script: Script | string =
-    request.model === 'script' ? parseScript(lastUserText(request)) : { text: lastUserText(request) || '(no text)' };
+    request.model === 'script' ? parseScript(lastUserText(request)) : { text: echoOf(request) };
   if (typeof script === 'string') return failure(400, script);
   return scripted(request, script, limits.outputTokens, {
     id: `chatcmpl-${createHash('sha256').update(body).digest('hex').slice(0, 24)}`,
     created,
     model: request.model,
   });
+}
+
+function echoOf(request: ChatRequest): string {
+  const text = lastUserText(request) || '(no text)';
+  return request.schema === undefined ? text : JSON.stringify(sampleOf(request.schema, text));
 }
 
 function filmed(url: string, body: Buffer): Reply {

@@ -69,6 +69,19 @@ function textOf(events: string[]): string {
     .join('');
 }
 
+test('echo replies with JSON of the schema, if the request has one', async () => {
+  const { send, done } = setup();
+  const schema = {
+    type: 'object',
+    properties: { q0: { type: 'string', enum: ['a', 'b'] }, q1: { type: 'integer' }, q2: { type: 'string' } },
+  };
+  const response_format = { type: 'json_schema', json_schema: { name: 'x', schema } };
+  const exchange = send({ model: 'echo', messages: [{ role: 'user', content: 'hi' }], response_format });
+  await done(exchange);
+  const { choices } = JSON.parse(exchange.text());
+  assert.deepEqual(JSON.parse(choices[0].message.content), { q0: 'a', q1: 0, q2: 'hi' });
+});
+
 test('echo replies with the last user message and counts a token per four bytes', async () => {
   const { send, done, clock } = setup();
   const messages = [
