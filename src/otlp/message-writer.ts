@@ -75,6 +75,31 @@ export class MessageWriter {
     return true;
   }
 
+  /**
+   * A message of an encoded member and of a message whose only member is a short text of ASCII. False, with nothing written, for
+   * any other text.
+   */
+  shortPair(field: number, first: Buffer, second: number, inner: number, value: string): boolean {
+    const { length } = value;
+    const all = first.length + 4 + length;
+    if (all > 0x7f) return false;
+    this.#room(8 + all);
+    const start = this.#at;
+    const bytes = this.#bytes;
+    this.#tag(field, DELIMITED);
+    bytes[this.#at] = all;
+    const from = this.#at + 1;
+    for (let index = 0; index < first.length; index += 1) bytes[from + index] = first[index]!;
+    this.#at = from + first.length;
+    this.#tag(second, DELIMITED);
+    bytes[this.#at] = 2 + length;
+    this.#at += 1;
+    this.#tag(inner, DELIMITED);
+    if (this.#shortText(value)) return true;
+    this.#at = start;
+    return false;
+  }
+
   /** Bytes, given as lower-case hexadecimal digits. Of few digits, which a loop reads faster than the runtime. */
   digits(field: number, value: string): void {
     this.#room(16 + value.length);

@@ -18,6 +18,10 @@ const PAIR = { key: 1, value: 2 };
 const VALUE = { string: 1, bool: 2, int: 3, double: 4, array: 5 };
 const ARRAY_VALUES = 1;
 
+/** Names of attributes are few, except for those of clients. */
+const MOST_KEYS = 500;
+const KEYS = new Map<string, Buffer>();
+
 export const PROTOBUF_TRACES: TraceEncoding = {
   contentType: 'application/x-protobuf',
   writer: () => new ProtobufWriter(),
@@ -94,12 +98,27 @@ function addAttributes(out: MessageWriter, field: number, attributes: Attributes
 
 function addAttribute(out: MessageWriter, field: number, name: string, value: AttributeValue): void {
   if (value === null || value === undefined) return;
+  const key = keyOf(name);
+  if (typeof value === 'string' && key !== undefined && out.shortPair(field, key, PAIR.value, VALUE.string, value))
+    return;
   const pair = out.open(field);
-  out.text(PAIR.key, name);
+  if (key === undefined) out.text(PAIR.key, name);
+  else out.raw(key);
   const opened = out.open(PAIR.value);
   addValue(out, value);
   out.close(opened);
   out.close(pair);
+}
+
+/** The encoded member of a name that was seen before; undefined for further names of clients. */
+function keyOf(name: string): Buffer | undefined {
+  const known = KEYS.get(name);
+  if (known !== undefined || KEYS.size >= MOST_KEYS) return known;
+  const out = new MessageWriter();
+  out.text(PAIR.key, name);
+  const key = out.take();
+  KEYS.set(name, key);
+  return key;
 }
 
 function addValue(out: MessageWriter, value: NonNullable<AttributeValue>): void {
