@@ -4,7 +4,7 @@ import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompre
 import type { Allowance } from '../../base/allowance.ts';
 import { Refusal } from '../refusal.ts';
 import type { Replacer } from '../text/replacer.ts';
-import type { Pair } from './heads.ts';
+import { headerOf, type Pair } from './heads.ts';
 
 /** Longer bodies are not held. */
 const MOST_HELD_BYTES = 256 * 1024;
@@ -114,6 +114,7 @@ function wholeOf(source: Readable, declared: number): Promise<Buffer> {
 
 /** Content codings that are one after the other in a response. More are an attack. */
 const MOST_CODINGS = 2;
+const NO_CODINGS: readonly string[] = [];
 
 const DECODERS: Record<string, () => Transform> = {
   gzip: createGunzip,
@@ -124,7 +125,8 @@ const DECODERS: Record<string, () => Transform> = {
 };
 
 /** The codings of a body, `identity` aside. The header may occur more than once. */
-export function codingsOf(pairs: readonly Pair[]): string[] {
+export function codingsOf(pairs: readonly Pair[]): readonly string[] {
+  if (headerOf(pairs, 'content-encoding') === undefined) return NO_CODINGS;
   const values = pairs.filter(([name]) => name.toLowerCase() === 'content-encoding').map(([, value]) => value);
   const codings = values.join().toLowerCase().split(',');
   return codings.map((coding) => coding.trim()).filter((coding) => coding !== '' && coding !== 'identity');

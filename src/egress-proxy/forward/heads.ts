@@ -22,6 +22,9 @@ const HOP = new Set([
   ...['transfer-encoding', 'content-length', 'expect', 'host', 'http2-settings'],
 ]);
 
+const CONNECTION = 'connection';
+const ALT_SVC = 'alt-svc';
+
 export function pairsOf(rawHeaders: readonly string[]): Pair[] {
   const pairs: Pair[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) pairs.push([rawHeaders[at]!, rawHeaders[at + 1]!]);
@@ -30,7 +33,8 @@ export function pairsOf(rawHeaders: readonly string[]): Pair[] {
 
 /** The first value of a header. @param name in lower case */
 export function headerOf(pairs: readonly Pair[], name: string): string | undefined {
-  return pairs.find(([each]) => each.toLowerCase() === name)?.[1];
+  for (const [each, value] of pairs) if (each.length === name.length && each.toLowerCase() === name) return value;
+  return undefined;
 }
 
 /** Refuses a request whose Host header or `:authority` is not the destination of its tunnel. */
@@ -58,21 +62,38 @@ function leadsTo(authority: string, destination: Destination, defaultPort: numbe
   return host === destination.host && port === destination.port;
 }
 
-/** The headers that pass, without those of the connection and those that its `Connection` header names. */
+/**
+ * The headers that pass, without those of the connection and those that its `Connection` header names. Every header of every
+ * request and response comes by here, so there are loops instead of lists in between.
+ */
 function passing(pairs: readonly Pair[]): Pair[] {
   const named = namedByConnection(pairs);
-  return pairs.filter(([name, value]) => {
-    const lower = name.toLowerCase();
+  const passed: Pair[] = [];
+  for (const pair of pairs) {
+    const lower = pair[0].toLowerCase();
     // gRPC asks its servers in this way whether they can send trailers.
-    if (lower === 'te') return value.trim().toLowerCase() === 'trailers';
-    return !HOP.has(lower) && !named?.has(lower) && !lower.startsWith(':');
-  });
+    const passes =
+      lower === 'te'
+        ? pair[1].trim().toLowerCase() === 'trailers'
+        : !HOP.has(lower) && named?.has(lower) !== true && !lower.startsWith(':');
+    if (passes) passed.push(pair);
+  }
+  return passed;
 }
 
+/** Names besides those that never pass; undefined if there are none. */
 function namedByConnection(pairs: readonly Pair[]): Set<string> | undefined {
-  const values = pairs.filter(([name]) => name.length === 10 && name.toLowerCase() === 'connection');
-  const names = values.flatMap(([, value]) => value.toLowerCase().split(','));
-  return names.length === 0 ? undefined : new Set(names.map((name) => name.trim()));
+  let names: Set<string> | undefined;
+  for (const [name, value] of pairs) {
+    if (name.length !== CONNECTION.length || name.toLowerCase() !== CONNECTION) continue;
+    for (const each of value.toLowerCase().split(',')) {
+      const named = each.trim();
+      if (HOP.has(named)) continue;
+      names ??= new Set();
+      names.add(named);
+    }
+  }
+  return names;
 }
 
 /**
@@ -80,13 +101,19 @@ function namedByConnection(pairs: readonly Pair[]): Set<string> | undefined {
  * @throws Refusal
  */
 export function releasedHead({ method, path, pairs }: RequestHead, release: Release): RequestHead {
-  const passed = release.isVerified ? askScrubbable(passing(pairs)) : passing(pairs);
-  const released = passed.map(([name, value]): Pair => {
+  const released: Pair[] = [];
+  let bytes = 0;
+  for (const pair of passing(pairs)) {
+    const asked = release.isVerified ? askScrubbable(pair) : pair;
+    if (asked === undefined) continue;
+    const [name, value] = asked;
     release.forbid(name);
-    return [name, release.header(value)];
-  });
+    const sent = release.header(value);
+    released.push([name, sent]);
+    bytes += name.length + sent.length;
+  }
   const head = { method, path: release.path(path), pairs: released };
-  const bytes = released.reduce((sum, [name, value]) => sum + name.length + value.length, head.path.length);
+  bytes += head.path.length;
   if (bytes > MOST_RELEASED_BYTES) {
     throw new Refusal('too_large', `The headers are larger than ${MOST_RELEASED_BYTES} bytes with their secrets.`);
   }
@@ -95,18 +122,24 @@ export function releasedHead({ method, path, pairs }: RequestHead, release: Rele
 
 /**
  * Asks for responses in which values can be found: without an encoding, and whole. Parts of a response could show a value piece by
- * piece; a server may answer a request for a part with the whole.
+ * piece; a server may answer a request for a part with the whole. Undefined: the header is left out.
  */
-function askScrubbable(pairs: readonly Pair[]): Pair[] {
-  return pairs.flatMap(([name, value]): Pair[] => {
-    if (/^(?:if-)?range$/i.test(name)) return [];
-    return [[name, /^(?:grpc-)?accept-encoding$/i.test(name) ? 'identity' : value]];
-  });
+function askScrubbable(pair: Pair): Pair | undefined {
+  switch (pair[0].toLowerCase()) {
+    case 'range':
+    case 'if-range':
+      return undefined;
+    case 'accept-encoding':
+    case 'grpc-accept-encoding':
+      return [pair[0], 'identity'];
+    default:
+      return pair;
+  }
 }
 
 /** The headers of a response as the sandbox may see them. Alternative services would lead around the proxy. */
 export function scrubbedPairs(pairs: readonly Pair[], texts: SecretTexts): Pair[] {
-  const passed = passing(pairs).filter(([name]) => name.toLowerCase() !== 'alt-svc');
+  const passed = passing(pairs).filter(([name]) => name.length !== ALT_SVC.length || name.toLowerCase() !== ALT_SVC);
   if (!texts.shows(passed)) return passed;
   return passed.flatMap(([name, value]): Pair[] => (texts.scrub(name) === name ? [[name, texts.scrub(value)]] : []));
 }
