@@ -38,6 +38,8 @@ export interface StoredContainer {
   createdAt: Date;
   usedAt: Date;
   expiresAt: Date;
+  /** When a use ended whose files could not be stored; null once a later one has stored its files. */
+  unsavedAt: Date | null;
 }
 
 /** A file that code in a container has made. */

@@ -152,7 +152,7 @@ export class Containers {
       await dropBlobs(blobs, tx, await store.deleteExpiredNamed(tx, keyId, name, at));
       await store.insertContainer(tx, {
         ...{ id: uuidv7(now), organizationId, workspaceId, keyId, name, domains: domains ?? null, copied: {} },
-        ...{ blobId: null, bytes: 0, version: 0, createdAt: at, usedAt: at },
+        ...{ blobId: null, bytes: 0, version: 0, createdAt: at, usedAt: at, unsavedAt: null },
         expiresAt: new Date(now + settings.containerMs),
       });
     });
@@ -190,7 +190,7 @@ export class Containers {
         error,
       });
       // If this fails, the claim expires.
-      await this.#release(claim).catch(() => {});
+      await this.#release(claim, true).catch(() => {});
     }
     this.#claims.end(claim);
     this.#uses.delete(id);
@@ -231,11 +231,13 @@ export class Containers {
     return container.version + 1;
   }
 
-  async #release(claim: Claim): Promise<void> {
+  /** @param unsaved its files could not be stored, which the next use and the list of files tell */
+  async #release(claim: Claim, unsaved = false): Promise<void> {
     const { database, clock, settings } = this.#parts;
     this.#claims.end(claim);
     const now = clock.now();
-    await store.releaseContainer(database, claim, new Date(now), new Date(now + settings.containerMs));
+    const release = unsaved ? store.releaseUnsaved : store.releaseContainer;
+    await release(database, claim, new Date(now), new Date(now + settings.containerMs));
   }
 
   async #wake(container: StoredContainer): Promise<Pick<Awake, 'sandbox' | 'sleepAfterMs'>> {

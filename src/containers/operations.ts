@@ -60,6 +60,7 @@ function listContainerFiles(parts: ContainerOperationParts): Operation<Caller> {
         first_id: data[0]?.id ?? null,
         last_id: data.at(-1)?.id ?? null,
         has_more: found.length > limit,
+        ...(container?.unsavedAt && { unsaved_at: Math.floor(container.unsavedAt.getTime() / 1000) }),
       });
     },
   };

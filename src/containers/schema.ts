@@ -41,6 +41,9 @@ export const ContainerFileListSchema = Type.Object(
     first_id: nullable(Type.String()),
     last_id: nullable(Type.String()),
     has_more: Type.Boolean(),
+    unsaved_at: Type.Optional(
+      Type.Integer({ description: 'Unix seconds at which a request ended whose changes could not be stored' }),
+    ),
   },
   { $id: 'ContainerFileList' },
 );

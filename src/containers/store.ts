@@ -17,6 +17,7 @@ const COLUMNS: Columns<StoredContainer> = {
   createdAt: 'created_at',
   usedAt: 'used_at',
   expiresAt: 'expires_at',
+  unsavedAt: 'unsaved_at',
 };
 
 const SELECT = `select ${selectList(COLUMNS, 'containers')} from containers`;
@@ -93,7 +94,7 @@ export async function saveContainer(
   if (before === undefined) return undefined;
   await tx.query(
     `update containers set copied = $2::jsonb, blob_id = $3, bytes = $4, used_at = $5, expires_at = $6,
-      version = version + 1, holder = null, held_until = null where id = $1`,
+      version = version + 1, holder = null, held_until = null, unsaved_at = null where id = $1`,
     [id, JSON.stringify(copied), blobId, bytes, usedAt, expiresAt],
   );
   await tx.query('delete from container_files where container_id = $1', [id]);
@@ -115,6 +116,15 @@ export async function saveContainer(
 export async function releaseContainer(db: Queryable, { id, holder }: Hold, usedAt: Date, expiresAt: Date) {
   await db.query(
     `update containers set holder = null, held_until = null, used_at = $3, expires_at = $4 where id = $1 and holder = $2`,
+    [id, holder, usedAt, expiresAt],
+  );
+}
+
+/** The same for a use whose files could not be stored. */
+export async function releaseUnsaved(db: Queryable, { id, holder }: Hold, usedAt: Date, expiresAt: Date) {
+  await db.query(
+    `update containers set holder = null, held_until = null, used_at = $3, expires_at = $4, unsaved_at = $3
+      where id = $1 and holder = $2`,
     [id, holder, usedAt, expiresAt],
   );
 }

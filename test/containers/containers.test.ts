@@ -1,6 +1,6 @@
 /** Containers of server tools through whole gateways, in real sandboxes where the machine can make them. */
 import assert from 'node:assert/strict';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import { until } from '../../src/testing/clock/clock.ts';
@@ -69,6 +69,37 @@ const filesOf = async (container: string, query = '', of = gateway): Promise<Jso
   (await of.get(`/containers/${container}/files${query}`)).json();
 
 describe('containers', { skip }, () => {
+  test('when files cannot be stored, the list of files and the model of the next request are told', async () => {
+    const [blobs, away] = ['blobs', 'blobs.away'].map((name) => path.join(dataDir, name)) as [string, string];
+    await work(['echo one > one'], { environment: named('saved') });
+    await noneIsAwake();
+    assert.equal((await filesOf('saved')).unsaved_at, undefined);
+    // The storage fails.
+    renameSync(blobs, away);
+    writeFileSync(blobs, '');
+    const { items } = await work(['echo lost > lost'], { environment: named('unsaved-new') });
+    assert.deepEqual(items.length, 1);
+    await noneIsAwake();
+    rmSync(blobs);
+    renameSync(away, blobs);
+    const listed = await filesOf('unsaved-new');
+    assert.deepEqual([listed.data, typeof listed.unsaved_at], [[], 'number']);
+    gateway.upstream.script(
+      'chat',
+      [{ calls: [call('ls', 'a')] }, { calls: [call('echo again > again', 'b')] }, { text: 'ok' }].map((told) =>
+        answerOf('chat', false, told),
+      ),
+    );
+    const parameters = { engine: 'svc', sleep_after_seconds: 0, environment: named('unsaved-new') };
+    const body = { model: 'test/chat', input: 'Do it', tools: [{ type: 'svc:bash', parameters }] };
+    const { output } = (await (await gateway.post('/responses', body)).json()) as Json;
+    assert.match(output[0].result, /^Note: what was changed in the container unsaved-new until .* could not be stored/);
+    assert.doesNotMatch(output[1].result, /could not be stored/);
+    await noneIsAwake();
+    const after = await filesOf('unsaved-new');
+    assert.deepEqual([after.data.map((file: Json) => file.path), after.unsaved_at], [['again'], undefined]);
+  });
+
   test('files of a named container are there for the next request, in every process, and no sandbox is left', async () => {
     const { items, results } = await work(['echo one > note; mkdir -p d/e; echo two > "d/e/größe 1"', 'rm note; ls'], {
       environment: named('notes'),

@@ -1,5 +1,6 @@
 /** What a tool checks before its code can run in a container. */
-import type { Installation, RequestedTool } from '../tool.ts';
+import type { ToolsRunning } from '../../turns/gateway-tools.ts';
+import type { Installation, RequestedTool, ToolOutcome } from '../tool.ts';
 import { checkFiles } from './copies.ts';
 import type { Environment } from './environment.ts';
 import { noSandbox, type RequestContainers } from './request-containers.ts';
@@ -19,8 +20,10 @@ export function inContainer(
   const where = `${path}.engine`;
   if (containers === undefined) throw noSandbox(where);
   let checked = false;
+  const { run, ...made } = tool(containers);
   return {
-    ...tool(containers),
+    ...made,
+    ...(run && { run: (input, running) => withNote(containers, running, () => run(input, running)) }),
     lasting: true,
     load(asking) {
       if (checked) return undefined;
@@ -34,4 +37,15 @@ export function inContainer(
       })();
     },
   };
+}
+
+/** The outcome with what the model has to know of the container. */
+async function withNote(
+  containers: RequestContainers,
+  { request }: ToolsRunning,
+  run: () => ToolOutcome | Promise<ToolOutcome>,
+): Promise<ToolOutcome> {
+  const outcome = await run();
+  const note = containers.takeNote(request.id);
+  return note === undefined ? outcome : { ...outcome, result: `${note}\n${outcome.result}` };
 }

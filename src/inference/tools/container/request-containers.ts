@@ -11,6 +11,8 @@ export class RequestContainers {
   readonly #containers: Containers;
   /** By the ids of the requests, then by what distinguishes their containers. */
   readonly #opened = new Map<string, Map<string, Promise<ContainerUse>>>();
+  /** By the ids of the requests: what the model has to be told about the containers. */
+  readonly #notes = new Map<string, string>();
   #works = false;
 
   constructor(containers: Containers) {
@@ -70,8 +72,27 @@ export class RequestContainers {
       uses.delete(key);
       if (uses.size === 0) this.#opened.delete(request.id);
     };
-    opened.then((use) => onEnd(() => void use.end().then(forget)), forget);
+    opened.then((use) => {
+      this.#note(request.id, use);
+      onEnd(() => {
+        this.#notes.delete(request.id);
+        void use.end().then(forget);
+      });
+    }, forget);
     return opened;
+  }
+
+  #note(requestId: string, { name, container: { unsavedAt } }: ContainerUse): void {
+    if (unsavedAt === null) return;
+    const note = `Note: what was changed in the container ${name} until ${unsavedAt.toISOString()} could not be stored. Its files are those from before.`;
+    this.#notes.set(requestId, note);
+  }
+
+  /** What the model has to be told about the containers of a request; undefined if it was told already. */
+  takeNote(requestId: string): string | undefined {
+    const note = this.#notes.get(requestId);
+    this.#notes.delete(requestId);
+    return note;
   }
 }
 
