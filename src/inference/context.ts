@@ -2,7 +2,8 @@
 import type { Clock } from '../base/clock.ts';
 import type { Hit } from '../guardrails/index.ts';
 import type { RateLimitHold } from '../rate-limits/index.ts';
-import { ToolAccount } from './accounting/tool-account.ts';
+import { Prepaid } from './accounting/prepaid.ts';
+import type { ToolAccount } from './accounting/tool-account.ts';
 import type { ReferencedFiles } from './admission/referenced-files.ts';
 import { RequestReservation } from './admission/reservation.ts';
 import { AnswerStream } from './answer/answer-stream.ts';
@@ -81,7 +82,7 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   /** A plugin's verdicts on the turns so far; undefined for most requests. */
   alignment: { readonly calls: readonly object[] } | undefined;
   /** Tools that were paid before the first turn, and what is reserved for them; undefined for most requests. */
-  prepaid: { readonly reservation: RequestReservation; readonly tools: ToolAccount } | undefined;
+  prepaid: Prepaid | undefined;
   /** The upstream's id of the answer that this thread continues. */
   previousId: string | undefined;
   /** The upstream's id of the answer whose prompt is compared with this one. */
@@ -107,11 +108,8 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   }
 
   /** What is reserved before the first turn. */
-  prepaying(parts: InferenceParts): NonNullable<RequestContext['prepaid']> {
-    if (this.prepaid === undefined) {
-      const reservation = new RequestReservation(this, undefined, parts);
-      this.prepaid = { reservation, tools: new ToolAccount(reservation) };
-    }
+  prepaying(parts: InferenceParts): Prepaid {
+    this.prepaid ??= new Prepaid(this, new RequestReservation(this, undefined, parts), parts.spend);
     return this.prepaid;
   }
 

@@ -38,6 +38,6 @@ export {
 } from './processes/processes.ts';
 export { forgetEveryProcess } from './processes/store.ts';
 export { spentOfAccount } from './reading.ts';
-export type { Attempt } from './record.ts';
+export { type Attempt, unservedAttempt } from './record.ts';
 export { type RequestCharge, requestCharges } from './requests.sql.ts';
 export { createSpend } from './spending.ts';

@@ -41,6 +41,12 @@ export interface Attempt {
   earlier: Charge;
 }
 
+/** What a request that has asked no endpoint may have cost. */
+export function unservedAttempt(model: string, earlier: Charge): Attempt {
+  const nobody = { model, endpointId: null, providerName: null, isByok: false };
+  return { ...nobody, promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlier };
+}
+
 export interface Intent {
   accepted: Accepted;
   attempt: Attempt;

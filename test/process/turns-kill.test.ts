@@ -34,6 +34,8 @@ interface Moment {
   found?: Answer;
   /** What the row holds besides the first turn. The prompt of a running turn is estimated by the size of the request. */
   charged: { prompt: boolean; output: bigint; searches: bigint };
+  /** Nothing was asked of the model yet. */
+  beforeFirst?: boolean;
   /** The row has the tokens of the last turn that began: at least so many of its prompt. */
   atLeast: bigint;
 }
@@ -61,19 +63,25 @@ const MOMENTS: Record<string, Moment> = {
     charged: { prompt: true, output: 0n, searches: 1n },
     atLeast: 100n,
   },
+  'during a search before the first turn': {
+    ...{ call: SEARCH, body: { plugins: [{ id: 'web' }] }, second: STALLED, found: STALLED, beforeFirst: true },
+    charged: { prompt: false, output: 0n, searches: 1n },
+    atLeast: 0n,
+  },
 };
 
 const rows = await rowsAfterKill();
 
-for (const [moment, { charged, atLeast }] of Object.entries(MOMENTS)) {
+for (const [moment, { charged, atLeast, beforeFirst = false }] of Object.entries(MOMENTS)) {
   test(`killed ${moment}: one row, with the exact cost of the first turn and of each search`, () => {
     const [row, ...others] = rows.filter(({ tag }) => tag === moment);
     assert.ok(row);
     assert.deepEqual([others.length, row.status], [0, null]);
     if (charged.prompt) assert.equal(row.output, charged.output);
-    assert.ok(row.input! >= atLeast && row.input! < 3_000n, String(row.input));
-    const ofTurn = (charged.prompt ? row.input! * 3_000n : 0n) + charged.output * 15_000n;
-    assert.equal(row.cost, FIRST_NANO + charged.searches * SEARCH_NANO + ofTurn);
+    const input = row.input ?? 0n;
+    assert.ok(input >= atLeast && input < 3_000n, String(row.input));
+    const ofTurn = (charged.prompt ? input * 3_000n : 0n) + charged.output * 15_000n;
+    assert.equal(row.cost, (beforeFirst ? 0n : FIRST_NANO) + charged.searches * SEARCH_NANO + ofTurn);
   });
 }
 

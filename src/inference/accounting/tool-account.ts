@@ -7,6 +7,7 @@ import type { Metered, NestedCost } from './meter.ts';
 
 export class ToolAccount implements ToolSpending {
   readonly #reservation: RequestReservation;
+  readonly #journal: (() => Promise<void>) | undefined;
   /** Called whenever the cost changes. */
   changed: () => void = () => {};
   /** Includes calls that are being made: a request that ends meanwhile is charged for them. */
@@ -18,8 +19,10 @@ export class ToolAccount implements ToolSpending {
   #searches = 0;
   #fetches = 0;
 
-  constructor(reservation: RequestReservation) {
+  /** @param journal writes down what is held, before it is spent. Absent: whoever is told of changes does */
+  constructor(reservation: RequestReservation, journal?: () => Promise<void>) {
     this.#reservation = reservation;
+    this.#journal = journal;
   }
 
   /** In USD, of all tools so far. */
@@ -35,6 +38,12 @@ export class ToolAccount implements ToolSpending {
   async hold(nano: Nano): Promise<void> {
     if (nano === 0n) return;
     await this.#reservation.holdTool(nano);
+    try {
+      await this.#journal?.();
+    } catch (error) {
+      this.#reservation.toolEnded(nano, 0n);
+      throw error;
+    }
     this.#costNano += nano;
     this.changed();
   }

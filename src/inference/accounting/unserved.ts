@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../base/errors.ts';
 import { BlockedByFilter } from '../../guardrails/index.ts';
-import { type Reservation, type Spend, unansweredRow } from '../../spend/index.ts';
+import { type Reservation, type Spend, unansweredRow, unservedAttempt } from '../../spend/index.ts';
 import type { RequestContext } from '../context.ts';
 import type { Task } from '../task.ts';
 import { acceptedOf } from './record.ts';
@@ -13,7 +13,9 @@ const NOTHING = { creditNano: 0n, byokNano: 0n };
 
 /** @param thrown as below */
 export function needsRow({ hasRow, prepaid }: RequestContext, thrown: unknown): boolean {
-  return !hasRow && (thrown instanceof BlockedByFilter || (prepaid?.tools.metered?.costNano ?? 0n) > 0n);
+  if (hasRow) return false;
+  const { tools, generation } = prepaid ?? {};
+  return thrown instanceof BlockedByFilter || generation !== undefined || (tools?.metered?.costNano ?? 0n) > 0n;
 }
 
 /**
@@ -27,17 +29,14 @@ export async function enterUnserved(
   spend: Pick<Spend, 'reserve' | 'begin'>,
 ): Promise<void> {
   const metered = context.prepaid?.tools.metered;
-  const hasPaid = metered !== undefined && metered.costNano > 0n;
   context.hasRow = true;
   if (thrown instanceof BlockedByFilter) context.addHits(thrown.hits);
   const { facts } = context.request;
   const accepted = acceptedOf(context, apiType);
   const model = facts.model ?? facts.fallbackModels[0] ?? '';
-  const nobody = { model, endpointId: '', providerName: null, isByok: false };
-  const earlier = { creditNano: metered?.costNano ?? 0n, byokNano: 0n };
-  const intent = { ...nobody, promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlier };
-  const reservation = hasPaid ? context.prepaid!.reservation.reservation : await withoutBudgets(context, spend);
-  const generation = await spend.begin(accepted, intent, reservation, () => true);
+  const generation =
+    context.prepaid?.generation ??
+    (await spend.begin(accepted, unservedAttempt(model, NOTHING), await withoutBudgets(context, spend), () => true));
   const error = thrown instanceof GatewayError ? thrown : undefined;
   const row = {
     ...unansweredRow(accepted, model),

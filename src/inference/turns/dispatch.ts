@@ -6,7 +6,7 @@ import { GatewayError } from '../../base/errors.ts';
 import type { Endpoint } from '../../catalog/index.ts';
 import type { Stamp } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
-import type { Charge, OpenGeneration } from '../../spend/index.ts';
+import type { Charge, Attempt as JournaledAttempt, OpenGeneration } from '../../spend/index.ts';
 import { acceptedOf } from '../accounting/record.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
 import type { RequestContext } from '../context.ts';
@@ -157,12 +157,7 @@ export class Dispatcher {
     };
     let generation = open;
     if (generation === undefined) {
-      generation = await this.#parts.spend.begin(
-        acceptedOf(this.#context, this.#task.apiType),
-        intent,
-        this.#reservation.reservation,
-        this.#stillWanted,
-      );
+      generation = await this.#open(intent);
       if (generation === undefined) throw new Abandoned();
       this.#context.hasRow = true;
     } else {
@@ -179,6 +174,17 @@ export class Dispatcher {
       intent,
       apiType: this.#task.apiType,
     });
+  }
+
+  /** Journals the first attempt. Undefined when the request has ended meanwhile. */
+  async #open(intent: JournaledAttempt): Promise<OpenGeneration | undefined> {
+    const paid = this.#context.prepaid?.generation;
+    if (paid !== undefined) {
+      paid.attempt(intent);
+      return paid;
+    }
+    const accepted = acceptedOf(this.#context, this.#task.apiType);
+    return this.#parts.spend.begin(accepted, intent, this.#reservation.reservation, this.#stillWanted);
   }
 
   readonly #stillWanted = (): boolean => !this.#cancelled && !this.#context.sink.closed;
