@@ -1,6 +1,7 @@
 /** What the operations need, from the parts of the process and the live configuration. */
 import manifest from '../../package.json' with { type: 'json' };
 import { type Clock, sleep } from '../base/clock.ts';
+import { ocrOf } from '../base/config/ocr.ts';
 import { fallbacksOf } from '../base/config/routing.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
 import { BatchRunner, type CallbackOutcome, endBatches } from '../batches/index.ts';
@@ -298,7 +299,7 @@ function inferenceParts(
     requestContainers: parts.requestContainers,
     memories: new Memories({ database: parts.database, clock, sealing: parts.sealing }),
     moderator: createModerator(parts.operatorEgress, () => live.settings.moderation),
-    ocr: createOcr(parts.operatorEgress, () => live.settings.ocr),
+    ocr: createOcr(parts.operatorEgress, () => ocrOf(live.settings)),
     alignmentModel: () => live.settings.alignmentModel ?? undefined,
     webSearch: createWebSearch(parts.operatorEgress, () => live.settings.webSearch),
     accountPolicy: () => live.settings.account,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { pdfOf } from '../../src/testing/documents/pdf.ts';
-import { MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
+import { MANAGEMENT_KEY, startGateway, UPSTREAM_KEY } from '../../src/testing/gateway/gateway.ts';
 import { answerOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { type Answer, startUpstream } from '../../src/testing/upstream/upstream.ts';
 import { startGuarded } from '../guardrails/guarded.ts';
@@ -126,4 +126,24 @@ test('counting tokens asks no service', async () => {
   );
   assert.equal(reply.status, 200, await reply.text());
   assert.equal(service.requests('ocr').length, before);
+});
+
+test('without a section ocr, the credential of a Mistral provider is used, within the rules about providers', async (t) => {
+  const other = await startGateway(t, {
+    providers: { chat: { model: { input_modalities: ['text'] } }, paid: { kind: 'mistral', base_url: url } },
+  });
+  service.script('ocr', PAGES);
+  other.upstream.script('chat', answerOf('chat', false, { text: 'Twelve.', usage: { input: 10, output: 5 } }));
+  const before = service.requests('ocr').length;
+  for (const provider of [{ ignore: ['paid'] }, { only: ['chat'] }, { zdr: true }]) {
+    const refused = await other.post('/chat/completions', bodyOf({ provider }));
+    assert.equal(refused.status, 403);
+    assert.match(await refused.text(), /plugins\[0\]\.pdf\.engine needs the provider paid/);
+  }
+  assert.equal(service.requests('ocr').length, before);
+  const reply = await other.post('/chat/completions', bodyOf());
+  const text = await reply.text();
+  assert.equal(reply.status, 200, text);
+  assert.equal((service.requests('ocr').at(-1) as Json).headers.authorization, `Bearer ${UPSTREAM_KEY}`);
+  near(JSON.parse(text).usage.cost, 0.004 + TURN_USD);
 });

@@ -73,7 +73,7 @@ export interface Config {
   webSearch: WebSearchSettings;
   /** null: the plugin `moderation` cannot be used. */
   moderation: ModerationSettings | null;
-  /** null: the engine `mistral-ocr` of the plugin `file-parser` cannot be used. */
+  /** null: the engine `mistral-ocr` of the plugin `file-parser` uses a provider of the kind `mistral` (`ocrOf`). */
   ocr: OcrSettings | null;
   /** The model that judges answers for the plugin `alignment`; null: the model of the request. */
   alignmentModel: string | null;

@@ -44,7 +44,10 @@ export interface RequestedPlugin {
 }
 
 /** What a step before guardrail filters may use. */
-export type AdmissionParts = Pick<InferenceParts, 'catalog' | 'clock' | 'egress' | 'files' | 'limits' | 'ocr' | 'pdf'>;
+export type AdmissionParts = Pick<
+  InferenceParts,
+  'accountPolicy' | 'catalog' | 'clock' | 'egress' | 'files' | 'limits' | 'ocr' | 'pdf'
+>;
 
 export interface AdmissionStep {
   readonly context: Admission<ConversationRequest>;

@@ -19,6 +19,6 @@ export { type Credential, Credentials, targetOf } from './credentials.ts';
 export { Health } from './health.ts';
 export { type Candidate, type Considered, type Route, type RoutingParts, type RoutingRequest, route } from './route.ts';
 export { offersWhere } from './router-models.ts';
-export { type AccountPolicy, isOutputFeature, leavesEndpoint } from './rules.ts';
+export { type AccountPolicy, isOutputFeature, leavesEndpoint, mayReach } from './rules.ts';
 export { type SessionKey, Sessions, sessionKey } from './sessions.ts';
 export { isPricedTier } from './tiers.ts';

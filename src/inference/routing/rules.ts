@@ -70,7 +70,21 @@ export function leavesEndpoint(policy: AccountPolicy, endpoint: Endpoint, guarde
   return rules.every((rule) => rule.keeps(prepareEndpoint(endpoint, 0)));
 }
 
-function addLists(rules: Rule[], { provider: { only, ignore } }: RequestFacts): void {
+/** Whether a request may send data to a provider that has these endpoints, apart from what they can do. */
+export function mayReach(
+  endpoints: readonly Endpoint[],
+  facts: Pick<RequestFacts, 'provider'>,
+  policy: AccountPolicy,
+  guarded: Guarded,
+): boolean {
+  const rules: Rule[] = [];
+  addLists(rules, facts);
+  addPrivacy(rules, facts, policy, guarded.guardrails);
+  addGuardrails(rules, guarded);
+  return endpoints.some((endpoint) => rules.every((rule) => rule.keeps(prepareEndpoint(endpoint, 0))));
+}
+
+function addLists(rules: Rule[], { provider: { only, ignore } }: Pick<RequestFacts, 'provider'>): void {
   const list = { name: 'allowed_providers', kind: 'list' } as const;
   if (only?.length) rules.push({ ...list, path: 'provider.only', keeps: (candidate) => isNamed(candidate, only) });
   if (ignore?.length) {
