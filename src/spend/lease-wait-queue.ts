@@ -18,9 +18,12 @@ export interface LeaseStore {
 }
 
 export interface LeaseLimits {
-  /** A waiting reservation is refused if nothing is settled or returned for this long, */
+  /**
+   * A waiting reservation is refused if nothing is settled or returned for this long, and the database, asked after that,
+   * has no room for it. A slow database alone refuses nothing.
+   */
   patienceMs: number;
-  /** and after this long in any case. */
+  /** The same, whatever is settled or returned. */
   waitMs: number;
   maxWaiting: number;
 }
@@ -84,7 +87,7 @@ export class LeaseWaitQueue {
     const due = [...this.#queue.wanted].filter(([window]) => window.stale || window.askAgainAt <= now);
     if (due.length > 0) await this.#askAndRecall(due);
     const then = this.#clock.monotonic();
-    this.#queue.refuseWaiting((waiter) => this.#gaveUp(waiter, then));
+    this.#queue.refuseWaiting((waiter) => this.#refusalOf(waiter, then));
     return this.#queue.wanted.keys().some((window) => window.askAgainAt === 0);
   }
 
@@ -105,6 +108,7 @@ export class LeaseWaitQueue {
 
   async #ask(due: readonly Wanted[]): Promise<void> {
     const requests = due.map((wanted) => this.#requestFor(wanted));
+    const askedAt = this.#clock.monotonic();
     let answers: LeaseAnswer[];
     try {
       answers = await this.#store.ask(requests);
@@ -118,6 +122,7 @@ export class LeaseWaitQueue {
     for (const [index, [window]] of due.entries()) {
       const answer = answers[index]!;
       window.granted(answer.grantedNano, now);
+      window.askedAt = askedAt;
       window.used = answer.usedNano;
       window.othersLeased = answer.leasedNano - (window.lease - window.forced);
       window.known = requests[index]!.includeByok === window.budget.includeByok;
@@ -150,8 +155,8 @@ export class LeaseWaitQueue {
     return request;
   }
 
-  #gaveUp({ parts, since }: WaitingRequest<Part>, now: number): Refusal | undefined {
-    const part = parts.find(({ window }) => window.blocked && now >= this.#deadline(window, since, now));
+  #refusalOf({ parts, since }: WaitingRequest<Part>, now: number): Refusal | undefined {
+    const part = parts.find(({ window }) => window.blocked && window.askedAt >= this.#deadline(window, since, now));
     if (part === undefined) return undefined;
     part.window.exhaustedUntil = now + EXHAUSTED_MS;
     return part.window.refusal(part.nano);

@@ -44,6 +44,8 @@ export class BudgetWindow {
   /** Leases of other processes in the last answer. */
   othersLeased: Nano = 0n;
   /** Monotonic times in ms. */
+  /** When the database was asked what it has answered last. */
+  askedAt = Number.NEGATIVE_INFINITY;
   askAgainAt = 0;
   recallAgainAt = 0;
   contestedUntil = 0;
