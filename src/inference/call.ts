@@ -8,7 +8,7 @@ import type { WholeBody } from '../formats/direct/index.ts';
 import type { OpenGeneration } from '../spend/index.ts';
 import type { Metered } from './accounting/meter.ts';
 import { type Ending, rowOf } from './accounting/record.ts';
-import { settleTokens, tokensOf } from './admission/rate-limits.ts';
+import { settleTokens } from './admission/rate-limits.ts';
 import { RequestReservation } from './admission/reservation.ts';
 import type { AnswerStream } from './answer/answer-stream.ts';
 import { answerError, asGatewayError, faultOf, shuttingDown, unservedStamp } from './answer/error-response.ts';
@@ -180,7 +180,7 @@ export class Call implements TurnOwner, Interruptible {
 
   #turnEnded(dispatched: Dispatched, { costNano, byokNano, usage }: Metered): void {
     dispatched.ended(false);
-    this.#reservation.turnEnded({ creditNano: costNano, byokNano }, tokensOf(usage));
+    this.#reservation.turnEnded({ creditNano: costNano, byokNano }, usage);
     this.#reportCost();
   }
 

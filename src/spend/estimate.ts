@@ -1,6 +1,7 @@
 /** Estimates the row of a request whose process died before settling it. */
 import { nanoFromPrice } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
+import { addUsage } from '../formats/conversation/usage.ts';
 import { type Charge, chargeIn } from './budget.ts';
 import { type Generation, unansweredRow } from './generation.ts';
 import type { Attempt, Entry, Intent, Progress } from './record.ts';
@@ -8,6 +9,7 @@ import { encodeRow } from './row.ts';
 
 /** Generated UTF-8 bytes per token, if the upstream reported no usage. */
 const BYTES_PER_TOKEN = 4;
+const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };
 
 /** Estimated tokens of `bytes` of text. */
 function tokensOfBytes(bytes: number): number {
@@ -20,7 +22,7 @@ function tokensOfBytes(bytes: number): number {
  */
 export function estimatedEntry(intent: Intent, attempt: Attempt, progress: Progress | undefined): Entry {
   const usage = usageSeen(attempt, progress);
-  const cost = costSeen(attempt, usage, progress);
+  const cost = costSeen(attempt, progress);
   const row: Generation = {
     ...unansweredRow(intent.accepted, attempt.model),
     endpointId: attempt.endpointId,
@@ -42,24 +44,22 @@ export function estimatedEntry(intent: Intent, attempt: Attempt, progress: Progr
   return { id: row.id, row: encodeRow(row), taken };
 }
 
+/** What the upstream has reported, or what the earlier turns used and this attempt may have; at least the output that was seen. */
 function usageSeen(attempt: Attempt, progress: Progress | undefined): Usage {
-  const seen = progress?.usage ?? {
-    input: attempt.promptTokens,
-    cacheRead: 0,
-    cacheWrite5m: 0,
-    cacheWrite1h: 0,
-    output: 0,
-    reasoning: 0,
-  };
-  return { ...seen, output: Math.max(seen.output, tokensOfBytes(progress?.outputBytes ?? 0)) };
+  const prompt = { ...NO_USAGE, input: attempt.promptTokens };
+  const known = progress?.usage ?? addUsage(attempt.earlierUsage ?? NO_USAGE, prompt);
+  return { ...known, output: known.output + unreportedOutput(progress) };
 }
 
 /** Reported usage is already priced; output seen after the report is added at the output price. */
-function costSeen(attempt: Attempt, usage: Usage, progress: Progress | undefined): Charge {
-  const { isByok, earlier, promptNano, outputPrice } = attempt;
-  const unreported = BigInt(usage.output - Math.min(progress?.usage?.output ?? 0, usage.output));
-  const output = nanoFromPrice(unreported * outputPrice);
+function costSeen({ isByok, earlier, promptNano, outputPrice }: Attempt, progress: Progress | undefined): Charge {
+  const output = nanoFromPrice(BigInt(unreportedOutput(progress)) * outputPrice);
   return added(progress?.charge ?? added(earlier, isByok, promptNano), isByok, output);
+}
+
+/** Tokens of output that was seen, beyond those that were reported. */
+function unreportedOutput(progress: Progress | undefined): number {
+  return Math.max(tokensOfBytes(progress?.outputBytes ?? 0) - (progress?.usage?.output ?? 0), 0);
 }
 
 function added({ creditNano, byokNano }: Charge, isByok: boolean, nano: bigint): Charge {

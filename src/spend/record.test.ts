@@ -29,7 +29,9 @@ const money = fc.bigInt({ min: 0n, max: 2n ** 53n });
 test('every record is read back as it was written, for any text', () => {
   fc.assert(
     fc.property(text, money, fc.boolean(), fc.nat(), (name, nano, includeByok, bytes) => {
-      const attempt = sampleAttempt({ model: name, promptNano: nano, earlier: { creditNano: 1n, byokNano: 2n } });
+      const earlier = { creditNano: 1n, byokNano: 2n };
+      const turns = includeByok ? { earlierUsage: SAMPLE_USAGE } : {};
+      const attempt = sampleAttempt({ model: name, promptNano: nano, earlier, ...turns });
       const intent = {
         accepted: sampleAccepted('gen-1', { title: name }),
         attempt,

@@ -39,6 +39,8 @@ export interface Attempt {
   outputPrice: Price;
   /** Cost, or possible cost, of earlier attempts of this request. */
   earlier: Charge;
+  /** Usage of its earlier turns, whose cost is in `earlier`. */
+  earlierUsage?: Usage | undefined;
 }
 
 /** What a request that has asked no endpoint may have cost. */
@@ -105,7 +107,7 @@ export function encodeProgress(id: string, progress: Progress): string {
   return JSON.stringify([
     id,
     progress.outputBytes,
-    progress.usage === null ? null : { ...progress.usage, native: undefined },
+    progress.usage === null ? null : withoutNative(progress.usage),
     charge === null ? null : chargeFields(charge),
   ]);
 }
@@ -165,6 +167,7 @@ type AttemptFields = [
   outputPrice: string,
   earlierNano: string,
   earlierByokNano: string,
+  earlierUsage?: Usage,
 ];
 
 function attemptFields(attempt: Attempt): AttemptFields {
@@ -178,6 +181,7 @@ function attemptFields(attempt: Attempt): AttemptFields {
     String(attempt.outputPrice),
     String(attempt.earlier.creditNano),
     String(attempt.earlier.byokNano),
+    ...(attempt.earlierUsage === undefined ? ([] as const) : ([withoutNative(attempt.earlierUsage)] as const)),
   ];
 }
 
@@ -192,5 +196,11 @@ function attemptOf(fields: AttemptFields): Attempt {
     outputPrice: BigInt(fields[6]),
     // Journals of earlier versions have no ninth field.
     earlier: { creditNano: BigInt(fields[7]), byokNano: BigInt(fields[8] ?? '0') },
+    ...(fields[9] !== undefined && { earlierUsage: fields[9] }),
   };
+}
+
+/** The members that rows have columns for. */
+function withoutNative(usage: Usage): Usage {
+  return { ...usage, native: undefined };
 }

@@ -329,6 +329,8 @@ class OpenRow implements OpenGeneration {
   reported(usage: Usage, charge: Charge): void {
     this.#usage = usage;
     this.#charge = charge;
+    // The usage counts this output, so no estimate of its tokens is added.
+    this.#outputBytes = 0;
     if (!this.dirty) this.#news();
   }
 

@@ -9,8 +9,7 @@ import { answerOf, chatChunk, streamOf } from '../../src/testing/upstream/answer
 import { type Answer, startUpstream } from '../../src/testing/upstream/upstream.ts';
 
 const pricing = { prompt: '0.000003', completion: '0.000015' };
-const FIRST = { input: 10, output: 5 };
-const FIRST_NANO = 10n * 3_000n + 5n * 15_000n;
+const FIRST = { input: 10n, output: 5n };
 const SEARCH_NANO = 250_000_000n;
 const STALLED: Answer = { end: 'stall-before-headers' };
 const TEXT = 'x'.repeat(400);
@@ -36,7 +35,7 @@ interface Moment {
   charged: { prompt: boolean; output: bigint; searches: bigint };
   /** Nothing was asked of the model yet. */
   beforeFirst?: boolean;
-  /** The row has the tokens of the last turn that began: at least so many of its prompt. */
+  /** The least that the prompt of a running turn can be. */
   atLeast: bigint;
 }
 
@@ -56,7 +55,7 @@ const MOMENTS: Record<string, Moment> = {
   'during a search': {
     ...{ call: SEARCH, body: SEARCH_BODY, second: STALLED, found: STALLED },
     charged: { prompt: false, output: 0n, searches: 1n },
-    atLeast: 10n,
+    atLeast: 0n,
   },
   'in the turn after a search': {
     ...{ call: SEARCH, body: SEARCH_BODY, second: STALLED, found: { chunks: ['{"results":[]}'] } },
@@ -73,15 +72,16 @@ const MOMENTS: Record<string, Moment> = {
 const rows = await rowsAfterKill();
 
 for (const [moment, { charged, atLeast, beforeFirst = false }] of Object.entries(MOMENTS)) {
-  test(`killed ${moment}: one row, with the exact cost of the first turn and of each search`, () => {
+  test(`killed ${moment}: one row, with the tokens of its turns and the cost of them and of each search`, () => {
     const [row, ...others] = rows.filter(({ tag }) => tag === moment);
     assert.ok(row);
     assert.deepEqual([others.length, row.status], [0, null]);
-    if (charged.prompt) assert.equal(row.output, charged.output);
-    const input = row.input ?? 0n;
-    assert.ok(input >= atLeast && input < 3_000n, String(row.input));
-    const ofTurn = (charged.prompt ? input * 3_000n : 0n) + charged.output * 15_000n;
-    assert.equal(row.cost, (beforeFirst ? 0n : FIRST_NANO) + charged.searches * SEARCH_NANO + ofTurn);
+    const first = beforeFirst ? { input: 0n, output: 0n } : FIRST;
+    const [input, output] = [row.input ?? 0n, row.output ?? 0n];
+    if (charged.prompt) assert.ok(input >= first.input + atLeast && input < 3_000n, String(input));
+    else assert.equal(input, first.input);
+    assert.equal(output, first.output + charged.output);
+    assert.equal(row.cost, input * 3_000n + output * 15_000n + charged.searches * SEARCH_NANO);
   });
 }
 
@@ -97,7 +97,7 @@ async function rowsAfterKill(): Promise<Row[]> {
   const providers = Object.values(MOMENTS).map(({ call, second }, at) => ({
     ...{ id: `p${at}`, name: `P${at}`, kind: 'chat', api_key: UPSTREAM_KEY },
     base_url: upstream.script(`p${at}`, [
-      answerOf('chat', true, { text: 'Looking.', calls: [call], usage: FIRST }),
+      answerOf('chat', true, { text: 'Looking.', calls: [call], usage: { input: Number(FIRST.input), output: Number(FIRST.output) } }),
       second,
     ]),
     models: [{ id: `test/${at}`, context_length: 200_000, max_completion_tokens: 8_000, pricing }],

@@ -59,6 +59,8 @@ function reserving() {
   };
 }
 
+const usageOf = (input: number) => ({ input, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 });
+
 const attempt = fc.record({
   bound: fc.integer({ min: 0, max: 100 }),
   ends: fc.constantFrom('free', 'unknown', 'turn'),
@@ -79,7 +81,7 @@ test('each attempt has its bound reserved on top of all that the request may hav
           most += bound;
         } else if (ends === 'turn') {
           const spent = Math.floor(bound * share);
-          request.turnEnded({ creditNano: BigInt(spent), byokNano: 0n }, spent);
+          request.turnEnded({ creditNano: BigInt(spent), byokNano: 0n }, usageOf(spent));
           most += spent;
         }
       }
@@ -91,7 +93,7 @@ test('turns without failed attempts reserve no more than the earlier costs and o
   const { request, dispatch, held, heldTokens } = reserving();
   for (let turn = 0; turn < 5; turn += 1) {
     dispatch(100);
-    request.turnEnded({ creditNano: 10n, byokNano: 0n }, 10);
+    request.turnEnded({ creditNano: 10n, byokNano: 0n }, usageOf(10));
   }
   assert.deepEqual([held(), heldTokens()], [140, 140]);
 });

@@ -4,13 +4,15 @@
  */
 import type { Nano } from '../../base/money.ts';
 import type { Endpoint } from '../../catalog/index.ts';
+import type { Usage } from '../../formats/conversation/conversation.ts';
+import { addUsage } from '../../formats/conversation/usage.ts';
 import { type Budget, type Charge, chargeIn, type Refusal, type Reservation, refusalError } from '../../spend/index.ts';
 import type { Admission } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { Candidate } from '../routing/index.ts';
 import type { CostBound, Task } from '../task.ts';
 import { budgetsOf } from './cost-bounds.ts';
-import { holdTokens } from './rate-limits.ts';
+import { holdTokens, tokensOf } from './rate-limits.ts';
 
 const NOTHING: Charge = { creditNano: 0n, byokNano: 0n };
 
@@ -23,6 +25,7 @@ export class RequestReservation {
   /** Bounds of failed attempts that may have cost something, and the costs of complete turns. */
   #earlier: Charge = NOTHING;
   #earlierTokens = 0;
+  #earlierUsage: Usage | undefined;
 
   /** @param task undefined as long as only tools are paid for (`ofTask`) */
   constructor(context: Admission, task: Task | undefined, parts: InferenceParts) {
@@ -47,6 +50,11 @@ export class RequestReservation {
     return this.#earlier;
   }
 
+  /** Usage of the complete turns. */
+  get earlierUsage(): Usage | undefined {
+    return this.#earlierUsage;
+  }
+
   /**
    * Reserves what an attempt could cost and use. Resolves with a smaller output cap if a nearly exhausted limit
    * requires one. Returns no promise if no limit is near, the usual case. Throws or rejects with GatewayError 402, 403
@@ -66,9 +74,10 @@ export class RequestReservation {
   }
 
   /** A turn of the answer is complete: of its bound, its cost stays reserved. @param spent by this turn */
-  turnEnded(spent: Charge, tokens: number): void {
+  turnEnded(spent: Charge, usage: Usage): void {
     this.#earlier = plus(this.#earlier, spent);
-    this.#earlierTokens += tokens;
+    this.#earlierTokens += tokensOf(usage);
+    this.#earlierUsage = this.#earlierUsage === undefined ? usage : addUsage(this.#earlierUsage, usage);
   }
 
   /**

@@ -154,6 +154,7 @@ export class Dispatcher {
       isByok: candidate.byok !== undefined,
       ...estimate,
       earlier: this.#reservation.earlier,
+      earlierUsage: this.#reservation.earlierUsage,
     };
     let generation = open;
     if (generation === undefined) {
