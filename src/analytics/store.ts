@@ -41,8 +41,8 @@ const METRIC_SQL: Record<MetricName, string> = {
 };
 
 /**
- * The same over the daily totals (`generation_days`), which equal the rows for whole days. Queries over months with
- * many millions of rows are answered from here.
+ * The same over the daily totals (`generation_days`, `generation_model_days`), which equal the rows for whole days.
+ * Queries over months with many millions of rows are answered from here.
  */
 const DAY_METRIC_SQL: Partial<Record<MetricName, string>> = {
   request_count: sum('g.requests'),
@@ -55,6 +55,7 @@ const DAY_METRIC_SQL: Partial<Record<MetricName, string>> = {
   usage_byok: sum('g.byok_nano'),
 };
 const DAY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['model', 'endpoint', 'api_key_id', 'user', 'workspace']);
+const KEY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['api_key_id', 'user']);
 const DAY_MS = 86_400_000;
 
 /** `value` is grouped and filtered by; `shown` is what a row of the answer displays. */
@@ -130,12 +131,17 @@ const DAYS: Source = {
   requests: sum('g.requests'),
   within: `g.day >= ${dayOf('$2')} and g.day < ${dayOf('$3')}`,
 };
+/** The same without the key, for organizations with many keys. */
+const MODEL_DAYS: Source = { ...DAYS, from: DAYS.from.replace('generation_days', 'generation_model_days') };
 
 function sourceOf({ from, until, granularity, dimensions, filters, metrics }: AnalyticsQuery): Source {
   const wholeDays = from.getTime() % DAY_MS === 0 && until.getTime() % DAY_MS === 0;
-  const known = [...dimensions, ...filters.map(({ field }) => field)].every((name) => DAY_DIMENSIONS.has(name));
+  const used = [...dimensions, ...filters.map(({ field }) => field)];
+  const known = used.every((name) => DAY_DIMENSIONS.has(name));
+  const byKey = used.some((name) => KEY_DIMENSIONS.has(name));
   const summed = metrics.every((name) => DAY_METRIC_SQL[name] !== undefined);
-  return wholeDays && known && summed && granularity !== 'minute' && granularity !== 'hour' ? DAYS : ROWS;
+  if (!wholeDays || !known || !summed || granularity === 'minute' || granularity === 'hour') return ROWS;
+  return byKey || metrics.includes('active_keys') ? DAYS : MODEL_DAYS;
 }
 
 export interface AnalyticsRow {

@@ -1,4 +1,7 @@
-/** Totals of generations by day, key, model and endpoint (`generation_days`). */
+/**
+ * Totals of generations by day, key, model and endpoint (`generation_days`). Triggers add them up without the key
+ * (`generation_model_days`).
+ */
 import type { Database, Queryable } from '../storage/database.ts';
 
 /** Totals of one day, key, model and endpoint. */

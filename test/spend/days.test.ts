@@ -84,6 +84,9 @@ function expected(rows: readonly Record<string, unknown>[]): Record<string, Sums
   return sums;
 }
 
+const OF_MODELS = `concat_ws('/', day, organization_id, workspace_id, model, endpoint_id) collate "C" as of, provider_name, requests,
+  prompt_tokens, completion_tokens, reasoning_tokens, cost_nano, byok_nano`;
+
 type Asks = Pick<Database, 'query'>;
 
 async function assertAddsUp(database: Asks): Promise<void> {
@@ -101,6 +104,19 @@ async function assertAddsUp(database: Asks): Promise<void> {
     },
   ]);
   assert.deepEqual(Object.fromEntries(actual), expected(rows));
+  assert.deepEqual(
+    await database.query(`select ${OF_MODELS} from generation_model_days order by 1`),
+    await database.query(
+      `select ${OF_MODELS} from (
+       select day, workspace_id, organization_id, model, endpoint_id, max(provider_name) as provider_name,
+         sum(requests)::bigint as requests, sum(prompt_tokens)::bigint as prompt_tokens,
+         sum(completion_tokens)::bigint as completion_tokens, sum(reasoning_tokens)::bigint as reasoning_tokens,
+         sum(cost_nano)::bigint as cost_nano, sum(byok_nano)::bigint as byok_nano
+       from generation_days group by 1, 2, 3, 4, 5
+     ) days order by 1`,
+    ),
+    'the totals without the key are the sums of those with it',
+  );
 }
 
 test('daily totals equal the rows for any batches, repeated, concurrent or out of order', async (t) => {

@@ -95,7 +95,10 @@ export async function listGenerations(
   where(filter.id, (value) => `g.id = ${value}`);
   where(filter.models, (value) => `g.model = any(${value})`);
   where(filter.provider, (value) => `g.provider_name = ${value}`);
-  where(filter.keyIds, (value) => `g.key_id = any(${value})`);
+  // With one key the index has the order of the page.
+  const { keyIds } = filter;
+  if (keyIds?.length === 1) where(keyIds[0], (value) => `g.key_id = ${value}`);
+  else where(keyIds, (value) => `g.key_id = any(${value})`);
   where(filter.workspaceId, (value) => `g.workspace_id = ${value}`);
   where(filter.apiType, (value) => `g.api_type = ${value}`);
   where(filter.errorType, (value) => `g.error ->> 'type' = ${value}`);

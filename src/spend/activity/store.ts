@@ -38,17 +38,17 @@ export function sumActivity(db: Queryable, query: ActivityQuery): Promise<Activi
        sum(prompt_tokens)::bigint as "promptTokens", sum(completion_tokens)::bigint as "completionTokens",
        sum(reasoning_tokens)::bigint as "reasoningTokens", sum(cost_nano)::bigint as "costNano",
        sum(byok_nano)::bigint as "byokNano"
-     from generation_days
+     from ${query.keyIds === undefined ? 'generation_model_days' : 'generation_days'}
      where organization_id = $1 and day >= $2::timestamp::date and day < $3::timestamp::date
-       and ($4::text[] is null or key_id = any($4)) and ($5::text is null or workspace_id = $5)
+       and ($4::text is null or workspace_id = $4) ${query.keyIds === undefined ? '' : 'and key_id = any($5)'}
      group by day, model, endpoint_id${workspace}
      order by day desc, model, endpoint_id${workspace}`,
     [
       query.organizationId,
       new Date(query.from).toISOString(),
       new Date(query.until).toISOString(),
-      query.keyIds ?? null,
       query.workspaceId ?? null,
+      ...(query.keyIds === undefined ? [] : [query.keyIds]),
     ],
   );
 }

@@ -13,6 +13,8 @@ import { unaskedEndpoints } from './0029-unasked-endpoints.ts';
 import { processFacts } from './0030-process-facts.ts';
 import { sessionsAndUsers } from './0031-sessions-and-users.ts';
 import { rareOutcomes } from './0032-rare-outcomes.ts';
+import { modelDays } from './0033-model-days.ts';
+import { keys } from './0034-keys.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -28,4 +30,6 @@ export const spendMigrations: readonly Migration[] = [
   processFacts,
   sessionsAndUsers,
   rareOutcomes,
+  modelDays,
+  keys,
 ];
