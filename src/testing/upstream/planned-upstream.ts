@@ -30,6 +30,8 @@ export interface Plan {
   /** Answers whole although a stream was asked for, or the reverse. */
   contrary?: boolean;
   gzip?: boolean;
+  /** So many turns call the function `datetime` before the one with the text; each turn reports the usage of the plan. */
+  toolTurns?: number;
   /** Fails with this status and shows the credential that it was given, as some upstreams do. */
   echo?: number;
 }
@@ -101,8 +103,8 @@ export class PlannedUpstream {
     } catch {
       return;
     }
-    const body = JSON.parse(text) as { stream?: boolean; messages: { content: string }[] };
-    const plan = JSON.parse(body.messages.at(-1)?.content ?? '{}') as Plan;
+    const body = JSON.parse(text) as RequestBody;
+    const plan = planOf(body);
     this.plans.set(plan.tag, plan);
     this.headers.push(request.headers);
     this.#open += 1;
@@ -114,8 +116,15 @@ export class PlannedUpstream {
       this.#open -= 1;
       return;
     }
+    if (body.messages === undefined) {
+      this.#note(plan.tag, 'sent', 0);
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(embeddingOf(plan)));
+      this.#open -= 1;
+      return;
+    }
+    const turn = body.messages.filter(({ role }) => role === 'assistant').length;
     const answer = new PlannedAnswer(
-      plan,
+      { ...plan, toolTurns: Math.max((plan.toolTurns ?? 0) - turn, 0) },
       response,
       gone,
       (what, events) => this.#note(plan.tag, what, events),
@@ -130,6 +139,27 @@ export class PlannedUpstream {
     this.log.push(entry);
     this.#onEntry(entry);
   }
+}
+
+interface RequestBody {
+  stream?: boolean;
+  /** Undefined for embeddings. */
+  messages?: { role: string; content: string }[];
+  input?: string;
+}
+
+function planOf({ messages, input = '{}' }: RequestBody): Plan {
+  return JSON.parse(messages?.findLast(({ role }) => role === 'user')?.content ?? input) as Plan;
+}
+
+function embeddingOf(plan: Plan): unknown {
+  const { prompt_tokens } = usageOf(plan);
+  return {
+    object: 'list',
+    model: 'planned',
+    data: [{ object: 'embedding', index: 0, embedding: [0.25, 0.5] }],
+    usage: { prompt_tokens, total_tokens: prompt_tokens },
+  };
 }
 
 interface Writer {
@@ -187,7 +217,8 @@ class PlannedAnswer {
       }
       if (hold === sent) await this.#wait(this.#hold());
       if (response.destroyed) return this.#note('left', sent);
-      await write(this.#event({ delta: {}, finish_reason: 'stop' }, true));
+      if (this.#callsTool) await write(this.#event({ delta: { tool_calls: [{ index: 0, ...this.#toolCall }] } }));
+      await write(this.#event({ delta: {}, finish_reason: this.#callsTool ? 'tool_calls' : 'stop' }, true));
       await write('data: [DONE]\n\n');
     } else {
       await this.#wait(new Promise((resolve) => setTimeout(resolve, events * gapMs)));
@@ -218,6 +249,14 @@ class PlannedAnswer {
     };
   }
 
+  get #callsTool(): boolean {
+    return (this.#plan.toolTurns ?? 0) > 0;
+  }
+
+  get #toolCall() {
+    return { id: `call_${this.#plan.toolTurns}`, type: 'function', function: { name: 'datetime', arguments: '{}' } };
+  }
+
   #wait(what: Promise<unknown>): Promise<unknown> {
     return Promise.race([what, this.#gone]);
   }
@@ -240,7 +279,15 @@ class PlannedAnswer {
       object: 'chat.completion',
       created: 1,
       model: 'planned',
-      choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content } }],
+      choices: [
+        this.#callsTool
+          ? {
+              index: 0,
+              finish_reason: 'tool_calls',
+              message: { role: 'assistant', content, tool_calls: [this.#toolCall] },
+            }
+          : { index: 0, finish_reason: 'stop', message: { role: 'assistant', content } },
+      ],
       usage: usageOf(this.#plan),
     };
   }
