@@ -213,6 +213,12 @@ export class ParsedDocument implements JsonDocument {
     return this.#exactValue;
   }
 
+  /** The document that has been given further members at its end. */
+  extended(bytes: Buffer, added: readonly Member[], values: Readonly<Record<string, unknown>>): ParsedDocument {
+    const members = [...this.members, ...added];
+    return new ParsedDocument(bytes, members, { ...this.structure, ...values }, this.ascii, this.#hasLongNumber);
+  }
+
   member(key: string): unknown {
     if (this.#decoded) return Object.hasOwn(this.#decoded, key) ? this.#decoded[key] : undefined;
     const found = this.members.find((member) => member.key === key);

@@ -12,7 +12,7 @@ import { messages } from './messages/index.ts';
 import { responses } from './responses/index.ts';
 
 export { responseOf } from './responses/response.ts';
-export { chat, messages, responses };
+export { chat, gemini, messages, responses };
 
 /** Every format: served, spoken or both. */
 const FORMATS: readonly (ServedFormat | SpokenFormat)[] = [chat, messages, responses, cohere, converse, gemini];
@@ -28,7 +28,7 @@ const SPOKEN = new Map(
 export const SPOKEN_FORMATS: readonly FormatId[] = [...SPOKEN.keys()];
 
 registerFormats(
-  SERVED_FORMATS.map(({ id }) => id),
+  FORMATS.filter((format) => !('encodeReply' in format) || format.blocksOfAnswers === true).map(({ id }) => id),
   FORMATS.map(({ id }) => id),
 );
 

@@ -23,7 +23,7 @@ export { PdfReader } from './documents/pdf-reader.ts';
 export { embed } from './embed.ts';
 export { inferenceMigrations } from './migrations/index.ts';
 export { acceptExchange } from './operations/accept-exchange.ts';
-export { countTokensOf } from './operations/count-tokens.ts';
+export { countTokens } from './operations/count-tokens.ts';
 export { INFERENCE_ERRORS } from './operations/event-schema.ts';
 export { HttpSink } from './operations/http-sink.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';

@@ -3,6 +3,7 @@ import { invalidField } from '../base/errors.ts';
 import { type JsonDocument, stringifyJson } from '../base/json.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../formats/conversation/fields.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
+import { textsOf } from '../formats/conversation/history.ts';
 import { COMMON_MEMBERS, OWN_MEMBERS } from './members.ts';
 
 /** Of `config` and system text together, in bytes of JSON. */
@@ -58,7 +59,8 @@ function checkConfig(format: ServedFormat, config: Fields): void {
 
 /** The text that the request begins with, in each format's own place. */
 function systemTextOf(format: ServedFormat, body: Fields): string | null {
-  const texts = format.id === 'chat' ? leadingTexts(body['messages']) : textsOf(body['system'] ?? body['instructions']);
+  const { instructions, root } = format.history;
+  const texts = instructions ? instructions.read(body[instructions.member(body)]) : leadingTexts(body[root]);
   const text = texts.join('\n\n');
   return text === '' ? null : text;
 }
@@ -69,12 +71,9 @@ function leadingTexts(messages: unknown): string[] {
   return list.slice(0, end === -1 ? list.length : end).flatMap(({ content }) => textsOf(content));
 }
 
-function textsOf(content: unknown): string[] {
-  return typeof content === 'string' ? [content] : listOf(content).flatMap((part) => textOf(fieldsOf(part)['text']));
-}
-
 /** Whether the request brings a system text of its own. */
 export function hasSystemText(format: ServedFormat, { structure }: JsonDocument): boolean {
-  if (format.id !== 'chat') return (structure['system'] ?? structure['instructions'] ?? null) !== null;
-  return SYSTEM_ROLES.includes(textOf(fieldsOf(listOf(structure['messages'])[0])['role']));
+  const { instructions, root } = format.history;
+  if (instructions !== undefined) return (structure[instructions.member(structure)] ?? null) !== null;
+  return SYSTEM_ROLES.includes(textOf(fieldsOf(listOf(structure[root])[0])['role']));
 }

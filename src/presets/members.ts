@@ -63,7 +63,14 @@ export const ALTERNATIVES: readonly (readonly string[])[] = [
   ['max_tokens', 'max_completion_tokens'],
   ['reasoning', 'reasoning_effort', 'include_reasoning'],
   ['models', 'fallbacks'],
+  // The first spelling is that of clients with their own.
+  ['generation_config', 'generationConfig'],
+  ['tool_config', 'toolConfig'],
+  ['service_tier', 'serviceTier'],
 ];
+
+/** Members that hold settings of which a request may override some. */
+export const MERGED: ReadonlySet<string> = new Set(['generationConfig']);
 
 /** Translates the settings of one format into another. Settings that the other format lacks are left out. */
 export function translated(config: Fields, from: FormatId, to: FormatId): Fields {
@@ -145,6 +152,35 @@ const FROM_CHAT: Readonly<Partial<Record<FormatId, Translate>>> = {
       }),
     };
   },
+  gemini: (config) => {
+    const { type, json_schema: output } = fieldsOf(config['response_format']);
+    const { stop, tool_choice: choice } = config;
+    const isJson = type === 'json_schema' || type === 'json_object';
+    return {
+      // Settings have their place in `generationConfig`; the other two have none.
+      ...{ temperature: undefined, top_p: undefined, top_k: undefined },
+      ...{ service_tier: undefined, cache_control: undefined, deferred_tools: undefined },
+      serviceTier: config['service_tier'],
+      tools: mapped(config['tools'], toolOfGemini),
+      toolConfig: geminiChoice(choice),
+      generationConfig: nonEmpty({
+        temperature: config['temperature'],
+        topP: config['top_p'],
+        topK: config['top_k'],
+        maxOutputTokens: config['max_completion_tokens'] ?? config['max_tokens'],
+        stopSequences: typeof stop === 'string' ? [stop] : stop,
+        seed: config['seed'],
+        presencePenalty: config['presence_penalty'],
+        frequencyPenalty: config['frequency_penalty'],
+        responseLogprobs: config['logprobs'],
+        logprobs: config['top_logprobs'],
+        responseModalities: config['modalities'],
+        responseMimeType: isJson ? 'application/json' : undefined,
+        responseJsonSchema: type === 'json_schema' ? (fieldsOf(output)['schema'] ?? {}) : undefined,
+        thinkingConfig: geminiThinking(config),
+      }),
+    };
+  },
   responses: (config) => {
     const { type, json_schema: schema } = fieldsOf(config['response_format']);
     const { tool_choice: choice, reasoning_effort: effort } = config;
@@ -179,6 +215,41 @@ function messagesChoice(choice: unknown, isSerial: boolean): Fields | undefined 
   const serial = isSerial && type !== 'none' && { disable_parallel_tool_use: true };
   if (type === undefined) return serial ? { type: 'auto', ...serial } : undefined;
   return { type, ...(name !== undefined && { name }), ...serial };
+}
+
+function geminiChoice(choice: unknown): Fields | undefined {
+  const name = fieldsOf(fieldsOf(choice)['function'])['name'];
+  const mode = name === undefined ? GEMINI_MODES.get(textOf(choice)) : 'ANY';
+  if (mode === undefined) return undefined;
+  return { functionCallingConfig: { mode, ...(name !== undefined && { allowedFunctionNames: [name] }) } };
+}
+
+const GEMINI_MODES = new Map([
+  ['auto', 'AUTO'],
+  ['required', 'ANY'],
+  ['none', 'NONE'],
+]);
+
+const GEMINI_LEVELS = new Map([
+  ['minimal', 'MINIMAL'],
+  ['low', 'LOW'],
+  ['medium', 'MEDIUM'],
+]);
+
+function geminiThinking(config: Fields): Fields | undefined {
+  const { enabled, max_tokens: budget } = fieldsOf(config['reasoning']);
+  const effort = fieldsOf(config['reasoning'])['effort'] ?? config['reasoning_effort'];
+  if (enabled === false || effort === 'none') return { thinkingBudget: 0 };
+  if (typeof budget === 'number') return { thinkingBudget: budget };
+  if (typeof effort === 'string') return { thinkingLevel: GEMINI_LEVELS.get(effort) ?? 'HIGH' };
+  return enabled === true ? { thinkingBudget: -1 } : undefined;
+}
+
+function toolOfGemini(tool: Fields): Fields {
+  const { type, function: definition } = tool;
+  if (type !== 'function') return tool;
+  const { name, description, parameters } = fieldsOf(definition);
+  return { functionDeclarations: [defined({ name, description, parametersJsonSchema: parameters })] };
 }
 
 /** Tools of other types are the same in all formats, or are refused by those that do not have them. */

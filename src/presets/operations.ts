@@ -37,7 +37,7 @@ export function presetOperations(parts: PresetParts): Operation<Caller>[] {
     getPreset(parts),
     listVersions(parts),
     getVersion(parts),
-    ...SERVED_FORMATS.map((format) => createFrom(format, parts)),
+    ...SERVED_FORMATS.flatMap((format) => (format.operation.inPath ? [] : createFrom(format, parts))),
     deletePreset(parts),
   ];
 }

@@ -2,11 +2,11 @@
 import type { Caller, PresetTerms } from '../access/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
-import type { Fields } from '../formats/conversation/fields.ts';
+import { type Fields, fieldsOf } from '../formats/conversation/fields.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { documentCheck } from '../http/validate.ts';
 import { hasSystemText } from './config.ts';
-import { ALTERNATIVES, translated } from './members.ts';
+import { ALTERNATIVES, MERGED, translated } from './members.ts';
 
 const MARK = '@preset/';
 
@@ -80,17 +80,26 @@ function settingEdits(config: Fields, document: JsonDocument, model: unknown): E
   ];
   for (const [key, value] of Object.entries(settings)) {
     if (!given.has(key)) edits.push({ key, json: stringifyJson(value) });
+    else if (MERGED.has(key)) edits.push(mergedEdit(document, key, fieldsOf(value)));
   }
   return edits;
 }
 
+/** Of a member that holds settings, those of the request override the preset's one by one. */
+function mergedEdit({ exact, members }: JsonDocument, name: string, preset: Fields): Edit {
+  const [own = name] = ALTERNATIVES.find((names) => names.includes(name)) ?? [];
+  const key = members.find((member) => member.key === name)?.key ?? own;
+  return { key, json: stringifyJson({ ...preset, ...fieldsOf(exact[key]) }) };
+}
+
 /** A request without a system text of its own gets the preset's. */
-function systemEdit(format: ServedFormat, text: string, { bytes, members }: JsonDocument): Edit {
-  const json = JSON.stringify(text);
-  if (format.id !== 'chat') return { key: format.id === 'messages' ? 'system' : 'instructions', json };
-  const { valueStart, valueEnd } = members.find(({ key }) => key === 'messages')!;
+function systemEdit(format: ServedFormat, text: string, { bytes, members, structure }: JsonDocument): Edit {
+  const { instructions, root } = format.history;
+  if (instructions)
+    return { key: instructions.member(structure), json: JSON.stringify(instructions.with(undefined, text)) };
+  const { valueStart, valueEnd } = members.find(({ key }) => key === root)!;
   const messages = bytes.toString('utf8', valueStart + 1, valueEnd);
-  return { key: 'messages', json: `[{"role":"system","content":${json}},${messages}` };
+  return { key: root, json: `[{"role":"system","content":${JSON.stringify(text)}},${messages}` };
 }
 
 const translations = new WeakMap<PresetTerms, Map<string, Fields>>();

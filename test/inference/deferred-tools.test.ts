@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import {
-  CLIENT_FORMATS,
-  type ClientFormat,
+  BODY_FORMATS,
+  type BodyFormat,
   readServedStream,
   readServedWhole,
 } from '../../src/testing/clients/served-answer.ts';
@@ -43,7 +43,7 @@ const CALL = { id: 'call_2', name: 'call_tool', arguments: `{"tool":"create_invo
 const prompt = (messages: Json) =>
   JSON.stringify(messages, (key, value) => (key === 'cache_control' ? undefined : value));
 
-function toolsOf(format: ClientFormat): unknown[] {
+function toolsOf(format: BodyFormat): unknown[] {
   return TOOLS.map(({ name, description, parameters, deferred }) => {
     const mark = deferred ? { defer_loading: true } : {};
     if (format === 'messages') return { name, description, input_schema: parameters, ...mark };
@@ -52,7 +52,7 @@ function toolsOf(format: ClientFormat): unknown[] {
   });
 }
 
-function bodyOf(format: ClientFormat, spoken: Format, stream: boolean, more: Json = {}, history: unknown[] = []): Json {
+function bodyOf(format: BodyFormat, spoken: Format, stream: boolean, more: Json = {}, history: unknown[] = []): Json {
   const turns = [{ role: 'user', content: 'Bill Ada' }, ...history];
   return {
     model: `test/${spoken}`,
@@ -65,7 +65,7 @@ function bodyOf(format: ClientFormat, spoken: Format, stream: boolean, more: Jso
   };
 }
 
-async function ask(format: ClientFormat, spoken: Format, stream: boolean, answers: readonly Told[], body: Json) {
+async function ask(format: BodyFormat, spoken: Format, stream: boolean, answers: readonly Told[], body: Json) {
   gateway.upstream.script(
     spoken,
     answers.map((told) => answerOf(spoken, stream, { usage: USAGE, ...told })),
@@ -88,11 +88,11 @@ async function ask(format: ClientFormat, spoken: Format, stream: boolean, answer
   };
 }
 
-const read = (format: ClientFormat, stream: boolean, text: string) =>
+const read = (format: BodyFormat, stream: boolean, text: string) =>
   stream ? readServedStream(format, text, 'finish') : readServedWhole(format, text);
 
 /** What a client sends back of a whole answer, with the result of its one call. */
-function historyOf(format: ClientFormat, text: string, id: string): unknown[] {
+function historyOf(format: BodyFormat, text: string, id: string): unknown[] {
   const answer: Json = JSON.parse(text);
   if (format === 'chat') {
     return [answer.choices[0].message, { role: 'tool', tool_call_id: id, content: 'billed' }];
@@ -109,7 +109,7 @@ function historyOf(format: ClientFormat, text: string, id: string): unknown[] {
 
 const namesOf = (sent: Json) => sent.tools.map((tool: Json) => tool.name ?? tool.function.name);
 
-for (const format of CLIENT_FORMATS) {
+for (const format of BODY_FORMATS) {
   for (const spoken of SPOKEN) {
     for (const stream of [false, true]) {
       const way = `${format} to ${spoken}${stream ? ', streamed' : ''}`;

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { ConversationTask } from '../../src/inference/conversation-task.ts';
 import {
-  CLIENT_FORMATS,
-  type ClientFormat,
+  BODY_FORMATS,
+  type BodyFormat,
   readServedStream,
   readServedWhole,
 } from '../../src/testing/clients/served-answer.ts';
@@ -33,7 +33,7 @@ const ROUTES = { chat: '/chat/completions', messages: '/messages', responses: '/
 const USAGE = { input: 10, output: 5 };
 const SEARCH = { id: 'call_1', name: 'search_tools', arguments: '{"query":"create invoice"}' };
 
-function bodyOf(format: ClientFormat, stream: boolean, more: Json = {}): Json {
+function bodyOf(format: BodyFormat, stream: boolean, more: Json = {}): Json {
   const tool = { name: 'create_invoice', description: 'Bills a customer' };
   const schema = { type: 'object' };
   const turns = [{ role: 'user', content: 'Bill Ada' }];
@@ -55,7 +55,7 @@ function bodyOf(format: ClientFormat, stream: boolean, more: Json = {}): Json {
 }
 
 /** Asks with the endpoint of `first`, and with that of `second` after it. */
-async function ask(format: ClientFormat, body: Json, first: readonly Answer[], second: readonly Answer[]) {
+async function ask(format: BodyFormat, body: Json, first: readonly Answer[], second: readonly Answer[]) {
   // The cooldowns of earlier tests are over.
   gateway.clock.jump(60_000);
   gateway.upstream.script('chat', first);
@@ -73,7 +73,7 @@ const answers = (stream: boolean, ...all: Told[]) =>
 /** The client streams or not, and the upstream does or does not, whatever it was asked for. */
 const WAYS = [false, true].flatMap((stream) => [false, true].map((upstream) => ({ stream, upstream })));
 
-for (const format of CLIENT_FORMATS) {
+for (const format of BODY_FORMATS) {
   for (const { stream, upstream } of WAYS) {
     const way = `${format}, ${stream ? 'streamed' : 'whole'} from ${upstream ? 'a stream' : 'a whole answer'}`;
     const read = (text: string) =>

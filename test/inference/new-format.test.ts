@@ -27,7 +27,12 @@ const textOf = ({ choices }: Turn) =>
 /** `{model, rules, letters: [{role, said}]}` gets `{id, said}`; nothing is streamed. */
 const letters: ServedFormat = {
   id: 'letters' as FormatId,
-  history: { root: 'messages', item: () => ({ kind: 'pinned' }) },
+  history: {
+    root: 'messages',
+    content: 'content',
+    textPart: (text) => ({ said: text }),
+    item: () => ({ kind: 'pinned' }),
+  },
   operation: {
     id: 'createLetter',
     path: '/letters',

@@ -1,7 +1,7 @@
 /** Structured output through a whole gateway: native if the upstream supports it, else through a tool, else refused. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { type ClientFormat, readServedStream, readServedWhole } from '../../src/testing/clients/served-answer.ts';
+import { type BodyFormat, readServedStream, readServedWhole } from '../../src/testing/clients/served-answer.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf, type Format, type Told } from '../../src/testing/upstream/answers.ts';
 
@@ -43,7 +43,7 @@ const body = (provider: string, response_format: Json, more: Json = {}): Json =>
   ...more,
 });
 
-async function ask(provider: string, spoken: Format, told: Told, asked: Json, served: ClientFormat = 'chat') {
+async function ask(provider: string, spoken: Format, told: Told, asked: Json, served: BodyFormat = 'chat') {
   gateway.upstream.script(provider, answerOf(spoken, asked.stream === true, { usage: USAGE, ...told }));
   const routes = { chat: '/chat/completions', messages: '/messages', responses: '/responses' };
   const reply = await gateway.post(routes[served], asked);

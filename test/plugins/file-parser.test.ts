@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
 import OpenAI, { toFile } from 'openai';
-import { CLIENT_FORMATS, type ClientFormat } from '../../src/testing/clients/served-answer.ts';
+import { BODY_FORMATS, type BodyFormat } from '../../src/testing/clients/served-answer.ts';
 import { pdfOf } from '../../src/testing/documents/pdf.ts';
 import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
@@ -22,7 +22,7 @@ const gateway = await startGateway(
   },
 );
 
-const ROUTES: Record<ClientFormat, string> = {
+const ROUTES: Record<BodyFormat, string> = {
   chat: '/chat/completions',
   messages: '/messages',
   responses: '/responses',
@@ -31,7 +31,7 @@ const PDF = pdfOf('The answer is forty-two', 'Second page');
 const HASH = createHash('sha256').update(PDF).digest('hex');
 const TEXT = /Text of the file report\.pdf:\n\n\[Page 1\]\nThe answer is forty-two\n\n\[Page 2\]\nSecond page/;
 
-function partOf(served: ClientFormat, bytes: Buffer, url?: string): Json {
+function partOf(served: BodyFormat, bytes: Buffer, url?: string): Json {
   const data = `data:application/pdf;base64,${bytes.toString('base64')}`;
   if (served === 'chat') return { type: 'file', file: { filename: 'report.pdf', file_data: url ?? data } };
   if (served === 'responses') {
@@ -43,14 +43,14 @@ function partOf(served: ClientFormat, bytes: Buffer, url?: string): Json {
   return { type: 'document', title: 'report.pdf', source };
 }
 
-function bodyOf(served: ClientFormat, model: string, part: Json, more: Json = {}): Json {
+function bodyOf(served: BodyFormat, model: string, part: Json, more: Json = {}): Json {
   const text = { type: served === 'responses' ? 'input_text' : 'text', text: 'What is it?' };
   const history = [{ role: 'user', content: [text, part] }];
   const asked = served === 'responses' ? { input: history } : { messages: history, max_tokens: 100 };
   return { model, ...asked, ...more };
 }
 
-async function ask(served: ClientFormat, body: Json, provider = 'chat') {
+async function ask(served: BodyFormat, body: Json, provider = 'chat') {
   gateway.upstream.script(provider, answerOf('chat', body.stream === true, { text: 'Forty-two.' }));
   const reply = await gateway.post(ROUTES[served], body, { 'x-svc-metadata': 'enabled' });
   const text = await reply.text();
@@ -59,7 +59,7 @@ async function ask(served: ClientFormat, body: Json, provider = 'chat') {
 
 const PLUGINS = [{ id: 'file-parser', pdf: { engine: 'cloudflare-ai' } }];
 
-for (const served of CLIENT_FORMATS) {
+for (const served of BODY_FORMATS) {
   test(`${served}: a PDF, inline or by URL, reaches a model that reads no files as text`, async () => {
     gateway.upstream.script('site', { headers: { 'content-type': 'application/pdf' }, chunks: [PDF], repeat: true });
     const site = gateway.upstream.script('site', {

@@ -1,7 +1,7 @@
 /** Plugins are governed: guardrails and workspace rules hold for what they add and choose, in every format. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { CLIENT_FORMATS } from '../../src/testing/clients/served-answer.ts';
+import { BODY_FORMATS } from '../../src/testing/clients/served-answer.ts';
 import { pdfOf } from '../../src/testing/documents/pdf.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
 import { startGuarded } from '../guardrails/guarded.ts';
@@ -45,7 +45,7 @@ test('a filter sees the text of a parsed file, in every format', async () => {
   const plugins = [{ id: 'file-parser', pdf: { engine: 'pdf-text' } }];
   const blocked = await scene.guarded({ content_filters: [{ pattern: 'forbidden-[0-9]{4}', action: 'block' }] });
   const redacted = await scene.guarded({ content_filters: [{ pattern: 'forbidden-[0-9]{4}', action: 'redact' }] });
-  for (const served of CLIENT_FORMATS) {
+  for (const served of BODY_FORMATS) {
     const body = bodyOf(served, { part: parts[served], plugins });
     const { status, body: reply } = await blocked.post(ROUTES[served], body);
     assert.equal(status, 403, JSON.stringify(reply));
@@ -58,7 +58,7 @@ test('a filter sees the text of a parsed file, in every format', async () => {
 
 test('a router chooses only what the key may use', async () => {
   const key = await scene.guarded({ allowed_models: ['test/other'] });
-  for (const served of CLIENT_FORMATS) {
+  for (const served of BODY_FORMATS) {
     const { status, body } = await key.post(ROUTES[served], bodyOf(served, { model: 'svc/auto' }));
     assert.deepEqual([status, body.model], [200, 'test/other'], JSON.stringify(body));
   }
@@ -75,7 +75,7 @@ test('a plugin that does what a disabled tool does is refused with 403 in every 
   const disabled = { disabled_server_tools: ['svc:web_search', 'svc:web_fetch', 'svc:fusion'] };
   assert.equal((await control.call('PATCH', `/workspaces/${id}`, disabled)).status, 200);
   const key = await control.keyIn(id, 'no search');
-  for (const served of CLIENT_FORMATS) {
+  for (const served of BODY_FORMATS) {
     for (const plugin of ['web', 'web-fetch', 'fusion']) {
       const post = async (plugins: Json[]) => {
         const headers = { authorization: `Bearer ${key.token}` };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
-import { CLIENT_FORMATS, type ClientFormat } from '../../src/testing/clients/served-answer.ts';
+import { BODY_FORMATS, type BodyFormat } from '../../src/testing/clients/served-answer.ts';
 import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { startUpstream, type Upstream } from '../../src/testing/upstream/upstream.ts';
@@ -11,7 +11,7 @@ import { startUpstream, type Upstream } from '../../src/testing/upstream/upstrea
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
 type Json = any;
 
-const ROUTES: Record<ClientFormat, string> = {
+const ROUTES: Record<BodyFormat, string> = {
   chat: '/chat/completions',
   messages: '/messages',
   responses: '/responses',
@@ -45,7 +45,7 @@ function judges(flagged: boolean, count = 1): void {
   });
 }
 
-async function ask(served: ClientFormat, more: Json = {}, on = gateway) {
+async function ask(served: BodyFormat, more: Json = {}, on = gateway) {
   on.upstream.script('text', answerOf('chat', more.stream === true, { text: 'ok' }));
   const earlier = on.upstream.requests('text').length;
   const history = [{ role: 'user', content: 'how to' }];
@@ -56,7 +56,7 @@ async function ask(served: ClientFormat, more: Json = {}, on = gateway) {
   return { status: reply.status, text, headers: reply.headers, calls: length - earlier };
 }
 
-for (const served of CLIENT_FORMATS) {
+for (const served of BODY_FORMATS) {
   for (const stream of [false, true]) {
     test(`${served}: a flagged request is refused before any model sees it, others pass | ${stream ? 'streamed' : 'whole'}`, async () => {
       judges(true);

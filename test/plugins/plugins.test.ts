@@ -5,8 +5,8 @@ import Anthropic from '@anthropic-ai/sdk';
 import { OpenRouter } from '@openrouter/sdk';
 import OpenAI from 'openai';
 import {
-  CLIENT_FORMATS,
-  type ClientFormat,
+  BODY_FORMATS,
+  type BodyFormat,
   readServedStream,
   readServedWhole,
 } from '../../src/testing/clients/served-answer.ts';
@@ -27,7 +27,7 @@ const gateway = await startGateway(
   },
 );
 
-const ROUTES: Record<ClientFormat, string> = {
+const ROUTES: Record<BodyFormat, string> = {
   chat: '/chat/completions',
   messages: '/messages',
   responses: '/responses',
@@ -35,7 +35,7 @@ const ROUTES: Record<ClientFormat, string> = {
 const HEALING = { id: 'response-healing' };
 
 /** A request in the format for one question, with JSON as the output. */
-function bodyOf(served: ClientFormat, model: string, more: Json = {}): Json {
+function bodyOf(served: BodyFormat, model: string, more: Json = {}): Json {
   const { schema, ...rest } = more;
   const wanted = schema ?? { type: 'object' };
   if (served === 'responses') {
@@ -49,7 +49,7 @@ function bodyOf(served: ClientFormat, model: string, more: Json = {}): Json {
   return { model, messages: [{ role: 'user', content: 'Where?' }], ...output, ...rest };
 }
 
-async function ask(served: ClientFormat, spoken: Format, told: Told, more: Json) {
+async function ask(served: BodyFormat, spoken: Format, told: Told, more: Json) {
   gateway.upstream.script(spoken, answerOf(spoken, more.stream === true, told));
   const reply = await gateway.post(ROUTES[served], bodyOf(served, `test/${spoken}`, more), {
     'x-svc-metadata': 'enabled',
@@ -65,7 +65,7 @@ async function ask(served: ClientFormat, spoken: Format, told: Told, more: Json)
   };
 }
 
-for (const served of CLIENT_FORMATS) {
+for (const served of BODY_FORMATS) {
   test(`${served}: a plugin that does not exist, is named twice or has wrong settings is refused with its path`, async () => {
     const cases: [Json[], string][] = [
       [[{ id: 'nothing' }], 'plugins[0].id'],
@@ -125,7 +125,7 @@ for (const served of CLIENT_FORMATS) {
 const LONG = 'word '.repeat(60);
 
 /** A history of questions and answers in the format. */
-function historyOf(served: ClientFormat): Json {
+function historyOf(served: BodyFormat): Json {
   const turns = [1, 2, 3, 4, 5, 6, 7].flatMap((n) => [
     { role: 'user', content: `question ${n} ${LONG}` },
     { role: 'assistant', content: `answer ${n}` },
@@ -134,7 +134,7 @@ function historyOf(served: ClientFormat): Json {
   return served === 'responses' ? { input: history } : { messages: history };
 }
 
-for (const served of CLIENT_FORMATS) {
+for (const served of BODY_FORMATS) {
   test(`${served}: a history beyond the context loses its middle, and the metadata says so`, async () => {
     const body = { model: 'test/small', max_tokens: 50, ...historyOf(served) };
     if (served === 'responses') delete body.max_tokens;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
 import OpenAI from 'openai';
-import { CLIENT_FORMATS, type ClientFormat } from '../../src/testing/clients/served-answer.ts';
+import { BODY_FORMATS, type BodyFormat } from '../../src/testing/clients/served-answer.ts';
 import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
 
@@ -36,14 +36,14 @@ const gateway = await startGateway(
   },
 );
 
-const ROUTES: Record<ClientFormat, string> = {
+const ROUTES: Record<BodyFormat, string> = {
   chat: '/chat/completions',
   messages: '/messages',
   responses: '/responses',
 };
 const ALL = ['cheap', 'fair', 'usual', 'dear', 'dearest', 'gift'];
 
-async function ask(served: ClientFormat, body: Json, headers: Record<string, string> = {}) {
+async function ask(served: BodyFormat, body: Json, headers: Record<string, string> = {}) {
   for (const name of ALL) gateway.upstream.script(name, answerOf('chat', body.stream === true, { text: 'ok' }));
   const input =
     served === 'responses' ? { input: 'hi' } : { messages: [{ role: 'user', content: 'hi' }], max_tokens: 50 };
@@ -59,7 +59,7 @@ async function ask(served: ClientFormat, body: Json, headers: Record<string, str
 
 const BAND = (cost_tier: string) => [{ id: 'auto-router', cost_tier, excluded_models: ['test/gift'] }];
 
-for (const served of CLIENT_FORMATS) {
+for (const served of BODY_FORMATS) {
   test(`${served}: svc/auto answers with a model of the band, and says which`, async () => {
     const plugins = BAND('max');
     const { json } = await ask(served, { model: 'svc/auto', plugins });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
 import OpenAI from 'openai';
-import { CLIENT_FORMATS, type ClientFormat } from '../../src/testing/clients/served-answer.ts';
+import { BODY_FORMATS, type BodyFormat } from '../../src/testing/clients/served-answer.ts';
 import { INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
 import { startUpstream } from '../../src/testing/upstream/upstream.ts';
@@ -12,7 +12,7 @@ import { startGuarded } from '../guardrails/guarded.ts';
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape
 type Json = any;
 
-const ROUTES: Record<ClientFormat, string> = {
+const ROUTES: Record<BodyFormat, string> = {
   chat: '/chat/completions',
   messages: '/messages',
   responses: '/responses',
@@ -44,7 +44,7 @@ function searches(...pages: (typeof PAGE)[]): void {
   engines.script('exa', { headers, chunks: [JSON.stringify({ results: pages })], repeat: true });
 }
 
-function bodyOf(served: ClientFormat, more: Json = {}): Json {
+function bodyOf(served: BodyFormat, more: Json = {}): Json {
   const history = [
     { role: 'user', content: 'Hello' },
     { role: 'assistant', content: 'Hi' },
@@ -54,7 +54,7 @@ function bodyOf(served: ClientFormat, more: Json = {}): Json {
   return { model: 'test/text', ...asked, ...more };
 }
 
-async function ask(served: ClientFormat, more: Json, key?: { token: string }) {
+async function ask(served: BodyFormat, more: Json, key?: { token: string }) {
   scene.gateway.upstream.script('text', answerOf('chat', more.stream === true, { text: ANSWER }));
   const earlier = engines.requests('exa').length;
   const headers = { 'x-svc-metadata': 'enabled', ...(key && { authorization: `Bearer ${key.token}` }) };
@@ -76,7 +76,7 @@ async function ask(served: ClientFormat, more: Json, key?: { token: string }) {
 const textOfPart = (content: Json): string =>
   typeof content === 'string' ? content : content.map(({ text }: Json) => text).join('\n');
 
-for (const served of CLIENT_FORMATS) {
+for (const served of BODY_FORMATS) {
   for (const more of [{ plugins: [{ id: 'web' }] }, { model: 'test/text:online' }]) {
     const how = 'model' in more ? ':online' : 'the plugin';
     test(`${served}: ${how} searches for the last question once and puts the pages before it`, async () => {
@@ -181,7 +181,7 @@ test('a workspace that has disabled web search refuses the suffix too', async ()
   const { id } = made.body.data;
   await scene.control.call('PATCH', `/workspaces/${id}`, { disabled_server_tools: ['svc:web_search'] });
   const key = await scene.control.keyIn(id, 'no search');
-  for (const served of CLIENT_FORMATS) {
+  for (const served of BODY_FORMATS) {
     const refused = await ask(served, { model: 'test/text:online' }, key);
     assert.equal(refused.status, 403, refused.text);
   }

@@ -7,8 +7,8 @@ import { after, test } from 'node:test';
 import { loadConfig } from '../../src/base/config.ts';
 import { KINDS, providersFrom } from '../../src/providers/index.ts';
 import {
-  CLIENT_FORMATS,
-  type ClientFormat,
+  BODY_FORMATS,
+  type BodyFormat,
   readServedStream,
   readServedWhole,
 } from '../../src/testing/clients/served-answer.ts';
@@ -88,7 +88,7 @@ function whole(text = TEXT): Answer {
   return { headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify(reply)] };
 }
 
-async function ask(served: ClientFormat, model: string, stream: boolean, more: object = {}, headers = {}) {
+async function ask(served: BodyFormat, model: string, stream: boolean, more: object = {}, headers = {}) {
   const prompt =
     served === 'responses' ? { input: 'hi' } : { max_tokens: 500, messages: [{ role: 'user', content: 'hi' }] };
   const body = { model: `test/${model}`, stream, ...prompt, ...more };
@@ -108,7 +108,7 @@ function assertSigned(request: ReceivedRequest, key: string): void {
 
 test('a signed call reaches the model that an ARN names, and its answer every format of client', async () => {
   const encoded = encodeURIComponent(ARN);
-  for (const served of CLIENT_FORMATS) {
+  for (const served of BODY_FORMATS) {
     for (const stream of [false, true]) {
       gateway.upstream.script('nova', stream ? binary([STREAM]) : whole());
       const { status, text } = await ask(served, 'nova', stream);
@@ -134,7 +134,7 @@ test('a bearer key is sent as one, and nothing is signed', async () => {
 });
 
 test('a binary stream that the network cuts at any position reads as in one piece', async () => {
-  for (const served of CLIENT_FORMATS) {
+  for (const served of BODY_FORMATS) {
     gateway.upstream.script('nova', binary([STREAM]));
     const one = readServedStream(served, (await ask(served, 'nova', true)).text, 'finish');
     // Every position in one format; the others share the reading of the bytes.
@@ -151,7 +151,7 @@ test('a binary stream that the network cuts at any position reads as in one piec
 test('a stream that ends before its stop ends with an error after the content, however its connection ends', async () => {
   const stop = Buffer.concat(EVENTS.slice(0, 5)).length;
   const firstText = Buffer.concat(EVENTS.slice(0, 2)).length;
-  for (const served of CLIENT_FORMATS) {
+  for (const served of BODY_FORMATS) {
     for (const end of ['close', 'cut', 'reset'] as const) {
       for (const at of [firstText, firstText + 9, stop - EVENTS[4]!.length, stop - 1]) {
         gateway.upstream.script('nova', binary([STREAM.subarray(0, at)], { end }));
@@ -167,7 +167,7 @@ test('a stream that ends before its stop ends with an error after the content, h
 });
 
 test('an exception in the middle of a stream is an error to the client, never a clean end', async () => {
-  for (const served of CLIENT_FORMATS) {
+  for (const served of BODY_FORMATS) {
     const answer = [
       ...EVENTS.slice(0, 2),
       exception('throttlingException', 'Too many tokens, please wait.'),

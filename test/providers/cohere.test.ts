@@ -4,8 +4,8 @@ import { after, test } from 'node:test';
 import { loadConfig } from '../../src/base/config.ts';
 import { KINDS, providersFrom } from '../../src/providers/index.ts';
 import {
-  CLIENT_FORMATS,
-  type ClientFormat,
+  BODY_FORMATS,
+  type BodyFormat,
   readServedStream,
   readServedWhole,
 } from '../../src/testing/clients/served-answer.ts';
@@ -76,7 +76,7 @@ const EVENTS = [
   'data: [DONE]\n\n',
 ];
 
-async function ask(served: ClientFormat, stream: boolean, more: object = {}) {
+async function ask(served: BodyFormat, stream: boolean, more: object = {}) {
   const prompt =
     served === 'responses' ? { input: 'roll' } : { max_tokens: 500, messages: [{ role: 'user', content: 'roll' }] };
   const body = { model: 'test/cohere', stream, ...prompt, ...more };
@@ -85,7 +85,7 @@ async function ask(served: ClientFormat, stream: boolean, more: object = {}) {
 }
 
 test('plan, call and counts reach every format of client, and the cost is that of the billed units', async () => {
-  for (const served of CLIENT_FORMATS) {
+  for (const served of BODY_FORMATS) {
     for (const stream of [false, true]) {
       gateway.upstream.script('cohere', stream ? streamOf(EVENTS) : wholeOf(REPLY));
       const { status, text, generation } = await ask(served, stream, { tools: TOOLS[served] });
@@ -132,7 +132,7 @@ test('the plan returns to the service with the results, from clients of every fo
 
 test('a stream that breaks off or ends in an error is an error to the client, never a clean end', async () => {
   const failing = data('message-end', { finish_reason: 'ERROR', error: 'it broke' });
-  for (const served of CLIENT_FORMATS) {
+  for (const served of BODY_FORMATS) {
     for (const chunks of [EVENTS.slice(0, 3), EVENTS.slice(0, 6), [...EVENTS.slice(0, 3), failing]]) {
       gateway.upstream.script('cohere', streamOf(chunks));
       const seen = readServedStream(served, (await ask(served, true, { tools: TOOLS[served] })).text, 'finish');

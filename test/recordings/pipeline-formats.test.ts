@@ -49,12 +49,12 @@ interface Sample {
 }
 
 const SAMPLES: Readonly<Record<RecordedFormat, Sample>> = {
-  chat: { served: ['responses'], cuts: 6, ends: 4 },
-  messages: { served: ['responses'], cuts: 6, ends: 4 },
+  chat: { served: ['responses', 'gemini'], cuts: 3, ends: 4 },
+  messages: { served: ['responses', 'gemini'], cuts: 3, ends: 4 },
   responses: { served: CLIENT_FORMATS, cuts: 6, ends: 12 },
-  gemini: { served: CLIENT_FORMATS, cuts: 16, ends: 9 },
-  converse: { served: CLIENT_FORMATS, cuts: 50, ends: 24 },
-  cohere: { served: CLIENT_FORMATS, cuts: 50, ends: 24 },
+  gemini: { served: CLIENT_FORMATS, cuts: 12, ends: 9 },
+  converse: { served: CLIENT_FORMATS, cuts: 38, ends: 24 },
+  cohere: { served: CLIENT_FORMATS, cuts: 38, ends: 24 },
 };
 const FORMATS = Object.keys(SAMPLES) as RecordedFormat[];
 

@@ -15,6 +15,7 @@ import {
   CLIENT_FORMATS as SERVED,
   type ServedAnswer,
 } from '../../src/testing/clients/served-answer.ts';
+import { PATH_OF } from '../../src/testing/clients/whole-answer.ts';
 import { type Gateway, type ProviderOptions, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { corpusMissing } from '../../src/testing/recordings/corpus.ts';
 import { seeded } from '../../src/testing/recordings/cuts.ts';
@@ -38,7 +39,19 @@ const all = recordedConversations('chat', 'messages', 'responses', 'gemini', 'co
   .filter(({ id }) => !id.includes('shell-container'));
 const answered = all.filter(({ status }) => status === 200);
 const streams = answered.filter(({ stream }) => stream);
-const PATHS = { chat: '/chat/completions', messages: '/messages', responses: '/responses' } as const;
+
+/** The path and the body of a greeting. */
+function greetingOf(served: ClientFormat, model: string, stream: boolean): [path: string, body: object] {
+  if (served === 'gemini') {
+    const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent';
+    const thinkingConfig = { includeThoughts: true };
+    const generationConfig = { maxOutputTokens: 100, thinkingConfig };
+    return [`/models/${model}:${method}`, { contents: [{ parts: [{ text: 'hi' }] }], generationConfig }];
+  }
+  const hello = [{ role: 'user', content: 'hi' }];
+  const said = served === 'responses' ? { input: hello } : { max_tokens: 100, messages: hello };
+  return [PATH_OF[served], { model, ...said, stream }];
+}
 
 describe('recorded traffic through sockets', { skip: corpusMissing }, () => {
   let gateway: Gateway;
@@ -155,10 +168,7 @@ describe('recorded traffic through sockets', { skip: corpusMissing }, () => {
     counted.exchanges += 1;
     const { status, headers, bytes } = recording;
     gateway.upstream.script(key, { status, headers, chunks: [bytes], ...more });
-    const hello = [{ role: 'user', content: 'hi' }];
-    const said = served === 'responses' ? { input: hello } : { max_tokens: 100, messages: hello };
-    const body = { model: `test/${key}`, ...said, stream };
-    const reply = await gateway.post(PATHS[served], body);
+    const reply = await gateway.post(...greetingOf(served, `test/${key}`, stream));
     const generation = reply.headers.get('x-generation-id') ?? '';
     return { status: reply.status, text: await reply.text(), generation, wait: reply.headers.get('retry-after') };
   }
@@ -268,6 +278,7 @@ function assertEnvelope(
   assert.ok(typeof body.error.message === 'string' && body.error.message !== '', where);
   if (served === 'chat') assert.equal(body.error.code, seen.status, where);
   else if (served === 'responses') assert.equal(typeof body.error_type, 'string', where);
+  else if (served === 'gemini') assert.equal(body.error.code, seen.status, where);
   else assert.deepEqual([body.type, typeof body.error.type, typeof body.request_id], ['error', 'string', 'string']);
 }
 

@@ -185,7 +185,7 @@ test('without alt=sse a stream is one list, and the key may be in the query', as
   const list = (await response.json()) as { candidates?: { content: { parts: { text?: string }[] } }[] }[];
   const texts = list.flatMap(({ candidates = [] }) => candidates.flatMap(({ content }) => content.parts));
   assert.equal(texts.map(({ text }) => text).join(''), 'Hello');
-  const other = await fetch(url.replace('streamGenerateContent', 'embedContent'), {
+  const other = await fetch(url.replace('streamGenerateContent', 'predict'), {
     ...{ method: 'POST', headers: { 'content-type': 'application/json' }, body },
   });
   assert.equal(other.status, 404);

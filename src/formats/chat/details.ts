@@ -8,7 +8,7 @@
  */
 import type { OpaquePart, Part, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOrUndefined, listOf, nonEmptyText, restOf, textOf } from '../conversation/fields.ts';
-import { isSpokenOnly } from '../conversation/registry.ts';
+import { isOfAnswers } from '../conversation/registry.ts';
 import { sealBlock, unsealBlock } from '../conversation/sealed-block.ts';
 
 const ORIGINS: ReadonlySet<unknown> = new Set<ReasoningOrigin>([
@@ -145,8 +145,7 @@ export function blockOf(detail: Detail): OpaquePart | undefined {
 /** The entry that carries a block; undefined for blocks that belong elsewhere or cannot be sent. */
 export function encodeBlock(part: OpaquePart, index: number): Fields | undefined {
   if (part.value === undefined) return undefined;
-  if (isSpokenOnly(part.origin))
-    return { type: 'reasoning.encrypted', data: sealBlock(part), format: 'unknown', index };
+  if (isOfAnswers(part.origin)) return { type: 'reasoning.encrypted', data: sealBlock(part), format: 'unknown', index };
   if (part.origin !== 'chat' || !isDetailEntry(part.value)) return undefined;
   const entry = part.value as Fields;
   return entry['type'] === 'reasoning.server_tool_call' && !('index' in entry) ? { ...entry, index } : entry;

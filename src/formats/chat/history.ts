@@ -4,6 +4,8 @@ import type { HistoryWords } from '../conversation/history.ts';
 
 export const history: HistoryWords = {
   root: 'messages',
+  content: 'content',
+  textPart: (text) => ({ type: 'text', text }),
   item(value) {
     const { role, tool_calls: calls, tool_call_id: id } = fieldsOf(value);
     if (role === 'user') return { kind: 'user' };

@@ -163,7 +163,9 @@ export interface Relay {
   /** The upstream's complete answer with the gateway's members in it. */
   reply(answer: RelayedAnswer): string;
   stream(stamp: Stamp, dialect: Dialect): RelayStream;
-  /** A member and value by which this format's clients request a faster tier, besides `service_tier`. */
+  /** The member of a request that names the tier; default `service_tier`. */
+  readonly tierMember?: string;
+  /** A member and value by which this format's clients request a faster tier, besides that member. */
   readonly tierWord?: { readonly key: string; readonly value: string };
 }
 
@@ -175,6 +177,19 @@ export interface AnswerReader {
    */
   decodeReply(value: unknown, dialect: Dialect, seed?: string): { turn: Turn } | { failure: UpstreamFailure };
   decoder(dialect: Dialect, seed?: string): TurnDecoder;
+}
+
+/**
+ * Clients that name the model in the path, `/models/acme/large:generate`, and what they want of it after the colon. The
+ * body then has the members `model` and those of the method, wherever the gateway reads it.
+ */
+export interface PathWords {
+  /** Roots besides the usual ones below which the path is served, and what their operations' ids end with. */
+  readonly roots: readonly { readonly path: string; readonly suffix: string }[];
+  /** Members of the body, by method. */
+  readonly methods: Readonly<Record<string, Readonly<Record<string, boolean>>>>;
+  /** The value of the query's `alt` for a stream of events; any other stream is a JSON list of their data. */
+  readonly eventsAs: string;
 }
 
 /** The HTTP operation of a format. The schemas of replies describe them; they are not validated. */
@@ -189,6 +204,8 @@ export interface ServedOperation {
   readonly errorSchema?: TSchema;
   /** A response header that clients of the format expect the generation's id in. */
   readonly requestIdHeader?: string;
+  /** `path` is followed by the model and a method. Absent: the body names the model. */
+  readonly inPath?: PathWords;
 }
 
 /** As `AnswerReader`, reads its own answers, with an empty dialect. */
@@ -231,6 +248,8 @@ export interface ServedFormat extends AnswerReader {
   readonly threadMember?: string;
   /** Clients may not send reasoning back; the gateway keeps it for requests with tools. */
   readonly losesReasoning?: true;
+  /** Only services write the blocks that the conversation does not model, as in a format that no client uses. */
+  readonly blocksOfAnswers?: true;
   /** Answers cannot carry images. */
   readonly lacksImages?: true;
   /** Request members that answers of this format repeat; called only when such an answer is built. */

@@ -3,11 +3,30 @@
  * follows it, a question with the answer to it. Pure.
  */
 
+import { type Fields, fieldsOf, listOf, textOf } from './fields.ts';
+
 /** How a format writes its history. */
 export interface HistoryWords {
   /** The request member that holds the items. */
-  readonly root: 'messages' | 'input';
+  readonly root: 'messages' | 'input' | 'contents';
+  /** The member of an item that holds its text or parts. */
+  readonly content: 'content' | 'parts';
+  /** A part that is a text. */
+  textPart(text: string): Record<string, unknown>;
   item(value: unknown): HistoryItem;
+  /** The request member for instructions outside of the history, and their form. Absent: they are in the history. */
+  readonly instructions?: InstructionWords;
+}
+
+interface InstructionWords {
+  /** The member, as a request names it. */
+  member(request: Readonly<Fields>): string;
+  /** The texts in a value of the member, undefined included. */
+  read(value: unknown): string[];
+  /** The value with another text after those that it has. */
+  with(value: unknown, text: string): unknown;
+  /** Answers repeat the member. */
+  readonly echoed?: true;
 }
 
 export interface HistoryItem {
@@ -20,6 +39,11 @@ export interface HistoryItem {
   calls?: readonly string[];
   /** Ids of the calls whose results are in it. */
   results?: readonly string[];
+}
+
+/** The texts of a content: a text, or a list of parts. */
+export function textsOf(content: unknown): string[] {
+  return typeof content === 'string' ? [content] : listOf(content).flatMap((part) => textOf(fieldsOf(part)['text']));
 }
 
 /** Consecutive items, as positions in the history: from `start` to before `end`. */

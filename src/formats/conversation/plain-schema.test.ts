@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ClientFormat } from '../../testing/clients/served-answer.ts';
+import { CLIENT_FORMATS, type ClientFormat } from '../../testing/clients/served-answer.ts';
 import { playThrough } from '../../testing/laws/pipeline.ts';
 import type { FormatId } from './conversation.ts';
 import { namedProperties, withoutNullKeywords } from './plain-schema.ts';
@@ -90,6 +90,7 @@ const TOOLS: Record<ClientFormat, (schema: unknown) => Json> = {
   chat: (parameters) => ({ type: 'function', function: { name: 'get', parameters } }),
   messages: (input_schema) => ({ name: 'get', input_schema }),
   responses: (parameters) => ({ type: 'function', name: 'get', parameters }),
+  gemini: (parametersJsonSchema) => ({ functionDeclarations: [{ name: 'get', parametersJsonSchema }] }),
 };
 
 const READ: Record<FormatId, (body: Json) => unknown> = {
@@ -101,7 +102,7 @@ const READ: Record<FormatId, (body: Json) => unknown> = {
   cohere: ({ tools }) => tools[0].function.parameters,
 };
 
-for (const served of ['chat', 'messages', 'responses'] as const) {
+for (const served of CLIENT_FORMATS) {
   for (const spoken of Object.keys(READ) as FormatId[]) {
     test(`${served} to ${spoken}: a tool schema reaches the service without null keywords`, async () => {
       const asked = { served, kind: spoken, spoken, stream: false };

@@ -9,12 +9,12 @@ export interface Dialect {}
 
 export type FormatId = keyof Dialect;
 
-let served: ReadonlySet<string> | undefined;
+let answering: ReadonlySet<string> | undefined;
 let known: ReadonlySet<string> | undefined;
 
-/** @param servedIds the formats that clients can use; @param ids all formats */
-export function registerFormats(servedIds: readonly FormatId[], ids: readonly FormatId[]): void {
-  served = new Set(servedIds);
+/** @param answeringIds the formats whose blocks only answers hold; @param ids all formats */
+export function registerFormats(answeringIds: readonly FormatId[], ids: readonly FormatId[]): void {
+  answering = new Set(answeringIds);
   known = new Set(ids);
 }
 
@@ -23,11 +23,11 @@ export function isFormatId(text: unknown): text is FormatId {
 }
 
 /**
- * Formats that no client uses: their blocks reach a history only through an earlier answer, so they are left out when
- * the request goes to another format.
+ * Formats whose blocks are written by services alone: they reach a history only through an earlier answer, so they are
+ * left out when the request goes to another format.
  */
-export function isSpokenOnly(id: FormatId): boolean {
-  return !loaded(served).has(id);
+export function isOfAnswers(id: FormatId): boolean {
+  return loaded(answering).has(id);
 }
 
 function loaded(ids: ReadonlySet<string> | undefined): ReadonlySet<string> {

@@ -19,6 +19,8 @@ export interface Renewal {
 interface RenewalRules {
   /** The new JSON of members that are present, given their old JSON. */
   members: Readonly<Record<string, (json: string) => string>>;
+  /** The member with counts and amounts; default `usage`. */
+  usage?: string;
   /** The member that holds the answer in events that wrap it. */
   nested?: string;
   metadataKey: string;
@@ -33,7 +35,7 @@ export function renewed(json: string, rules: RenewalRules): string {
     const write = Object.hasOwn(rules.members, key) ? rules.members[key] : undefined;
     if (key === rules.metadataKey) edits.push({ key, json: undefined });
     else if (write !== undefined) edits.push({ key, json: write(value) });
-    else if (key === 'usage') edits.push({ key, json: usageOfNothing(value) });
+    else if (key === (rules.usage ?? 'usage')) edits.push({ key, json: usageOfNothing(value) });
     else if (key === rules.nested && value.startsWith('{')) edits.push({ key, json: renewed(value, rules) });
   }
   return edits.length === 0 ? json : patchMembers(json, found, edits);

@@ -15,6 +15,7 @@ export type EmbeddingAdapter = Adapter<EmbeddingRequest, EmbeddingAnswer>;
 export { bedrockEmbedding } from './bedrock.ts';
 export { cohereEmbedding } from './cohere.ts';
 export { geminiEmbedding, vertexEmbedding } from './gemini.ts';
+export { embeddingForGemini, embeddingsRequestOf } from './gemini-client.ts';
 export { type EmbeddingDialect, openaiEmbedding } from './openai.ts';
 export { EmbeddingsReply } from './reply.ts';
 export { voyageEmbedding } from './voyage.ts';

@@ -9,7 +9,7 @@ import type { Family } from './family.ts';
 import { encodeMedium } from './media.ts';
 
 /** The service's own placeholder for the missing signature of a call that another model made. */
-const NO_SIGNATURE = 'skip_thought_signature_validator';
+export const NO_SIGNATURE = 'skip_thought_signature_validator';
 
 /** Media types that a result may contain, from the third generation on. */
 const INSIDE_RESULT = /^(image\/(png|jpeg|webp)|application\/pdf|text\/plain)$/;

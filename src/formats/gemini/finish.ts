@@ -1,4 +1,4 @@
-/** Maps the service's finish reasons to the conversation's. */
+/** Maps the service's finish reasons to the conversation's, and back. */
 import type { Finish, FinishReason } from '../conversation/conversation.ts';
 import { unifiedWord, unknownEnd } from '../conversation/finish-words.ts';
 
@@ -44,3 +44,17 @@ export function blockedFinish(reason: string | null, message: string | undefined
     ...(message !== undefined && { refusal: { category: reason, explanation: message } }),
   };
 }
+
+/** The finish reason for a client: the service's own word, or the one for the unified reason. */
+export function encodeFinish({ unified, native }: Finish): string {
+  if (native !== null && REASONS.has(native)) return native;
+  return WORDS[unified];
+}
+
+const WORDS: Readonly<Record<FinishReason, string>> = {
+  stop: 'STOP',
+  tool_calls: 'STOP',
+  length: 'MAX_TOKENS',
+  content_filter: 'SAFETY',
+  error: 'OTHER',
+};

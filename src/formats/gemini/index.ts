@@ -1,23 +1,67 @@
 /**
- * The Gemini format (`generateContent`), spoken to the Gemini API and Vertex AI. Clients cannot use it. Pure functions.
+ * The Gemini format (`generateContent`): spoken by Google's clients and, upstream, by the Gemini API and Vertex AI.
+ * Contains both halves and the relay between them; pure functions only.
  */
-import type { SpokenFormat } from '../conversation/format.ts';
+import { FACT_MEMBERS } from '../conversation/fact-members.ts';
+import { fieldsOf } from '../conversation/fields.ts';
+import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
+import { loggedMessages } from '../conversation/logged-content.ts';
+import { renewed } from '../conversation/renewal.ts';
+import { check } from './check.ts';
+import { decode } from './decode.ts';
+import { showsThoughts } from './decode-generation.ts';
 import { decodeReply } from './decode-reply.ts';
 import { GeminiDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
+import { encodeFailure } from './encode-failure.ts';
+import { encodeReply } from './encode-reply.ts';
+import { GeminiEncoder } from './encoder.ts';
+import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { familyOf } from './family.ts';
+import { history } from './history.ts';
 import { wantsBytes } from './media.ts';
+import { givenName, member } from './names.ts';
+import { operation } from './operation.ts';
 import { geminiPath } from './path.ts';
+import { relay } from './relay.ts';
+import { schema } from './schema.ts';
+import { searchTrace } from './search-trace.ts';
+import { texts } from './texts.ts';
 import { tokenCount } from './token-count.ts';
+import { toolTrace } from './tool-trace.ts';
 
 export type { GeminiDialect } from './dialect.ts';
 export { geminiPath } from './path.ts';
 export { vertexTokenCount } from './token-count.ts';
 
-export const gemini: SpokenFormat = {
+export const gemini: ServedFormat & SpokenFormat = {
   id: 'gemini',
+  operation,
   path: geminiPath,
+  schema,
+  check,
+  facts,
+  factMembers: FACT_MEMBERS,
+  decode,
+  callIds,
+  texts,
+  loggedContent: (document) => loggedMessages(document, 'contents', givenName(document.structure, 'systemInstruction')),
+  images,
+  history,
+  searchTrace,
+  toolTrace,
+  blocksOfAnswers: true,
+  echo: ({ structure }) => {
+    const thinking = member(fieldsOf(member(structure, 'generationConfig')), 'thinkingConfig');
+    return { includeThoughts: showsThoughts(fieldsOf(thinking)) };
+  },
+  encodeReply,
+  encoder: (stamp) => new GeminiEncoder(stamp),
+  encodeFailure,
+  renew: (json, { id, metadataKey }) =>
+    renewed(json, { members: { responseId: () => JSON.stringify(id) }, usage: 'usageMetadata', metadataKey }),
+  relay,
   encode,
   decodeReply: (value, _dialect, seed) => decodeReply(value, seed),
   decoder: (_dialect, seed) => new GeminiDecoder(seed),

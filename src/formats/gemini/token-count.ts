@@ -1,6 +1,7 @@
 /** `countTokens` of the Gemini API: counts a complete request, including instructions and tools. */
 import { fieldsOf } from '../conversation/fields.ts';
 import type { TokenCount } from '../conversation/format.ts';
+import { member } from './names.ts';
 import { nameOf } from './path.ts';
 
 /** Members that contribute to the length. */
@@ -16,9 +17,10 @@ export const vertexTokenCount: TokenCount = {
       ? `/${model}:countTokens`
       : `/publishers/google/models/${encodeURIComponent(nameOf(model.replace(/^google\//, '')))}:countTokens`,
   body(request) {
-    const { contents, systemInstruction, tools } = fieldsOf(request);
+    const given = fieldsOf(request);
+    const [systemInstruction, tools] = [member(given, 'systemInstruction'), member(given, 'tools')];
     return {
-      contents,
+      contents: given['contents'],
       ...(systemInstruction !== undefined && { systemInstruction }),
       ...(tools !== undefined && { tools }),
     };
@@ -30,7 +32,10 @@ export const tokenCount: TokenCount = {
   path: (model) => `/models/${encodeURIComponent(nameOf(model))}:countTokens`,
   body(request, model) {
     const given = fieldsOf(request);
-    const counted = COUNTED.flatMap((key) => (given[key] === undefined ? [] : [[key, given[key]]]));
+    const counted = COUNTED.flatMap((key) => {
+      const value = member(given, key);
+      return value === undefined ? [] : [[key, value]];
+    });
     return { generateContentRequest: { model: `models/${nameOf(model)}`, ...Object.fromEntries(counted) } };
   },
   read: (reply) => fieldsOf(reply)['totalTokens'],

@@ -1,9 +1,21 @@
 /** The history of a messages request: results of calls are blocks of the user's message after them. */
 import { fieldsOf, listOf, textOf } from '../conversation/fields.ts';
-import type { HistoryWords } from '../conversation/history.ts';
+import { type HistoryWords, textsOf } from '../conversation/history.ts';
+
+const textPart = (text: string) => ({ type: 'text', text });
 
 export const history: HistoryWords = {
   root: 'messages',
+  content: 'content',
+  textPart,
+  instructions: {
+    member: () => 'system',
+    read: textsOf,
+    with(value, text) {
+      if ((value ?? null) === null) return text;
+      return [...(typeof value === 'string' ? [textPart(value)] : listOf(value)), textPart(text)];
+    },
+  },
   item(value) {
     const { role, content } = fieldsOf(value);
     const blocks = listOf(content).map(fieldsOf);

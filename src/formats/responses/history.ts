@@ -1,12 +1,20 @@
 /** The history of a responses request: messages, calls, results and reasoning are items of one list. */
 import { fieldsOf, textOf } from '../conversation/fields.ts';
-import type { HistoryItem, HistoryWords } from '../conversation/history.ts';
+import { type HistoryItem, type HistoryWords, textsOf } from '../conversation/history.ts';
 
 /** Items that apply to all of the history, or stand for a part of it. */
 const PINNED = /^(?:additional_tools|compaction|context_compaction|mcp_list_tools|tool_search_(?:call|output))$/;
 
 export const history: HistoryWords = {
   root: 'input',
+  content: 'content',
+  textPart: (text) => ({ type: 'input_text', text }),
+  instructions: {
+    member: () => 'instructions',
+    echoed: true,
+    read: textsOf,
+    with: (value, text) => [...textsOf(value), text].join('\n\n'),
+  },
   item(value) {
     const item = fieldsOf(value);
     const type = textOf(item['type']) || 'message';

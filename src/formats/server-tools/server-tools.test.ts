@@ -11,7 +11,14 @@ const GREETING = [{ role: 'user', content: 'hi' }];
 /** The path of the refusal; undefined when the request passes. */
 function refused(format: (typeof SERVED_FORMATS)[number], more: object): unknown {
   try {
-    format.check({ model: 'a/b', max_tokens: 10, messages: GREETING, input: 'hi', ...more });
+    format.check({
+      model: 'a/b',
+      max_tokens: 10,
+      messages: GREETING,
+      input: 'hi',
+      contents: [{ parts: [{ text: 'hi' }] }],
+      ...more,
+    });
     return undefined;
   } catch (error) {
     assert.ok(error instanceof GatewayError && error.status === 400);

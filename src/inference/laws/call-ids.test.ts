@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FormatId } from '../../formats/conversation/conversation.ts';
-import type { ClientFormat } from '../../testing/clients/served-answer.ts';
+import { CLIENT_FORMATS, type ClientFormat } from '../../testing/clients/served-answer.ts';
 import { playThrough } from '../../testing/laws/pipeline.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: requests of every format are read freely
@@ -33,12 +33,21 @@ const HISTORY: Record<ClientFormat, (ids: readonly string[]) => Json[]> = {
     ...ids.map((id) => ({ type: 'function_call', call_id: id, name: 'get', arguments: '{}' })),
     ...ids.map((id) => ({ type: 'function_call_output', call_id: id, output: `of ${id}` })),
   ],
+  gemini: (ids) => [
+    { role: 'user', parts: [{ text: 'weather?' }] },
+    { role: 'model', parts: ids.map((id) => ({ functionCall: { id, name: 'get', args: {} } })) },
+    {
+      role: 'user',
+      parts: ids.map((id) => ({ functionResponse: { id, name: 'get', response: { output: `of ${id}` } } })),
+    },
+  ],
 };
 
 const TOOLS: Record<ClientFormat, Json[]> = {
   chat: [{ type: 'function', function: { name: 'get', parameters: { type: 'object', properties: {} } } }],
   messages: [{ name: 'get', input_schema: { type: 'object', properties: {} } }],
   responses: [{ type: 'function', name: 'get', parameters: { type: 'object', properties: {} } }],
+  gemini: [{ functionDeclarations: [{ name: 'get' }] }],
 };
 
 /** The ids of calls and results, in order, in a request to an upstream. */
@@ -78,7 +87,7 @@ async function sentIds(served: ClientFormat, spoken: FormatId, ids: readonly str
   return READ[spoken]!(JSON.parse(sent));
 }
 
-const FORMATS: ClientFormat[] = ['chat', 'messages', 'responses'];
+const FORMATS = CLIENT_FORMATS;
 /** The ids that each format accepts, from its vendor's error messages and documentation. */
 const TAKES: [FormatId, RegExp][] = [
   ['chat', /^.{1,40}$/],

@@ -12,7 +12,13 @@ import { Uncarried } from '../../formats/conversation/losses.ts';
 import { SERVED_FORMATS, SPOKEN_FORMATS, spokenFormat } from '../../formats/index.ts';
 import { KINDS } from '../../providers/index.ts';
 import { SILENT } from '../../testing/laws/field-reasons.ts';
-import { CHAT_FIELDS, MESSAGES_FIELDS, RESPONSES_FIELDS, type Samples } from '../../testing/laws/field-samples.ts';
+import {
+  CHAT_FIELDS,
+  GEMINI_FIELDS,
+  MESSAGES_FIELDS,
+  RESPONSES_FIELDS,
+  type Samples,
+} from '../../testing/laws/field-samples.ts';
 import { Translation } from '../turns/translate.ts';
 
 type Body = Record<string, unknown>;
@@ -22,6 +28,7 @@ const FIELDS: Partial<Record<FormatId, Samples>> = {
   chat: CHAT_FIELDS,
   messages: MESSAGES_FIELDS,
   responses: RESPONSES_FIELDS,
+  gemini: GEMINI_FIELDS,
 };
 
 function targetFor(format: FormatId): EncodeTarget {
@@ -66,6 +73,7 @@ const BARE: Partial<Record<FormatId, Body>> = {
   chat: { model: 'a/b', messages: [{ role: 'user', content: 'hi' }] },
   messages: { model: 'a/b', max_tokens: 4_000, messages: [{ role: 'user', content: 'hi' }] },
   responses: { model: 'a/b', input: [{ role: 'user', content: 'hi' }] },
+  gemini: { model: 'a/b', contents: [{ role: 'user', parts: [{ text: 'hi' }] }] },
 };
 
 for (const served of SERVED_FORMATS) {

@@ -212,6 +212,7 @@ const THINKS: Record<ClientFormat, Record<string, unknown>> = {
   chat: {},
   messages: {},
   responses: { include: ['reasoning.encrypted_content'] },
+  gemini: {},
 };
 
 function playedWhole(text: string) {
@@ -237,6 +238,14 @@ function historyOf(served: ClientFormat, reply: Json, calls: number): Json[] {
   if (served === 'chat') {
     const results = ids.map((id) => ({ role: 'tool', tool_call_id: id, content: 'r' }));
     return [user, reply.choices[0].message, ...results, user];
+  }
+  if (served === 'gemini') {
+    const names = reply.candidates[0].content.parts.flatMap(({ functionCall }: Json) => functionCall?.name ?? []);
+    const responses = ids.map((id, at) => ({
+      functionResponse: { id, name: names[at], response: { output: 'r' } },
+    }));
+    const parts = [{ text: 'go on' }];
+    return [{ parts }, reply.candidates[0].content, ...(calls > 0 ? [{ parts: responses }] : []), { parts }];
   }
   if (served === 'messages') {
     const results = ids.map((id) => ({ type: 'tool_result', tool_use_id: id, content: 'r' }));

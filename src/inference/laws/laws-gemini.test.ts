@@ -76,7 +76,7 @@ function bytesOf(parts: Json[], stream: boolean): Buffer {
 
 const cuts = fc.array(fc.nat({ max: 3000 }), { maxLength: 6 });
 
-for (const served of ['chat', 'messages'] as const) {
+for (const served of ['chat', 'messages', 'gemini'] as const) {
   test(`${served}: an answer reaches the client, and on the next turn the service, signatures included`, async () => {
     await fc.assert(
       fc.asyncProperty(answer, fc.boolean(), cuts, async (parts, stream, positions) => {
@@ -88,16 +88,32 @@ for (const served of ['chat', 'messages'] as const) {
         const recorded = stream ? readGeminiStream(bytes, 'close') : readGeminiWhole(bytes.toString());
         assertServed(served, received, recorded, served);
 
-        const history = [{ role: 'user', content: 'hi' }, ...historyOf(served, seen, stream)];
+        const user = { role: 'user', content: 'hi' };
+        const history = served === 'gemini' ? contentsOf(seen, stream) : [user, ...historyOf(served, seen, stream)];
         const second = await playThrough({ ...asked, messages: JSON.stringify(history) }, { headers, pieces: [bytes] });
         const { contents } = JSON.parse(second.sent);
-        assert.deepEqual(comparable(contents[1].parts), comparable(parts));
+        const said = contents.filter(({ role }: Json) => role === 'model').flatMap((content: Json) => content.parts);
+        assert.deepEqual(comparable(said), comparable(parts));
         const calls = parts.filter((part) => part.functionCall).length;
-        assert.equal(contents[2]?.parts.length ?? 0, calls);
+        assert.equal(calls === 0 ? 0 : contents.at(-1).parts.length, calls);
       }),
       { numRuns: RUNS },
     );
   });
+}
+
+/** A Gemini client keeps every event of a stream as a content of its own. */
+function contentsOf({ text: written }: PipelineAnswer, stream: boolean): Json[] {
+  const replies: Json[] = stream
+    ? readServerSentEvents(written).map(({ data }) => JSON.parse(data))
+    : [JSON.parse(written)];
+  const said = replies.map(({ candidates }) => ({ role: 'model', parts: candidates[0].content.parts }));
+  const calls = said.flatMap(({ parts }) => parts.flatMap((part: Json) => part.functionCall ?? []));
+  const results = calls.map(({ id, name }: Json) => ({
+    functionResponse: { ...(id !== undefined && { id }), name, response: { output: 'done' } },
+  }));
+  const hi = { role: 'user', parts: [{ text: 'hi' }] };
+  return [hi, ...said, ...(results.length > 0 ? [{ role: 'user', parts: results }] : [])];
 }
 
 /** The answer and the results of its calls, as a client sends them back. */

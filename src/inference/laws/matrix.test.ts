@@ -11,7 +11,15 @@ import type { Conversation, FormatId, Part, Turn } from '../../formats/conversat
 import type { EncodeTarget, ServedFormat, SpokenFormat, Stamp } from '../../formats/conversation/format.ts';
 import { Losses, Uncarried } from '../../formats/conversation/losses.ts';
 import { eventsOf } from '../../formats/conversation/replay.ts';
-import { chat, messages, responses, SERVED_FORMATS, SPOKEN_FORMATS, spokenFormat } from '../../formats/index.ts';
+import {
+  chat,
+  gemini,
+  messages,
+  responses,
+  SERVED_FORMATS,
+  SPOKEN_FORMATS,
+  spokenFormat,
+} from '../../formats/index.ts';
 import {
   CLIENT_FORMATS,
   type ClientFormat,
@@ -24,7 +32,7 @@ import { samples } from '../../testing/laws/samples.ts';
 import { corpusMissing, type Recording, recordings } from '../../testing/recordings/corpus.ts';
 import { exactText, parsedExactly } from '../../testing/recordings/recorded-answer.ts';
 
-const SERVED: Record<ClientFormat, ServedFormat & SpokenFormat> = { chat, messages, responses };
+const SERVED: Record<ClientFormat, ServedFormat & SpokenFormat> = { chat, messages, responses, gemini };
 const RUNS = samples(60, 2000);
 
 /** The parts that all formats can express. */
@@ -195,9 +203,9 @@ function comparable({ text, refusal, reasoning, calls }: Json) {
   return {
     text: text + refusal,
     reasoning,
-    // The older function calls have no id in their own format.
+    // The older function calls, and some of Gemini, have no id in their own format.
     calls: calls.map((call: Json) => ({
-      id: /^call_[A-Za-z0-9]{15,}_\d+$/.test(call.id) ? null : call.id,
+      id: /^call_[A-Za-z0-9]{15,}_\d+$|^call_[\w-]+_\d+_\d+$|^unnamed \d+$/.test(call.id) ? null : call.id,
       name: call.name,
       arguments: spelled(call.arguments),
     })),

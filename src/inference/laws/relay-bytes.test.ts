@@ -9,15 +9,17 @@ import { type PipelineRequest, type Played, playThrough } from '../../testing/la
 import { samples } from '../../testing/laws/samples.ts';
 import { cutBytes } from '../../testing/recordings/cuts.ts';
 import { answerOf, type Told } from '../../testing/upstream/answers.ts';
+import { geminiAnswer } from '../../testing/upstream/gemini-answers.ts';
 import { responsesAnswer } from '../../testing/upstream/responses-answers.ts';
 import type { Answer } from '../../testing/upstream/upstream.ts';
 
-const FORMS = ['chat', 'messages', 'responses'] as const;
-const KIND = { chat: 'openrouter', messages: 'messages', responses: 'responses' };
+const FORMS = ['chat', 'messages', 'responses', 'gemini'] as const;
+const KIND = { chat: 'openrouter', messages: 'messages', responses: 'responses', gemini: 'gemini' };
 const RUNS = samples(100, 3000);
 const cuts = fc.array(fc.nat({ max: 4000 }), { maxLength: 8 });
 
 function answer(form: (typeof FORMS)[number], stream: boolean, told: Told): Answer {
+  if (form === 'gemini') return geminiAnswer(stream, told);
   return form === 'responses' ? responsesAnswer(stream, told) : answerOf(form, stream, told);
 }
 

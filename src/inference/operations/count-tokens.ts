@@ -1,13 +1,13 @@
 /**
- * Counts the tokens of a conversation in the messages format: by the provider's own counting operation where it has
+ * Counts the tokens of a conversation: by the provider's own counting operation where it has
  * one, otherwise as an estimate marked as such. Nothing is generated, so nothing is reserved, charged or recorded.
  */
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
-import { type JsonDocument, readDocument, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, stringifyJson } from '../../base/json.ts';
 import type { Endpoint } from '../../catalog/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import { fieldsOf, isFields } from '../../formats/conversation/fields.ts';
+import { type Fields, isFields } from '../../formats/conversation/fields.ts';
 import type {
   TokenCount as Counting,
   MediumKind,
@@ -32,7 +32,6 @@ import { requestText } from '../tokens/request-text.ts';
 import type { WantedTools } from '../turns/gateway-tools.ts';
 import { gatewayToolsFor } from '../turns/turn-loop.ts';
 import { clientError, failedAt } from '../turns/verdict.ts';
-import { acceptExchange } from './accept-exchange.ts';
 import { HttpSink } from './http-sink.ts';
 
 /** An image of usual size. */
@@ -48,41 +47,6 @@ interface TokenCount {
   estimated?: true;
 }
 
-/** Members of the gateway that choose the endpoint, the same in every format. */
-const ROUTED_BY = ['model', 'models', 'provider', 'preset'];
-
-/**
- * The same for a conversation in another format.
- * @param path of the member that holds its content
- * @throws GatewayError 400 also for content that the messages format cannot carry
- */
-export function countTokensOf(
-  format: ServedFormat,
-  document: JsonDocument,
-  path: string,
-  exchange: Exchange<Caller>,
-  parts: InferenceParts,
-): Promise<TokenCount> {
-  const target = { model: '', stream: false, maxOutputTokens: null, origin: 'unknown', user: '', dialect: {} } as const;
-  const encoded = carried(path, () =>
-    spokenFormat('messages').encode(format.decode(document.exact), target, new Losses()),
-  );
-  const { metadata: _, model: __, ...content } = fieldsOf(encoded);
-  const request = { ...content, ...Object.fromEntries(ROUTED_BY.map((key) => [key, document.member(key)])) };
-  const asMessages = readDocument(Buffer.from(stringifyJson(request)));
-  return countTokens(acceptExchange(exchange, messages, parts, asMessages), exchange, parts);
-}
-
-function carried<T>(path: string, encode: () => T): T {
-  try {
-    return encode();
-  } catch (error) {
-    if (!(error instanceof Uncarried)) throw error;
-    const problem = `tokens cannot be counted for this content: ${error.message}`;
-    throw new GatewayError('invalid_request', problem, { path });
-  }
-}
-
 /**
  * @throws GatewayError 400 for an unknown model, 429 over a request limit, and the provider's own 400 for a bad request
  */
@@ -95,7 +59,7 @@ export async function countTokens(
   await admit(context, parts);
   for (const [name, value] of Object.entries(context.headers ?? {})) exchange.response.setHeader(name, value);
   const { request } = context;
-  const { document } = request;
+  const { document, format } = request;
   await parts.refresh?.();
   // Counting needs the same permissions as the conversation itself.
   const { candidates } = routeOf(context, new ConversationTask(context, parts), parts);
@@ -105,7 +69,7 @@ export async function countTokens(
   for (const candidate of candidates) {
     const { endpoint } = candidate;
     const counting = countingOf(endpoint);
-    const body = counting && !hasFiles && bodyFor(counting, endpoint, document, ownTools);
+    const body = counting && !hasFiles && bodyFor(counting, endpoint, { format, document, ownTools });
     if (!counting || !body) continue;
     const counted = await countByProvider(exchange, request, { candidate, ...counting, body }, parts);
     // Counting does not list the tools of MCP servers.
@@ -119,12 +83,26 @@ export async function countTokens(
       throw clientError([failedAt(candidate, failure)]);
     }
   }
-  return countLocally(document, candidates[0]?.endpoint, parts);
+  return countLocally(inMessages(format, document), candidates[0]?.endpoint, parts);
+}
+
+/** The conversation in the words that are counted here. @throws GatewayError 400 for content that has no words there */
+function inMessages(format: ServedFormat, { exact, value }: JsonDocument): Fields {
+  if (format.id === messages.id) return value;
+  const target = { model: '', stream: false, maxOutputTokens: null, origin: 'unknown', user: '', dialect: {} } as const;
+  try {
+    return messages.encode(format.decode(exact), target, new Losses()) as Fields;
+  } catch (error) {
+    if (!(error instanceof Uncarried)) throw error;
+    throw new GatewayError('invalid_request', `tokens cannot be counted for this content: ${error.message}`, {
+      path: format.history.root,
+    });
+  }
 }
 
 /** Counts with the model's own tokenizer, if it has one: exact for texts, an estimate for tools and images. */
 async function countLocally(
-  { value }: JsonDocument,
+  value: Fields,
   endpoint: Endpoint | undefined,
   { tokens }: InferenceParts,
 ): Promise<TokenCount> {
@@ -132,7 +110,7 @@ async function countLocally(
   const { messages: turns, system, tools } = value;
   const { texts, images, plain } = textsOf([system, turns]);
   const counted = encoding && (await tokens?.count(encoding, texts.join('\n')));
-  if (counted === undefined) return { input_tokens: estimate({ value }), estimated: true };
+  if (counted === undefined) return { input_tokens: estimate(value), estimated: true };
   const declared = Array.isArray(tools) ? tools : [];
   const described = declared.length === 0 ? 0 : await tokens?.count(encoding!, requestText({ tools: declared }));
   const count = (Array.isArray(turns) ? turns.length : 0) + (system === undefined ? 0 : 1);
@@ -175,6 +153,12 @@ function countingOf({
   return spoken?.tokenCount && { spoken, counting: spoken.tokenCount };
 }
 
+interface Counted {
+  format: ServedFormat;
+  document: JsonDocument;
+  ownTools: WantedTools | undefined;
+}
+
 /**
  * The body of the provider's counting operation. Undefined if its format cannot carry the conversation or cannot read
  * the URL of a medium in it: media are not fetched only to be counted.
@@ -182,12 +166,11 @@ function countingOf({
 function bodyFor(
   { spoken, counting }: Pick<CountingCall, 'spoken' | 'counting'>,
   { provider: { kind }, upstreamId, maxCompletionTokens }: Endpoint,
-  { exact }: JsonDocument,
-  ownTools: WantedTools | undefined,
+  { format, document: { exact }, ownTools }: Counted,
 ): string | undefined {
   const wantsBytes = (medium: MediumKind, url: string) => spoken.wantsBytes?.(medium, url, kind.dialect) ?? false;
-  if (spoken.wantsBytes !== undefined && remoteMedia(messages.decode(exact), wantsBytes).size > 0) return undefined;
-  if (spoken.id === messages.id && ownTools === undefined) return stringifyJson(counting.body(exact, upstreamId));
+  if (spoken.wantsBytes !== undefined && remoteMedia(format.decode(exact), wantsBytes).size > 0) return undefined;
+  if (spoken.id === format.id && ownTools === undefined) return stringifyJson(counting.body(exact, upstreamId));
   const target = {
     model: upstreamId,
     stream: false,
@@ -198,9 +181,9 @@ function bodyFor(
     dialect: kind.dialect,
   };
   try {
-    const decoded = messages.decode(exact);
+    const decoded = format.decode(exact);
     // Tools that the gateway runs are functions for the model.
-    const conversation = ownTools === undefined ? decoded : ownTools.begin(decoded, messages).conversation;
+    const conversation = ownTools === undefined ? decoded : ownTools.begin(decoded, format).conversation;
     return stringifyJson(counting.body(spoken.encode(conversation, target, new Losses()), upstreamId));
   } catch (error) {
     if (error instanceof Uncarried) return undefined;
@@ -293,8 +276,7 @@ class CountReceiver implements UpstreamReceiver {
 }
 
 /** Estimates from the length of every text. An image counts as one of usual size, however many bytes it has. */
-function estimate(document: Pick<JsonDocument, 'value'>): number {
-  const { messages: turns, system, tools } = document.value;
+function estimate({ messages: turns, system, tools }: Fields): number {
   const { bytes, images } = textOf([turns, system, tools]);
   const count = Array.isArray(turns) ? turns.length : 0;
   return estimateTokens(bytes) + images * IMAGE_TOKENS + count * MESSAGE_TOKENS;

@@ -13,7 +13,7 @@ import {
   imageFormSchema,
   variationOfForm,
 } from '../../formats/image/index.ts';
-import { SERVED_FORMATS } from '../../formats/index.ts';
+import { gemini, SERVED_FORMATS } from '../../formats/index.ts';
 import { ModerationReply, moderation } from '../../formats/moderation/index.ts';
 import { RerankReply, rerank } from '../../formats/rerank/index.ts';
 import { speech } from '../../formats/speech/index.ts';
@@ -37,8 +37,9 @@ import { acceptExchange } from './accept-exchange.ts';
 import { companionOperations } from './completions.ts';
 import { decisionOperations } from './decisions.ts';
 import { ImageEvents, INFERENCE_ERRORS, TranscriptionEvents } from './event-schema.ts';
-import { contentOperations } from './generate-content.ts';
+import { geminiMethods } from './gemini-methods.ts';
 import { HttpSink } from './http-sink.ts';
+import { operationsInPath } from './in-path.ts';
 
 export interface InferenceLimits {
   inferenceBodyBytes: number;
@@ -58,7 +59,12 @@ export function inferenceOperations(
   special: Readonly<Partial<Record<ServedFormat['id'], Special>>> = {},
 ): Operation<Caller>[] {
   return [
-    ...formats.map((format) => conversation(parts, limits, format, special[format.id])),
+    ...formats.flatMap((format) => {
+      const { inPath: words } = format.operation;
+      if (words === undefined) return [conversation(parts, limits, format, special[format.id])];
+      const more = format.id === gemini.id ? geminiMethods(parts) : {};
+      return operationsInPath(parts, limits.inferenceBodyBytes, { format, words, more });
+    }),
     single(parts, limits, embedding, {
       id: 'createEmbeddings',
       path: '/embeddings',
@@ -133,7 +139,6 @@ export function inferenceOperations(
       }),
     ),
     ...companionOperations(parts, limits),
-    ...contentOperations(parts, limits.inferenceBodyBytes),
     ...decisionOperations(parts, limits.inferenceBodyBytes),
     generation(parts),
   ];

@@ -78,20 +78,20 @@ export class RelayPassage implements Passage {
 
 /** Replaces the client's tier by the endpoint's. A format's own member for a tier is passed to the upstream. */
 function withTier(
-  { relay: { tierWord } }: ServedFormat,
+  { relay: { tierWord, tierMember = TIER_MEMBER } }: ServedFormat,
   edits: Edit[],
   { structure }: JsonDocument,
   { serviceTier }: EncodeTarget,
 ): Edit[] {
   if (serviceTier === undefined) return edits;
   const worded = tierWord !== undefined && structure[tierWord.key] === tierWord.value;
-  if (worded && serviceTier !== null && !(TIER_MEMBER in structure)) return edits;
-  const list = edits.filter(({ key }) => key !== TIER_MEMBER);
+  if (worded && serviceTier !== null && !(tierMember in structure)) return edits;
+  const list = edits.filter(({ key }) => key !== tierMember);
   if (worded) list.push({ key: tierWord.key, json: undefined });
-  if (serviceTier !== null) list.push({ key: TIER_MEMBER, json: JSON.stringify(serviceTier) });
-  else if (TIER_MEMBER in structure) list.push({ key: TIER_MEMBER, json: undefined });
+  if (serviceTier !== null) list.push({ key: tierMember, json: JSON.stringify(serviceTier) });
+  else if (tierMember in structure) list.push({ key: tierMember, json: undefined });
   return list;
 }
 
-/** The member's name in every format whose requests are relayed. */
+/** The usual name of the member. */
 const TIER_MEMBER = 'service_tier';

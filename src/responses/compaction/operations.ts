@@ -9,7 +9,7 @@ import { INFERENCE } from '../../http/access-rule.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import {
   acceptExchange,
-  countTokensOf,
+  countTokens,
   HttpSink,
   INFERENCE_ERRORS,
   type InferenceLimits,
@@ -83,10 +83,8 @@ export function compactionOperations(parts: ResponseParts, limits: InferenceLimi
       replies: { 200: { description: 'The count', schema: InputTokens } },
       async handle(exchange) {
         const document = await wholeOf(exchange, parts);
-        const { input_tokens, estimated } = await countTokensOf(
-          responses,
-          document,
-          'input',
+        const { input_tokens, estimated } = await countTokens(
+          acceptExchange(exchange, responses, parts.inference, document),
           exchange,
           parts.inference,
         );

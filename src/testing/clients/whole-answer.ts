@@ -3,9 +3,10 @@
 import { readChatStream } from './chat-client.ts';
 import { readMessageStream } from './messages-client.ts';
 import { readResponseStream } from './responses-client.ts';
-import { CLIENT_FORMATS, type ClientFormat } from './served-answer.ts';
+import { BODY_FORMATS, type BodyFormat } from './served-answer.ts';
 
-export { CLIENT_FORMATS, type ClientFormat };
+/** The formats whose bodies differ only in their members; tests of Gemini clients are their own. */
+export { BODY_FORMATS as CLIENT_FORMATS, type BodyFormat as ClientFormat };
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
 type Json = any;
@@ -19,7 +20,7 @@ export interface WholeAnswer {
 
 export const PATH_OF = { chat: '/chat/completions', messages: '/messages', responses: '/responses' } as const;
 
-export function wholeAnswer(format: ClientFormat, stream: boolean, text: string): WholeAnswer {
+export function wholeAnswer(format: BodyFormat, stream: boolean, text: string): WholeAnswer {
   if (format === 'chat') return stream ? fromChunks(text) : fromCompletion(JSON.parse(text));
   if (format === 'messages') return stream ? fromMessageStream(text) : fromMessage(JSON.parse(text));
   const response: Json = stream ? readResponseStream(text).response : JSON.parse(text);

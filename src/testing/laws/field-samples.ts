@@ -399,3 +399,112 @@ export const RESPONSES_FIELDS: Samples = {
   'an unknown field': [input({ something_new: 1 })],
   'an unknown field of an item': [input({ input: [{ role: 'user', content: 'hi', something_new: 1 }] }), input({})],
 };
+
+// Gemini.
+
+const HI = { role: 'user', parts: [{ text: 'hi' }] };
+const contents = (more: Body): Body => ({ model: 'a/b', contents: [HI], ...more });
+const generated = (generationConfig: Body): Body => contents({ generationConfig });
+const shown = (value: Body): Body => contents({ contents: [{ role: 'user', parts: [{ text: 'look' }, value] }] });
+const wroteBefore = (...parts: Body[]): Body =>
+  contents({ contents: [HI, { role: 'model', parts }, { role: 'user', parts: [{ text: 'go on' }] }] });
+const declares = (declaration: Body): Body =>
+  contents({ tools: [{ functionDeclarations: [{ name: 'f', parameters: OPENAPI, ...declaration }] }] });
+const OPENAPI = { type: 'OBJECT', properties: { a: { type: 'STRING' } } };
+const YES_PART = { text: 'yes' };
+const functions = [{ functionDeclarations: [{ name: 'f', parameters: OPENAPI }] }];
+const responded = (more: Body, part: Body = {}): Body =>
+  contents({
+    tools: functions,
+    contents: [
+      HI,
+      { role: 'model', parts: [{ functionCall: { id: 'c1', name: 'f', args: {} }, ...part }] },
+      {
+        role: 'user',
+        parts: [{ functionResponse: { id: 'c1', name: 'f', response: { output: 'x' }, ...more } }],
+      },
+    ],
+  });
+const calling = (functionCallingConfig: Body): Body =>
+  contents({ tools: functions, toolConfig: { functionCallingConfig } });
+const JSON_TYPE = { responseMimeType: 'application/json' };
+
+export const GEMINI_FIELDS: Samples = {
+  cachedContent: [contents({ cachedContent: 'cachedContents/1' })],
+  labels: [contents({ labels: { a: 'b' } })],
+  max_tool_calls: [contents({ max_tool_calls: 3 })],
+  metadata: [contents({ metadata: { a: 'b' } })],
+  models: [contents({ models: ['c/d'] })],
+  provider: [contents({ provider: { order: ['x'] } })],
+  safetySettings: [contents({ safetySettings: [{ category: 'X', threshold: 'BLOCK_NONE' }] })],
+  serviceTier: [contents({ serviceTier: 'flex' })],
+  session_id: [contents({ session_id: 's' })],
+  systemInstruction: [contents({ systemInstruction: { parts: [{ text: 'be kind' }] } })],
+  trace: [contents({ trace: { trace_id: 't' } })],
+  user: [contents({ user: 'u' })],
+  audioTimestamp: [generated({ audioTimestamp: true })],
+  candidateCount: [generated({ candidateCount: 2 })],
+  frequencyPenalty: [generated({ frequencyPenalty: 0.5 })],
+  imageConfig: [generated({ imageConfig: { aspectRatio: '1:1' } })],
+  logprobs: [generated({ responseLogprobs: true, logprobs: 3 }), generated({ responseLogprobs: true })],
+  maxOutputTokens: [generated({ maxOutputTokens: 321 })],
+  mediaResolution: [generated({ mediaResolution: 'MEDIA_RESOLUTION_LOW' })],
+  presencePenalty: [generated({ presencePenalty: 0.5 })],
+  responseJsonSchema: [generated({ ...JSON_TYPE, responseJsonSchema: SCHEMA })],
+  responseLogprobs: [generated({ responseLogprobs: true })],
+  responseMimeType: [generated(JSON_TYPE)],
+  responseModalities: [generated({ responseModalities: ['TEXT', 'IMAGE'] })],
+  responseSchema: [generated({ ...JSON_TYPE, responseSchema: OPENAPI })],
+  seed: [generated({ seed: 7 })],
+  speechConfig: [
+    generated({
+      responseModalities: ['AUDIO'],
+      speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: 'Kore' } } },
+    }),
+    generated({ responseModalities: ['AUDIO'] }),
+  ],
+  stopSequences: [generated({ stopSequences: ['END'] })],
+  temperature: [generated({ temperature: 0.3 })],
+  'thinkingConfig.includeThoughts': [generated({ thinkingConfig: { includeThoughts: true } })],
+  'thinkingConfig.thinkingBudget': [generated({ thinkingConfig: { thinkingBudget: 2_000 } })],
+  'thinkingConfig.thinkingLevel': [generated({ thinkingConfig: { thinkingLevel: 'HIGH' } })],
+  topK: [generated({ topK: 5 })],
+  topP: [generated({ topP: 0.9 })],
+  tools: [contents({ tools: functions })],
+  'tools.codeExecution': [contents({ tools: [{ codeExecution: {} }] })],
+  'tools.googleSearch': [contents({ tools: [{ googleSearch: {} }] })],
+  'tools.urlContext': [contents({ tools: [{ urlContext: {} }] })],
+  'functionDeclarations.behavior': [declares({ behavior: 'NON_BLOCKING' }), declares({})],
+  'functionDeclarations.description': [declares({ description: 'd' }), declares({})],
+  'functionDeclarations.response': [declares({ response: OPENAPI }), declares({})],
+  'functionCallingConfig.allowedFunctionNames': [
+    calling({ mode: 'ANY', allowedFunctionNames: ['f'] }),
+    calling({ mode: 'ANY' }),
+  ],
+  'functionCallingConfig.mode': [calling({ mode: 'ANY' }), contents({ tools: functions })],
+  'functionCallingConfig.mode NONE': [calling({ mode: 'NONE' }), contents({ tools: functions })],
+  'functionCallingConfig.mode VALIDATED': [calling({ mode: 'VALIDATED' }), contents({ tools: functions })],
+  fileData: [shown({ fileData: { mimeType: 'application/pdf', fileUri: 'https://a.example/a.pdf' } })],
+  inlineData: [shown({ inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } })],
+  'inlineData audio': [shown({ inlineData: { mimeType: 'audio/wav', data: 'AAAA' } })],
+  'inlineData pdf': [shown({ inlineData: { mimeType: 'application/pdf', data: 'JVBERi0=' } })],
+  videoMetadata: [
+    shown({ inlineData: { mimeType: 'video/mp4', data: 'AAAA' }, videoMetadata: { fps: 2 } }),
+    shown({ inlineData: { mimeType: 'video/mp4', data: 'AAAA' } }),
+  ],
+  'functionResponse.parts': [
+    responded({ parts: [{ inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }] }),
+    responded({}),
+  ],
+  'functionResponse.response': [responded({ response: { output: 'other' } }), responded({})],
+  'functionResponse.response error': [responded({ response: { error: 'x' } }), responded({})],
+  'functionResponse.willContinue': [responded({ willContinue: false }), responded({})],
+  'thoughtSignature of a call': [responded({}, { thoughtSignature: 'c2ln' }), responded({})],
+  'thoughtSignature of a text': [wroteBefore({ text: 'yes', thoughtSignature: 'c2ln' }), wroteBefore(YES_PART)],
+  thought: [wroteBefore({ text: 'hm', thought: true }, YES_PART), wroteBefore(YES_PART)],
+  executableCode: [wroteBefore({ executableCode: { language: 'PYTHON', code: '1' } }, YES_PART), wroteBefore(YES_PART)],
+  'an unknown field': [contents({ somethingNew: 1 })],
+  'an unknown field of a content': [contents({ contents: [{ ...HI, somethingNew: 1 }] })],
+  'an unknown field of a part': [shown({ text: 'x', somethingNew: 1 }), shown({ text: 'x' })],
+  'an unknown setting': [generated({ somethingNew: 1 })],
+};

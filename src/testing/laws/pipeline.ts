@@ -13,7 +13,7 @@ import { parsePrice } from '../../base/money.ts';
 import { type Catalog, type Endpoint, NO_FIGURES } from '../../catalog/index.ts';
 import { createEgress } from '../../egress/index.ts';
 import type { FormatId } from '../../formats/conversation/conversation.ts';
-import { chat, messages, responses } from '../../formats/index.ts';
+import { chat, gemini, messages, responses } from '../../formats/index.ts';
 import { Concurrency } from '../../inference/admission/concurrency.ts';
 import {
   type AcceptedRequest,
@@ -302,11 +302,21 @@ const CALLER: Caller = {
   guardrails: NO_GUARDRAILS,
 };
 
+const WORDS = {
+  chat: { max_tokens: 4000, list: 'messages', hi: '"content":"hi"' },
+  messages: { max_tokens: 4000, list: 'messages', hi: '"content":"hi"' },
+  responses: { max_output_tokens: 4000, list: 'input', hi: '"content":"hi"' },
+  gemini: {
+    generationConfig: { maxOutputTokens: 4000, thinkingConfig: { includeThoughts: true } },
+    ...{ list: 'contents', hi: '"parts":[{"text":"hi"}]' },
+  },
+} as const;
+
 function requestOf({ served, stream, more, messages: given }: PipelineRequest): AcceptedRequest {
-  const format = { chat, messages, responses }[served];
-  const [cap, list] = served === 'responses' ? ['max_output_tokens', 'input'] : ['max_tokens', 'messages'];
-  const around = JSON.stringify({ model: MODEL, [cap]: 4000, stream, ...more }).slice(0, -1);
-  const body = `${around},"${list}":${given ?? '[{"role":"user","content":"hi"}]'}}`;
+  const format = { chat, messages, responses, gemini }[served];
+  const { list, hi, ...settings } = WORDS[served];
+  const around = JSON.stringify({ model: MODEL, ...settings, stream, ...more }).slice(0, -1);
+  const body = `${around},"${list}":${given ?? `[{"role":"user",${hi}}]`}}`;
   const document = readDocument(Buffer.from(body));
   return {
     id: 'gen-recorded',

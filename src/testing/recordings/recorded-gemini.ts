@@ -136,7 +136,7 @@ class GeminiReading extends Reading {
 }
 
 /** One piece of arguments at its path, `$.a.b[0]`. */
-function place(root: Json, piece: Json): void {
+export function place(root: Json, piece: Json): void {
   const keys = [...piece.jsonPath.matchAll(/\.([^.[]+)|\[(\d+)\]/g)].map((match) => match[1] ?? Number(match[2]));
   const last = keys.pop()!;
   let parent = root;

@@ -3,22 +3,18 @@ import { applyEdits, type JsonDocument, readDocument, stringifyJson } from '../.
 import { fieldsOf, listOf } from '../../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../../formats/conversation/format.ts';
 
-/** After the request's own instructions, so that prompt caches keep those. */
+/** After the request's own instructions, so that prompt caches keep those, and where no answer repeats the rules. */
 export function withInstructions(
-  { id, history: { root } }: Pick<ServedFormat, 'id' | 'history'>,
+  { history: { root, instructions } }: Pick<ServedFormat, 'history'>,
   document: JsonDocument,
   rules: readonly string[],
 ): JsonDocument {
   const text = `Keep to these rules in everything that you write:\n${rules.map((rule) => `- ${rule}`).join('\n')}`;
-  const key = id === 'messages' ? 'system' : root;
+  const own = instructions?.echoed === true ? undefined : instructions;
+  const key = own === undefined ? root : own.member(document.structure);
   const given = document.exact[key];
-  const changed = id === 'messages' ? systemWith(given, text) : historyWith(given, text);
+  const changed = own === undefined ? historyWith(given, text) : own.with(given, text);
   return readDocument(applyEdits(document, [{ key, json: stringifyJson(changed) }]));
-}
-
-function systemWith(system: unknown, text: string): unknown[] {
-  const before = typeof system === 'string' ? [{ type: 'text', text: system }] : listOf(system);
-  return [...before, { type: 'text', text }];
 }
 
 function historyWith(history: unknown, text: string): unknown[] {

@@ -4,13 +4,14 @@ import { applyEdits, readDocument, stringifyJson } from '../../../base/json.ts';
 import { fieldsOf, listOf, textOf } from '../../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../../formats/conversation/format.ts';
 
-type Asked = Pick<ServedFormat, 'history' | 'id'>;
+type Asked = Pick<ServedFormat, 'history'>;
 
 /** '' if there is none. */
 export function lastQuestion({ history }: Asked, body: Readonly<Record<string, unknown>>): string {
   const input = body[history.root];
   if (typeof input === 'string') return input;
-  const { content } = fieldsOf(listOf(input).findLast((item) => history.item(item).kind === 'user'));
+  const last = fieldsOf(listOf(input).findLast((item) => history.item(item).kind === 'user'));
+  const content = last[history.content];
   if (typeof content === 'string') return content;
   return listOf(content)
     .map((part) => textOf(fieldsOf(part)['text']))
@@ -19,7 +20,7 @@ export function lastQuestion({ history }: Asked, body: Readonly<Record<string, u
 }
 
 /** @param document has a last question */
-export function withTextBefore({ history, id }: Asked, document: JsonDocument, text: string): JsonDocument {
+export function withTextBefore({ history }: Asked, document: JsonDocument, text: string): JsonDocument {
   const { root } = history;
   const input = document.exact[root];
   const changed = typeof input === 'string' ? `${text}\n\n${input}` : inList(listOf(input));
@@ -29,9 +30,10 @@ export function withTextBefore({ history, id }: Asked, document: JsonDocument, t
     const at = items.findLastIndex((item) => history.item(item).kind === 'user');
     return items.map((item, index) => {
       if (index !== at) return item;
-      const { content, ...rest } = fieldsOf(item);
-      const part = { type: id === 'responses' ? 'input_text' : 'text', text };
-      return { ...rest, content: typeof content === 'string' ? `${text}\n\n${content}` : [part, ...listOf(content)] };
+      const content = fieldsOf(item)[history.content];
+      const changed =
+        typeof content === 'string' ? `${text}\n\n${content}` : [history.textPart(text), ...listOf(content)];
+      return { ...fieldsOf(item), [history.content]: changed };
     });
   }
 }
