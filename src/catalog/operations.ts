@@ -2,13 +2,21 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Type } from 'typebox';
 import { GatewayError } from '../base/errors.ts';
-import { messages } from '../formats/index.ts';
+import { gemini, messages } from '../formats/index.ts';
 import { ANY_KEY } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { ErrorContext, Exchange, Operation } from '../http/operation.ts';
 import { publicUrl } from '../http/public-url.ts';
 import type { Catalog, Endpoint, Model } from './catalog.ts';
 import { feedOf } from './feed.ts';
+import {
+  GoogleModel,
+  GoogleModelList,
+  googleModelOperations,
+  isGoogle,
+  pageForGoogle,
+  viewForGoogle,
+} from './google-models.ts';
 import { imageOperations } from './images/index.ts';
 import {
   AnthropicModelListSchema,
@@ -58,6 +66,10 @@ export function catalogOperations<C>(parts: CatalogOperationParts<C>): Operation
     ...listOperations(parts),
     ...modelOperations(parts),
     ...imageOperations<C>(parts.catalog),
+    ...googleModelOperations<C>({
+      rows: (exchange) => rowsOf(parts, exchange, parts.catalog(), { output_modalities: 'all' }),
+      row: (name) => rowOf(parts, name),
+    }),
     {
       id: 'listZdrEndpoints',
       method: 'GET',
@@ -152,8 +164,8 @@ function listModels<C>(parts: CatalogOperationParts<C>): Operation<C> {
     replies: {
       200: {
         description:
-          'One page; in the Anthropic format for requests with `anthropic-version`; an RSS feed with `use_rss`',
-        schema: Type.Union([schema.ModelListSchema, AnthropicModelListSchema]),
+          'One page; in the Anthropic format for requests with `anthropic-version`, in that of Google with `x-goog-api-key`; an RSS feed with `use_rss`',
+        schema: Type.Union([schema.ModelListSchema, AnthropicModelListSchema, GoogleModelList]),
         texts: ['application/rss+xml'],
       },
     },
@@ -161,10 +173,12 @@ function listModels<C>(parts: CatalogOperationParts<C>): Operation<C> {
       const query = exchange.query as ListModelsQuery;
       const days = POPULARITY_DAYS[query.sort ?? ''];
       const popularity = days === undefined ? undefined : await parts.popularity?.(exchange.caller, days);
-      const effective: ListModelsQuery = query.use_rss ? { sort: 'newest', ...query } : query;
+      const usual: ListModelsQuery = isGoogle(exchange.headers) ? { output_modalities: 'all' } : {};
+      const effective: ListModelsQuery = query.use_rss ? { sort: 'newest', ...query } : { ...usual, ...query };
       const rows = rowsOf(parts, exchange, parts.catalog(), effective, popularity);
       if (query.use_rss) replyFeed(exchange, rows);
       else if (isAnthropic(exchange.headers)) exchange.reply(200, pageForAnthropic(rows, query));
+      else if (isGoogle(exchange.headers)) exchange.reply(200, pageForGoogle(rows, query));
       else exchange.reply(200, page(rows, query, '/api/v1/models'));
     },
     encodeError,
@@ -210,13 +224,13 @@ function modelOperations<C>(parts: CatalogOperationParts<C>): Operation<C>[] {
       replies: {
         200: {
           description: 'The model; in the Anthropic format for requests with `anthropic-version`',
-          schema: Type.Union([OpenAiModelSchema, AnthropicModelSchema]),
+          schema: Type.Union([OpenAiModelSchema, AnthropicModelSchema, GoogleModel]),
         },
       },
       handle(exchange) {
         const row = rowOf(parts, exchange.params['model']!);
-        const anthropic = isAnthropic(exchange.headers);
-        exchange.reply(200, anthropic ? viewForAnthropic(row.id, row.model) : viewForOpenAi(row));
+        if (isAnthropic(exchange.headers)) exchange.reply(200, viewForAnthropic(row.id, row.model));
+        else exchange.reply(200, isGoogle(exchange.headers) ? viewForGoogle(row) : viewForOpenAi(row));
       },
       encodeError,
     },
@@ -282,7 +296,8 @@ function isAnthropic(headers: IncomingHttpHeaders): boolean {
 }
 
 function encodeError(error: GatewayError, { headers }: ErrorContext): unknown {
-  return isAnthropic(headers) ? messages.encodeFailure(error, { generationId: null }) : undefined;
+  if (isAnthropic(headers)) return messages.encodeFailure(error, { generationId: null });
+  return isGoogle(headers) ? gemini.encodeFailure(error, { generationId: null }) : undefined;
 }
 
 function replyFeed<C>(exchange: Exchange<C>, rows: readonly Row[]): void {

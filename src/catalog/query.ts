@@ -75,6 +75,12 @@ const INDICES = [
   'max_agentic_index',
 ] as const;
 
+/** How Google's clients ask for pages. */
+export const googlePages = {
+  pageSize: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000, description: "For Google's clients" })),
+  pageToken: Type.Optional(Type.String({ description: '`nextPageToken` of the page before' })),
+};
+
 export const ListModelsQuerySchema = Type.Object(
   {
     offset: OFFSET,
@@ -110,6 +116,7 @@ export const ListModelsQuerySchema = Type.Object(
     lifecycle: Type.Optional(
       Type.Array(Type.String(), { description: 'With `anthropic-version`: every model is `active`' }),
     ),
+    ...googlePages,
     beta: Type.Optional(Type.Boolean({ description: 'Sent by SDKs; no effect' })),
   },
   closed,

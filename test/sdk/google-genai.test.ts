@@ -16,6 +16,7 @@ const gateway = await startGateway(
       chat: { kind: 'chat', model },
       claude: { kind: 'messages', model },
       gemini: { kind: 'gemini', model: { ...model, upstream_id: 'gemini-3-pro' } },
+      vectors: { kind: 'chat', model: { pricing, output_modalities: ['embeddings'] } },
     },
   },
 );
@@ -234,4 +235,160 @@ test('tokens are counted, by the provider where it can', async () => {
   });
   assert.equal(wrong.status, 400, await wrong.clone().text());
   assert.match(await wrong.text(), /stopSequences/);
+});
+
+test('an answer of a model at Google arrives as Google wrote it, with the cost', async () => {
+  const candidate = {
+    content: { role: 'model', parts: [{ text: 'Rome, 20 C' }] },
+    finishReason: 'STOP',
+    index: 0,
+    safetyRatings: [{ category: 'HARM_CATEGORY_HATE_SPEECH', probability: 'NEGLIGIBLE' }],
+    groundingMetadata: { webSearchQueries: ['weather'], searchEntryPoint: { renderedContent: '<b>é</b>' } },
+    avgLogprobs: -0.012345678901234567,
+  };
+  const usageMetadata = {
+    promptTokenCount: 10,
+    candidatesTokenCount: 4,
+    totalTokenCount: 14,
+    trafficType: 'ON_DEMAND',
+  };
+  const reply = { candidates: [candidate], usageMetadata, modelVersion: 'gemini-3-pro', responseId: 'g1', more: [1] };
+  const events = [{ ...reply, candidates: [{ ...candidate, finishReason: undefined }] }, reply];
+  gateway.upstream.script('gemini', [
+    wholeOf(reply),
+    streamOf(events.map((event) => `data: ${JSON.stringify(event)}\r\n\r\n`)),
+  ]);
+  const config = { tools: [{ googleSearch: {} }], safetySettings: [] };
+  const whole = await genai.models.generateContent({ model: 'test/gemini', contents: 'weather?', config });
+  assert.deepEqual(whole.candidates, [candidate]);
+  const { cost, is_byok, cost_details, ...counts } = whole.usageMetadata as unknown as Record<string, unknown>;
+  assert.deepEqual(counts, usageMetadata);
+  assert.deepEqual([cost, is_byok, typeof cost_details], [0.00009, false, 'object']);
+  const { json, path } = gateway.upstream.requests('gemini').at(-1)!;
+  assert.deepEqual((json as { tools: unknown }).tools, config.tools);
+  assert.ok(!('model' in (json as object)) && path.endsWith(':generateContent'));
+  const { chunks } = await streamed(
+    genai.models.generateContentStream({ model: 'test/gemini', contents: 'weather?', config }),
+  );
+  assert.deepEqual(chunks.at(-1)!.candidates, [candidate]);
+  assert.equal((chunks.at(-1)!.usageMetadata as unknown as { cost: number }).cost, 0.00009);
+});
+
+test('a chat keeps its history over streams, with the reasoning of another vendor in it', async () => {
+  const thinking = { text: 'Let me see.', signature: 'c2lnbmVkIGJ5IENsYXVkZQ==' };
+  const calls = [{ id: 'toolu_1', name: 'f', arguments: '{"a":1}' }];
+  gateway.upstream.script('claude', [
+    answerOf('messages', true, { thinking, text: 'Hello there', calls, usage: USAGE }),
+    answerOf('messages', true, { text: 'Done', usage: USAGE }),
+  ]);
+  for (const includeThoughts of [false, true]) {
+    const config = {
+      maxOutputTokens: 4_000,
+      tools: [{ functionDeclarations: [{ name: 'f' }] }],
+      thinkingConfig: { includeThoughts, thinkingBudget: 1_024 },
+    };
+    if (includeThoughts) {
+      gateway.upstream.script('claude', [
+        answerOf('messages', true, { thinking, text: 'Hello there', calls, usage: USAGE }),
+        answerOf('messages', true, { text: 'Done', usage: USAGE }),
+      ]);
+    }
+    const chat = genai.chats.create({ model: 'test/claude', config });
+    const first = await streamed(chat.sendMessageStream({ message: 'hi' }));
+    assert.equal(first.text, 'Hello there');
+    const parts = first.chunks.flatMap(({ candidates }) => candidates?.[0]?.content?.parts ?? []);
+    const thoughts = parts.filter(({ thought }) => thought).map(({ text }) => text);
+    assert.equal(thoughts.join(''), includeThoughts ? thinking.text : '');
+    const response = { id: 'toolu_1', name: 'f', response: { output: 'x' } };
+    assert.equal((await streamed(chat.sendMessageStream({ message: [{ functionResponse: response }] }))).text, 'Done');
+    const { messages } = gateway.upstream.requests('claude').at(-1)!.json as { messages: { content: unknown }[] };
+    assert.deepEqual(messages[1]!.content, [
+      { type: 'thinking', thinking: thinking.text, signature: thinking.signature },
+      { type: 'text', text: 'Hello there' },
+      { type: 'tool_use', id: 'toolu_1', name: 'f', input: { a: 1 } },
+    ]);
+  }
+});
+
+test('structured output, an image in and an image out', async () => {
+  gateway.upstream.script('chat', [
+    wholeOf({
+      id: 'c1',
+      object: 'chat.completion',
+      created: 1,
+      model: 'm',
+      choices: [
+        {
+          index: 0,
+          finish_reason: 'stop',
+          message: {
+            role: 'assistant',
+            content: '{"a":"b"}',
+            images: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${PNG}` } }],
+          },
+        },
+      ],
+      usage: { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 },
+    }),
+  ]);
+  const schema = { type: Type.OBJECT, properties: { a: { type: Type.STRING, nullable: true } }, required: ['a'] };
+  const reply = await genai.models.generateContent({
+    model: 'test/chat',
+    contents: [{ role: 'user', parts: [{ inlineData: { mimeType: 'image/png', data: PNG } }, { text: 'what?' }] }],
+    config: { responseMimeType: 'application/json', responseSchema: schema },
+  });
+  const [, image] = reply.candidates![0]!.content!.parts!;
+  assert.deepEqual(image, { inlineData: { mimeType: 'image/png', data: PNG } });
+  const sent = gateway.upstream.requests('chat').at(-1)!.json as {
+    response_format: { json_schema: { schema: unknown } };
+  };
+  assert.deepEqual(sent.response_format.json_schema.schema, {
+    type: 'object',
+    properties: { a: { type: ['string', 'null'] } },
+    required: ['a'],
+  });
+});
+
+test('models are listed in pages, and single ones are found', async () => {
+  const names: string[] = [];
+  for await (const { name } of await genai.models.list({ config: { pageSize: 2 } })) names.push(name!);
+  for (const id of ['chat', 'claude', 'gemini', 'vectors']) assert.ok(names.includes(`models/test/${id}`), id);
+  assert.equal(new Set(names).size, names.length);
+  const one = await genai.models.get({ model: 'test/vectors' });
+  assert.deepEqual(one.supportedActions, ['embedContent', 'batchEmbedContents']);
+  assert.ok((await genai.models.get({ model: 'models/test/chat' })).supportedActions!.includes('generateContent'));
+  await assert.rejects(genai.models.get({ model: 'test/none' }), ApiError);
+  const wrong = await fetch(`${gateway.url}/v1beta/models?pageToken=x&key=${INFERENCE_KEY}`);
+  const { error } = (await wrong.json()) as { error: { status: string } };
+  assert.deepEqual([wrong.status, error.status], [400, 'INVALID_ARGUMENT']);
+});
+
+test('contents are embedded, one and several', async () => {
+  const data = [0, 1].map((index) => ({ object: 'embedding', index, embedding: [index, 0.5] }));
+  const usage = { prompt_tokens: 4, total_tokens: 4 };
+  gateway.upstream.script('vectors', [
+    wholeOf({ object: 'list', model: 'm', data, usage }),
+    wholeOf({ object: 'list', model: 'm', data: data.slice(0, 1), usage }),
+    errorOf('chat', 400, 'too long'),
+  ]);
+  const config = { taskType: 'RETRIEVAL_QUERY', outputDimensionality: 2 };
+  const { embeddings } = await genai.models.embedContent({ model: 'test/vectors', contents: ['a', 'b'], config });
+  assert.deepEqual(
+    embeddings!.map(({ values }) => values),
+    [
+      [0, 0.5],
+      [1, 0.5],
+    ],
+  );
+  const { input, dimensions } = gateway.upstream.requests('vectors').at(-1)!.json as Record<string, unknown>;
+  assert.deepEqual([input, dimensions], [['a', 'b'], 2]);
+  const embed = (body: object) => gateway.post('/models/test/vectors:embedContent', body);
+  const content = { parts: [{ text: 'a' }] };
+  const single = (await (await embed({ content })).json()) as { embedding: unknown; usageMetadata: { cost: number } };
+  assert.deepEqual(single.embedding, { values: [0, 0.5] });
+  assert.equal(single.usageMetadata.cost, 0.000012);
+  const failed = (await (await embed({ content })).json()) as { error: { status: string } };
+  assert.equal(failed.error.status, 'INVALID_ARGUMENT');
+  const refused = (await (await embed({ content, title: 't' })).json()) as { error: { message: string } };
+  assert.match(refused.error.message, /^title is not supported/);
 });

@@ -22,10 +22,8 @@ export const schema: TSchema = Type.Object(
   {
     contents: Type.Array(Content, { minItems: 1 }),
     systemInstruction: optional(Type.Object({}, open)),
-    tools: Type.Optional(
-      Type.Unsafe({
-        type: ['array', 'object', 'null'],
-        items: Type.Object({}, open),
+    tools: optional(
+      Type.Array(Type.Object({}, open), {
         description: '`functionDeclarations`, tools that run at Google, or `{type}` of a server tool',
       }),
     ),

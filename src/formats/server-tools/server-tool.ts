@@ -17,6 +17,8 @@ export interface ServerTool {
    * unchanged, but a workspace that disables the server tool disables them too.
    */
   readonly vendorTypes?: RegExp;
+  /** Google's tools for the same purpose: members of a tool without a type, in camelCase. */
+  readonly vendorMembers?: readonly string[];
   /**
    * Those of the vendors' types that are this server tool in a format that takes shorthands (`FeatureRules`): no
    * upstream of that format runs a tool of such a type, so that it can only be meant for the gateway.
@@ -46,6 +48,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     built: true,
     canDisable: true,
     vendorTypes: /^code_(?:interpreter|execution(?:_\d+)?)$/,
+    vendorMembers: ['codeExecution'],
   },
   { name: 'svc:datetime', built: true, canDisable: true },
   {
@@ -53,6 +56,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     built: true,
     canDisable: true,
     vendorTypes: /^file_search$/,
+    vendorMembers: ['fileSearch'],
     also: { format: 'responses', type: 'file_search', isOurs: ({ vector_store_ids: ids }) => namesOwnStore(ids) },
   },
   { name: 'svc:files', built: true, canDisable: false },
@@ -63,6 +67,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     built: true,
     canDisable: true,
     vendorTypes: /^mcp(?:_toolset)?(?:_\d[\d_]*)?$/,
+    vendorMembers: ['mcpServers'],
     also: { format: 'responses', type: 'mcp', isOurs: ({ connector_id: id }) => (id ?? null) === null },
     member: 'mcp_servers',
   },
@@ -86,14 +91,16 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     name: 'svc:web_fetch',
     built: true,
     canDisable: true,
-    vendorTypes: /^web_fetch(?:_\d[\d_]*)?$/,
+    vendorTypes: /^(?:web_fetch(?:_\d[\d_]*)?|url_context)$/,
+    vendorMembers: ['urlContext'],
     plugin: 'web-fetch',
   },
   {
     name: 'svc:web_search',
     built: true,
     canDisable: true,
-    vendorTypes: /^web_search(?:_preview)?(?:_\d[\d_]*)?$/,
+    vendorTypes: /^(?:web_search(?:_preview)?(?:_\d[\d_]*)?|(?:google|enterprise_web)_search(?:_retrieval)?)$/,
+    vendorMembers: ['googleSearch', 'googleSearchRetrieval', 'enterpriseWebSearch'],
     shorthands: /^web_search(?:_preview)?(?:_\d{4}_\d\d_\d\d)?$/,
     plugin: 'web',
     member: 'web_search_options',

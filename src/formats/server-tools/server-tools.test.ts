@@ -48,9 +48,14 @@ test("only chat takes a vendor's type of web search for the gateway's own: elsew
 
 test('every server tool that can be disabled is found under each of its names', () => {
   for (const name of DISABLEABLE) {
-    const { plugin, member } = SERVER_TOOLS.find((tool) => tool.name === name)!;
+    const { plugin, member, vendorMembers = [] } = SERVER_TOOLS.find((tool) => tool.name === name)!;
     const bare = name.replace('svc:', 'openrouter:');
     assert.equal(useOf(name, { tools: [{ type: 'function' }, { type: bare }] }), 'tools[1].type');
+    for (const google of vendorMembers) {
+      assert.equal(useOf(name, { tools: [{ functionDeclarations: [] }, { [google]: {} }] }), `tools[1].${google}`);
+      const snake = google.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+      assert.equal(useOf(name, { tools: [{ [snake]: {} }] }), `tools[0].${snake}`);
+    }
     if (plugin !== undefined) {
       assert.equal(useOf(name, { plugins: [null, { id: plugin, enabled: false }] }), undefined);
       assert.equal(useOf(name, { plugins: [null, { id: plugin }] }), 'plugins[1].id');

@@ -8,8 +8,9 @@ import { SERVER_TOOLS } from './server-tool.ts';
  * member. Undefined if it does not.
  */
 export function useOf(name: string, request: Readonly<Record<string, unknown>>): string | undefined {
-  const { vendorTypes, plugin, member } = SERVER_TOOLS.find((tool) => tool.name === name) ?? {};
-  const tool = toolUse(name, vendorTypes, request['tools'], 'tools');
+  const { vendorTypes, vendorMembers, plugin, member } = SERVER_TOOLS.find((tool) => tool.name === name) ?? {};
+  const { tools } = request;
+  const tool = toolUse(name, vendorTypes, tools, 'tools') ?? memberUse(vendorMembers, tools);
   if (tool !== undefined) return tool;
   return (
     (plugin === undefined ? undefined : pluginUse(plugin, request)) ??
@@ -28,6 +29,18 @@ function toolUse(name: string, vendorTypes: RegExp | undefined, tools: unknown, 
     if (inner !== undefined) return inner;
   }
   return undefined;
+}
+
+function memberUse(members: readonly string[] = [], tools: unknown): string | undefined {
+  for (const [index, each] of members.length === 0 ? [] : listOf(tools).entries()) {
+    const used = Object.keys(fieldsOf(each)).find((name) => members.includes(camelCased(name)));
+    if (used !== undefined) return `tools[${index}].${used}`;
+  }
+  return undefined;
+}
+
+function camelCased(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 function pluginUse(id: string, request: Readonly<Record<string, unknown>>): string | undefined {
