@@ -1,0 +1,150 @@
+/** What the gateway does for clients of the Gemini format besides translating: tools, rules, filters, presets, cache, logs. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { readContentStream } from '../../src/testing/clients/gemini-client.ts';
+import { answerOf, wholeOf } from '../../src/testing/upstream/answers.ts';
+import { geminiAnswer } from '../../src/testing/upstream/gemini-answers.ts';
+import { startGuarded } from '../guardrails/guarded.ts';
+
+const pricing = { prompt: '0.000003', completion: '0.000015' };
+const { gateway, guarded, control } = await startGuarded(
+  { after: (close) => after(close as () => Promise<void>) },
+  {
+    yaml: { io_logging: { enabled: true } },
+    providers: {
+      gpt: { model: { pricing } },
+      google: { kind: 'gemini', model: { pricing, upstream_id: 'gemini-3-pro' } },
+    },
+  },
+);
+
+// biome-ignore lint/suspicious/noExplicitAny: JSON of several formats
+type Json = any;
+
+const hi = { role: 'user', parts: [{ text: 'hi' }] };
+const ask = (body: object, model = 'test/gpt', headers: Record<string, string> = {}) =>
+  gateway.post(`/models/${model}:generateContent`, { contents: [hi], ...body }, headers);
+const stream = async (body: object, model = 'test/gpt') => {
+  const path = `/models/${model}:streamGenerateContent?alt=sse`;
+  return readContentStream(await (await gateway.post(path, { contents: [hi], ...body })).text());
+};
+const sent = (provider = 'gpt'): Json => gateway.upstream.requests(provider).at(-1)!.json;
+
+test('a server tool runs between two turns, is shown, and is read back from the history', async () => {
+  const calls = [{ id: 'call_1', name: 'datetime', arguments: '{}' }];
+  const tools = [{ type: 'svc:datetime' }, { functionDeclarations: [{ name: 'f' }] }];
+  for (const streams of [true, false]) {
+    gateway.upstream.script('gpt', [
+      answerOf('chat', streams, { calls, finish: 'tool_calls' }),
+      answerOf('chat', streams, { text: 'It is late.' }),
+      answerOf('chat', false, { text: 'Still.' }),
+    ]);
+    const parts: Json[] = streams
+      ? (await stream({ tools })).candidates[0]!.parts
+      : ((await (await ask({ tools })).json()) as Json).candidates[0].content.parts;
+    const [call, response] = parts.filter((part) => part.toolCall ?? part.toolResponse);
+    assert.equal(call.toolCall.toolType, 'svc:datetime');
+    assert.equal(response.toolResponse.id, call.toolCall.id);
+    assert.equal(parts.map(({ text }) => text ?? '').join(''), 'It is late.');
+    await ask({ tools, contents: [hi, { role: 'model', parts }, { parts: [{ text: 'and now?' }] }] });
+    const [, asked, result, said] = sent().messages;
+    assert.deepEqual(
+      [asked.tool_calls[0].function.name, result.role, said.content],
+      ['datetime', 'tool', 'It is late.'],
+    );
+    assert.equal(result.content, response.toolResponse.response.output);
+  }
+});
+
+test('tools that run at Google go there only, and those of disabled names nowhere', async () => {
+  const googleSearch = { tools: [{ googleSearch: {} }] };
+  const elsewhere = await ask(googleSearch);
+  assert.equal(elsewhere.status, 400);
+  gateway.upstream.script('google', geminiAnswer(false, { text: 'found' }));
+  assert.equal((await ask(googleSearch, 'test/google')).status, 200);
+  assert.deepEqual(sent('google').tools, googleSearch.tools);
+  const path = `/workspaces/${(await control.call('GET', '/workspaces')).body.data[0].id}`;
+  await control.call('PATCH', path, { disabled_server_tools: ['svc:web_search'] });
+  for (const tools of [[{ googleSearch: {} }], [{ google_search: {} }], [{ type: 'svc:web_search' }]]) {
+    const refused = await ask({ tools }, 'test/google');
+    const { error } = (await refused.json()) as Json;
+    assert.deepEqual([refused.status, error.status], [403, 'PERMISSION_DENIED'], JSON.stringify(error));
+  }
+  await control.call('PATCH', path, { disabled_server_tools: [] });
+});
+
+test('filters read every text, sealed reasoning and instructions too, and what they redact reaches no provider', async () => {
+  const redacts = await guarded({ content_filters: [{ pattern: 'PRJ-\\d+', action: 'redact', label: '[project]' }] });
+  const hidden = { svc_sealed: { origin: 'anthropic-claude-v1', text: 'About PRJ-4', signature: 'c2ln' } };
+  const thoughtSignature = Buffer.from(JSON.stringify(hidden)).toString('base64');
+  gateway.upstream.script('gpt', { ...answerOf('chat', false, { text: 'PRJ-9 is done' }), repeat: true });
+  const body = {
+    systemInstruction: { parts: [{ text: 'Hide PRJ-1.' }] },
+    contents: [
+      { role: 'user', parts: [{ text: 'About PRJ-2' }] },
+      {
+        role: 'model',
+        parts: [{ text: '', thought: true, thoughtSignature }, { functionCall: { name: 'f', args: { of: 'PRJ-3' } } }],
+      },
+      { role: 'user', parts: [{ functionResponse: { name: 'f', response: { state: 'PRJ-5' } } }] },
+    ],
+  };
+  const reply = await redacts.post('/models/test/gpt:generateContent', body);
+  assert.equal(reply.status, 200, JSON.stringify(reply.body));
+  const text = JSON.stringify(sent());
+  assert.doesNotMatch(text, /PRJ-\d/);
+  assert.equal(text.split('[project]').length, 5, text);
+});
+
+test('a preset gives what the request does not say, setting by setting', async () => {
+  await gateway.post('/presets/brief/chat/completions', {
+    model: 'test/gpt',
+    messages: [{ role: 'system', content: 'Be brief.' }],
+    ...{ temperature: 0.3, max_tokens: 50, stop: ['END'] },
+  });
+  gateway.upstream.script(
+    'gpt',
+    wholeOf({ ...JSON.parse(answerOf('chat', false, { text: 'ok' }).chunks![0] as string) }),
+  );
+  const reply = await ask({ generationConfig: { temperature: 0.9 } }, '@preset%2Fbrief');
+  assert.equal(reply.status, 200, await reply.clone().text());
+  const { messages, temperature, stop, max_tokens, max_completion_tokens } = sent();
+  assert.deepEqual(
+    [messages[0], temperature, stop, max_tokens ?? max_completion_tokens],
+    [{ role: 'system', content: 'Be brief.' }, 0.9, ['END'], 50],
+  );
+});
+
+test('an answer comes from the cache with an id of its own, costs nothing, and is logged', async () => {
+  const ids = new Set<string>();
+  for (const model of ['test/gpt', 'test/google']) {
+    const [provider] = model.split('/').slice(1) as [string];
+    gateway.upstream.script(
+      provider,
+      provider === 'gpt' ? answerOf('chat', false, { text: 'kept' }) : geminiAnswer(false, { text: 'kept' }),
+    );
+    for (const served of ['MISS', 'HIT']) {
+      const reply = await ask({ user: 'cache' }, model, { 'x-svc-cache': 'true' });
+      assert.equal(reply.headers.get('x-svc-cache-status'), served);
+      const { responseId, candidates, usageMetadata } = (await reply.json()) as Json;
+      assert.equal(candidates[0].content.parts[0].text, 'kept');
+      assert.equal(usageMetadata.cost === 0, served === 'HIT');
+      ids.add(responseId);
+      const logged = (await (await gateway.get(`/generation/content?id=${responseId}`)).json()) as Json;
+      assert.equal(logged.data.output.completion, 'kept');
+      assert.deepEqual(logged.data.input.messages, [hi]);
+    }
+  }
+  assert.equal(ids.size, 4);
+});
+
+test('a stream that breaks off has no finish reason, whether it is relayed or translated', async () => {
+  for (const provider of ['gpt', 'google']) {
+    const told = { text: 'a long answer' };
+    const { chunks = [], headers = {} } = provider === 'gpt' ? answerOf('chat', true, told) : geminiAnswer(true, told);
+    gateway.upstream.script(provider, { headers, chunks: chunks.slice(0, 3), end: 'reset' });
+    const { candidates, error } = await stream({}, `test/${provider}`);
+    assert.ok(error !== null && candidates[0]!.finish === null, provider);
+    assert.ok('a long answer'.startsWith(candidates[0]!.text) && candidates[0]!.text !== '');
+  }
+});
