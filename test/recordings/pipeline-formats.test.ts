@@ -258,7 +258,11 @@ function assertRow(
     assert.equal(row.estimated, false, `${where}: marked as a guess`);
     assert.deepEqual(counts, recorded.usage, `${where}: usage`);
   }
-  if (seen.usage !== null) assert.deepEqual(seen.usage, counts, `${where}: usage shown`);
+  if (seen.usage !== null) {
+    // A service may claim more reasoning than output, which a format that adds them up cannot say.
+    const most = seen.usage.reasoning === counts.output ? { reasoning: Math.min(counts.reasoning, counts.output) } : {};
+    assert.deepEqual(seen.usage, { ...counts, ...most }, `${where}: usage shown`);
+  }
   const billed = recording.format === 'cohere' && recorded.usage !== null ? cohereBilled(recording.bytes) : null;
   const cost =
     billed === null

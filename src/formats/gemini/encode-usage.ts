@@ -11,13 +11,14 @@ export function encodeUsage(usage: Usage | undefined, { cost }: Closing, tier?: 
 
 function countsOf(usage: Usage): Fields {
   if (usage.native?.origin === 'gemini') return usage.native.value;
-  const { input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning } = usage;
+  const { input, cacheRead, cacheWrite5m, cacheWrite1h, output } = usage;
+  // Thoughts are counted apart from candidates, so there cannot be more of them than there is output.
+  const reasoning = Math.min(usage.reasoning, output);
   const written = cacheWrite5m + cacheWrite1h;
   const prompt = input + cacheRead + written;
   return {
     promptTokenCount: prompt,
-    // Thoughts are counted apart from candidates.
-    candidatesTokenCount: Math.max(output - reasoning, 0),
+    candidatesTokenCount: output - reasoning,
     totalTokenCount: prompt + output,
     ...(cacheRead > 0 && { cachedContentTokenCount: cacheRead }),
     ...(written > 0 && { cacheWriteTokenCount: written }),
