@@ -123,7 +123,7 @@ export function operationParts(
       limits: config.limits,
     }),
     videos: createVideos({
-      ...{ database, clock, log: options.log, inference, blobs: parts.blobs },
+      ...{ database, changes, clock, log: options.log, inference, blobs: parts.blobs },
     }),
     routers: () => ROUTERS.map(({ slug, name }) => ({ id: fromWireName(slug, namespace), name })),
     batches: { ...batches, runner: new BatchRunner(batches, parts.jobs) },

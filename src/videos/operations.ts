@@ -1,6 +1,7 @@
 /** The operations of `/videos`. */
 
 import type { Caller } from '../access/index.ts';
+import { authorOf, changeAs } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { textFromPrice } from '../base/money.ts';
 import { unixSeconds } from '../base/timestamp.ts';
@@ -12,22 +13,24 @@ import { sendDownload } from '../http/download.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { publicUrl } from '../http/public-url.ts';
 import { acceptExchange, INFERENCE_ERRORS, type InferenceLimits } from '../inference/index.ts';
+import type { Changes } from '../storage/database.ts';
 import { VideoRunner, type VideoRunnerParts } from './run.ts';
 import * as schema from './schema.ts';
-import { findVideo, type VideoJob } from './store.ts';
+import { deleteVideo, findVideo, listVideos, type VideoJob } from './store.ts';
 
 export interface VideoParts extends VideoRunnerParts {
+  changes: Changes;
   runner: VideoRunner;
 }
 
-export function createVideos(parts: VideoRunnerParts): VideoParts {
+export function createVideos(parts: VideoRunnerParts & Pick<VideoParts, 'changes'>): VideoParts {
   return { ...parts, runner: new VideoRunner(parts) };
 }
 
 const TAG = 'Videos';
 
 export function videoOperations(parts: VideoParts, limits: InferenceLimits): Operation<Caller>[] {
-  return [listModels(parts), create(parts, limits), show(parts), content(parts)];
+  return [listModels(parts), create(parts, limits), list(parts), show(parts), remove(parts), content(parts)];
 }
 
 function create(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
@@ -67,6 +70,59 @@ function show(parts: VideoParts): Operation<Caller> {
     replies: ok('The job', schema.VideoReply),
     async handle(exchange) {
       exchange.reply(200, reply(await existing(exchange, parts), exchange, parts));
+    },
+  };
+}
+
+const USUAL_PAGE = 20;
+
+function list(parts: VideoParts): Operation<Caller> {
+  return {
+    id: 'listVideos',
+    method: 'GET',
+    path: '/videos',
+    summary: 'List the video jobs of the workspace, newest first',
+    tag: TAG,
+    access: INFERENCE,
+    query: schema.ListQuery,
+    replies: ok('One page', schema.VideoListReply),
+    async handle(exchange) {
+      const { after, limit = USUAL_PAGE, order } = exchange.query as { after?: string; limit?: number; order?: string };
+      const page = { after, limit: limit + 1, ascending: order === 'asc' };
+      const found = await listVideos(parts.database, exchange.caller.workspaceId, page);
+      const jobs = found.slice(0, limit);
+      exchange.reply(200, {
+        object: 'list',
+        data: jobs.map((job) => reply(job, exchange, parts)),
+        first_id: jobs[0]?.id ?? null,
+        last_id: jobs.at(-1)?.id ?? null,
+        has_more: found.length > limit,
+      });
+    },
+  };
+}
+
+function remove(parts: VideoParts): Operation<Caller> {
+  return {
+    id: 'deleteVideo',
+    method: 'DELETE',
+    path: '/videos/{jobId}',
+    summary: 'Delete a video job that has ended, with its content',
+    tag: TAG,
+    access: INFERENCE,
+    params: schema.VideoParams,
+    errors: [404, 409],
+    replies: ok('The job is gone', schema.VideoDeleted),
+    async handle(exchange) {
+      const { id } = await existing(exchange, parts);
+      const { workspaceId } = exchange.caller;
+      await changeAs(authorOf(exchange), parts, async (tx, changed) => {
+        const gone = await deleteVideo(tx, id, workspaceId);
+        if (gone === undefined) throw refusal('the video is still being made', 409);
+        if (gone.blobId !== null) await parts.blobs.drop(tx, gone.blobId);
+        await changed({ action: 'video.deleted', resourceType: 'video', resourceId: id, workspaceId });
+      });
+      exchange.reply(200, { id, object: 'video.deleted', deleted: true });
     },
   };
 }

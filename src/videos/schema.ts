@@ -25,6 +25,28 @@ export const VideoReply = Type.Object(
   { $id: 'Video' },
 );
 
+export const ListQuery = Type.Object({
+  after: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'The id of a job' })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+  order: Type.Optional(Type.Enum(['asc', 'desc'], { default: 'desc' })),
+});
+
+export const VideoListReply = Type.Object(
+  {
+    object: Type.Literal('list'),
+    data: Type.Array(VideoReply),
+    first_id: nullable(Type.String()),
+    last_id: nullable(Type.String()),
+    has_more: Type.Boolean(),
+  },
+  { $id: 'VideoList' },
+);
+
+export const VideoDeleted = Type.Object(
+  { id: Type.String(), object: Type.Literal('video.deleted'), deleted: Type.Literal(true) },
+  { $id: 'VideoDeleted' },
+);
+
 const listed = (of: ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>) => nullable(Type.Array(of));
 
 export const VideoModelsReply = Type.Object(

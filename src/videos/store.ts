@@ -51,6 +51,40 @@ export async function findVideo(db: Queryable, id: string, workspaceId: string):
   return job;
 }
 
+interface VideoPage {
+  /** The id of the job before the page. */
+  after: string | undefined;
+  limit: number;
+  ascending: boolean;
+}
+
+/** The jobs of a workspace by their creation, at most `limit`. */
+export function listVideos(
+  db: Queryable,
+  workspaceId: string,
+  { after, limit, ascending }: VideoPage,
+): Promise<VideoJob[]> {
+  const [further, order] = ascending ? ['>', 'asc'] : ['<', 'desc'];
+  return db.query<VideoJob>(
+    `select ${selectList(COLUMNS, 'videos')} from videos
+      where workspace_id = $1 and ($2::text is null or id ${further} $2) order by id ${order} limit $3`,
+    [workspaceId, after ?? null, limit],
+  );
+}
+
+/** Deletes a job that has ended. Undefined: there is none. */
+export async function deleteVideo(
+  tx: Queryable,
+  id: string,
+  workspaceId: string,
+): Promise<Pick<VideoJob, 'blobId'> | undefined> {
+  const [row] = await tx.query<Pick<VideoJob, 'blobId'>>(
+    `delete from videos where id = $1 and workspace_id = $2 and status <> 'in_progress' returning blob_id as "blobId"`,
+    [id, workspaceId],
+  );
+  return row;
+}
+
 export type VideoEnd = Pick<VideoJob, 'status' | 'error' | 'cost' | 'isByok' | 'blobId' | 'mediaType'>;
 
 /** Ends a job, even one that was taken for lost. Returns false if it was completed or deleted before. */

@@ -192,6 +192,29 @@ test('the SDKs: forms of OpenAI, and every method of @openrouter/sdk', async () 
   assert.deepEqual(models.data.map(({ id }) => id).toSorted(), ['test/simulated', 'test/sora', 'test/twin']);
 });
 
+test('the jobs of a workspace are listed in pages, and one that has ended is deleted with its content', async (t) => {
+  script(QUEUED, DONE, CONTENT, QUEUED, DONE, CONTENT);
+  const first = await create();
+  await ended(first.id);
+  const second = await create();
+  const page = await openai.videos.list({ limit: 1 });
+  assert.deepEqual(
+    page.data.map(({ id }) => id),
+    [second.id],
+  );
+  assert.equal((await page.getNextPage()).data[0]!.id, first.id);
+  const oldest = await openai.videos.list({ limit: 1, order: 'asc' });
+  assert.notEqual(oldest.data[0]!.id, second.id);
+  await assert.rejects(openai.videos.delete(second.id), { status: 409 });
+  await ended(second.id);
+  assert.deepEqual(await openai.videos.delete(second.id), { id: second.id, object: 'video.deleted', deleted: true });
+  await assert.rejects(openai.videos.retrieve(second.id), { status: 404 });
+  await assert.rejects(openai.videos.delete(second.id), { status: 404 });
+  const sql = await connectOnce(t, gateway.target);
+  const { rows } = await sql.query(`select resource_id from audit_entries where action = 'video.deleted'`);
+  assert.deepEqual(rows, [{ resource_id: second.id }]);
+});
+
 test('another gateway gets the request as it came, and the simulated model needs no account', async () => {
   gateway.upstream.script('twin', [
     json({ id: 'v_2', status: 'pending' }),
@@ -269,6 +292,9 @@ test('the next process ends the jobs of a dead one and removes expired content',
   }, 'the content is dropped');
 });
 
+const PIXEL = 'data:image/png;base64,iVBORw0KGgo=';
+const frame = (url: string) => ({ type: 'image_url', image_url: { url }, frame_type: 'first_frame' });
+
 test('bad input names the field', async () => {
   for (const [body, field] of [
     [{ prompt: '' }, 'prompt'],
@@ -277,6 +303,9 @@ test('bad input names the field', async () => {
     [{ callback_url: 'https://example.com' }, 'callback_url'],
     [{ previous_job_id: 'vid_1' }, 'previous_job_id'],
     [{ resolution: '720p' }, 'resolution'],
+    [{ frame_images: [frame('https://a.b/c')] }, 'frame_images[0].image_url.url'],
+    [{ frame_images: [frame(PIXEL), frame(PIXEL)] }, 'frame_images'],
+    [{ frame_images: [{ ...frame(PIXEL), frame_type: 'middle' }] }, 'frame_images[0].frame_type'],
     [{ generate_audio: true }, 'generate_audio'],
     [
       { input_references: [{ type: 'image_url', image_url: { url: 'https://a.b/c' } }] },

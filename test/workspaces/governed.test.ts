@@ -66,6 +66,8 @@ const BODIES: Record<string, Json | 'free'> = {
   createImageGeneration: { model: 'test/painter', prompt: 'p' },
   createSpeech: { model: 'test/speaker', input: 'hi' },
   createVideo: { model: 'test/film', prompt: 'p' },
+  listVideos: 'free',
+  deleteVideo: 'free',
   getVideo: 'free',
   getVideoContent: 'free',
   createModeration: { model: 'test/judge', input: 'hi' },

@@ -1,10 +1,11 @@
 /** Videos: the public format and the adapters of services that make them as jobs. */
 import { encodeFailure } from '../chat/encode-failure.ts';
+import { listOf } from '../conversation/fields.ts';
 import { askedOf, loggedPrompt } from '../direct/body.ts';
 import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import type { MadeVideo } from './jobs.ts';
-import { check, decode, referencesIn, schema, type VideoRequest } from './request.ts';
+import { check, decode, imagesIn, schema, type VideoRequest } from './request.ts';
 
 export { videoFormSchema, videoOfForm } from './form.ts';
 export { openaiVideos, publicVideos } from './jobs.ts';
@@ -25,14 +26,14 @@ export const video: DirectFormat<VideoRequest, MadeVideo> = {
   check,
   texts: textsWith(),
   loggedContent: (document) => loggedPrompt(document, 'prompt'),
-  facts: (document) => askedOf(document, { images: referencesIn(document), documents: 0 }),
+  facts: (document) => askedOf(document, { images: imagesIn(document), documents: 0 }),
   longest: (document) => Buffer.byteLength(String(document.structure['prompt'])),
   decode,
-  most({ prompt, duration = LONGEST_USUAL_SECONDS, references }) {
+  most({ prompt, duration = LONGEST_USUAL_SECONDS, references, extras }) {
     return {
       promptTokens: Buffer.byteLength(prompt) + 256,
       outputTokens: duration * TOKENS_PER_SECOND,
-      inputImages: references.length,
+      inputImages: references.length + listOf(extras['frame_images']).length,
       outputSeconds: duration,
     };
   },

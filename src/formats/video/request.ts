@@ -52,7 +52,16 @@ export const schema: TSchema = Type.Object(
         { maxItems: MOST_REFERENCES },
       ),
     ),
-    frame_images: optional(Type.Array(Type.Object({}), { maxItems: 2 })),
+    frame_images: optional(
+      Type.Array(
+        Type.Object({
+          type: Type.Literal('image_url'),
+          image_url: Type.Object({ url: Type.String({ description: 'A data URL' }) }),
+          frame_type: Type.Enum(['first_frame', 'last_frame']),
+        }),
+        { maxItems: 2 },
+      ),
+    ),
   },
   { $id: 'VideoRequest' },
 );
@@ -68,21 +77,26 @@ export function check(document: JsonDocument): void {
   }
   const size = textOrUndefined(document.structure['size']);
   if (size !== undefined && !SIZE.test(size)) throw invalidField('size', 'must be <width>x<height>');
-  references(document).forEach((url, index) => {
-    if (!DATA_URL.test(url)) {
-      throw invalidField(`input_references[${index}].image_url.url`, 'must be a base64 data URL of an image');
-    }
-  });
+  for (const name of IMAGE_LISTS) {
+    urlsIn(document, name).forEach((url, index) => {
+      if (!DATA_URL.test(url)) {
+        throw invalidField(`${name}[${index}].image_url.url`, 'must be a base64 data URL of an image');
+      }
+    });
+  }
+  const frames = listOf(document.structure['frame_images']).map((frame) => fieldsOf(frame)['frame_type']);
+  if (new Set(frames).size < frames.length) throw invalidField('frame_images', 'names the same frame twice');
 }
 
-function references(document: JsonDocument): string[] {
-  return listOf(document.member('input_references')).map((item) =>
-    textOf(fieldsOf(fieldsOf(item)['image_url'])['url']),
-  );
+const IMAGE_LISTS = ['input_references', 'frame_images'] as const;
+
+function urlsIn(document: JsonDocument, name: (typeof IMAGE_LISTS)[number]): string[] {
+  return listOf(document.member(name)).map((item) => textOf(fieldsOf(fieldsOf(item)['image_url'])['url']));
 }
 
-export function referencesIn(document: JsonDocument): number {
-  return listOf(document.structure['input_references']).length;
+/** Images that the request brings: references and frames. */
+export function imagesIn(document: JsonDocument): number {
+  return IMAGE_LISTS.reduce((sum, name) => sum + listOf(document.structure[name]).length, 0);
 }
 
 export function decode(document: JsonDocument): VideoRequest {
@@ -96,7 +110,7 @@ export function decode(document: JsonDocument): VideoRequest {
     ...(aspectRatio !== undefined && { aspectRatio }),
     ...(resolution !== undefined && { resolution }),
     ...(typeof seed === 'number' && { seed }),
-    references: references(document),
+    references: urlsIn(document, 'input_references'),
     extras: Object.fromEntries(
       EXTRAS.flatMap((name) => {
         const value = document.member(name);
