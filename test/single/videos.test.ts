@@ -302,6 +302,7 @@ test('bad input names the field', async () => {
     [{ size: 'large' }, 'size'],
     [{ callback_url: 'https://example.com' }, 'callback_url'],
     [{ previous_job_id: 'vid_1' }, 'previous_job_id'],
+    [{ upscale_factor: 0 }, 'upscale_factor'],
     [{ resolution: '720p' }, 'resolution'],
     [{ frame_images: [frame('https://a.b/c')] }, 'frame_images[0].image_url.url'],
     [{ frame_images: [frame(PIXEL), frame(PIXEL)] }, 'frame_images'],

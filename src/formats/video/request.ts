@@ -43,6 +43,8 @@ export const schema: TSchema = Type.Object(
     resolution: optional(Type.Enum([...RESOLUTIONS])),
     seed: optional(Type.Integer()),
     generate_audio: optional(Type.Boolean()),
+    creativity: optional(Type.Integer()),
+    upscale_factor: optional(Type.Number({ exclusiveMinimum: 0 })),
     input_references: optional(
       Type.Array(
         Type.Object({
