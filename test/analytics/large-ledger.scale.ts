@@ -176,7 +176,7 @@ async function fill(client: Client, { count, nowMs, keys, rareKey }: Filling): P
            insert into ${table} (${names.join(', ')})
            select ${values.join(', ')}
            from (select ${at * perDay}::bigint + n as i,
-                   to_timestamp(${from / 1000} + ${(startMs + DAY_MS - from) / 1000} * (n - 1) / ${perDay}) as at
+                   to_timestamp(${from / 1000} + ${(startMs + DAY_MS - from) / 1000}::float8 * (n - 1) / ${perDay}) as at
                  from generate_series(1, ${perDay}) n) s, first g
            returning ${DAY_COLUMNS}
          ), summed as (select ${DAY_SUMS} from entered group by ${DAY_KEYS})
