@@ -5,6 +5,9 @@ import { enterBatch } from '../../spend/ledger.ts';
 import { encodeRow } from '../../spend/row.ts';
 import type { Database } from '../../storage/database.ts';
 
+/** For tests that enter millions of rows by SQL. */
+export { DAY_COLUMNS, DAY_KEYS, DAY_SUMS } from '../../spend/days.sql.ts';
+
 export async function enterRows(database: Database, rows: readonly Generation[]): Promise<void> {
   const entries = rows.map((row) => ({ id: row.id, row: encodeRow(row), taken: [] }));
   await enterBatch(database, 'process of the test', entries, silentLog);
