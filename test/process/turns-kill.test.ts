@@ -97,7 +97,11 @@ async function rowsAfterKill(): Promise<Row[]> {
   const providers = Object.values(MOMENTS).map(({ call, second }, at) => ({
     ...{ id: `p${at}`, name: `P${at}`, kind: 'chat', api_key: UPSTREAM_KEY },
     base_url: upstream.script(`p${at}`, [
-      answerOf('chat', true, { text: 'Looking.', calls: [call], usage: { input: Number(FIRST.input), output: Number(FIRST.output) } }),
+      answerOf('chat', true, {
+        text: 'Looking.',
+        calls: [call],
+        usage: { input: Number(FIRST.input), output: Number(FIRST.output) },
+      }),
       second,
     ]),
     models: [{ id: `test/${at}`, context_length: 200_000, max_completion_tokens: 8_000, pricing }],
