@@ -51,8 +51,11 @@ async function load(client: pg.Client, lines: AsyncGenerator<string, undefined>)
   await client.query('begin');
   const relations = await dropRelations(client);
   const tables = new Map((await tablesOf(client)).map((table) => [table.table, table]));
+  const triggered = await tablesWithTriggers(client);
+  await switchTriggers(client, triggered, 'disable');
   await emptyTables(client, [...tables.keys()]);
   const rows = await loadTables(client, lines, tables);
+  await switchTriggers(client, triggered, 'enable');
   await addRelations(client, relations);
   await advanceIdentities(client);
   await client.query('commit');
@@ -149,6 +152,19 @@ async function addRelations(client: pg.Client, relations: readonly Relation[]): 
   for (const { table, name, definition } of relations) {
     await client.query(`alter table ${quoted(table)} add constraint ${quoted(name)} ${definition}`);
   }
+}
+
+async function tablesWithTriggers(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ table: string }>(
+    `select distinct c.relname as table from pg_trigger t join pg_class c on c.oid = t.tgrelid
+     where not t.tgisinternal and t.tgparentid = 0 and c.relnamespace = current_schema()::regnamespace`,
+  );
+  return rows.map(({ table }) => table);
+}
+
+/** What triggers derive from rows is in the backup too, and would be there twice. */
+async function switchTriggers(client: pg.Client, tables: readonly string[], to: 'disable' | 'enable'): Promise<void> {
+  for (const table of tables) await client.query(`alter table ${quoted(table)} ${to} trigger user`);
 }
 
 /** A database whose gateway has started once has an organization. */
