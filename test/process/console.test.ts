@@ -263,7 +263,7 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await page.getByRole('link', { name: 'Details' }).click();
     await page.getByRole('link', { name: 'support' }).click();
     await page.getByRole('button', { name: 'Delete' }).click();
-    await dialog.getByText('in all versions up to 3').waitFor();
+    await dialog.getByText('All its versions are lost').waitFor();
     await dialog.getByLabel(/to confirm/).fill('support');
     await dialog.getByRole('button', { name: 'Delete the preset' }).click();
     await page.getByText('No presets').waitFor();

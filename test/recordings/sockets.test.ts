@@ -248,6 +248,7 @@ async function each(
 function same({ status, text, generation }: { status: number; text: string; generation: string }): string {
   const timeless = text
     .replaceAll(/"(?:created|completed)(?:_at)?":\d+/g, '"time":0')
+    .replaceAll(/"createTime":"[^"]*"/g, '"time":0')
     .replaceAll(/"request_id":"[^"]*"/g, '');
   return `${status} ${generation === '' ? timeless : timeless.replaceAll(generation.replace('gen-', ''), 'gen')}`;
 }

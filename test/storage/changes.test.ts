@@ -96,6 +96,7 @@ test('a process that has died is waited for at most once, for its lease', async 
   const { changes } = await join(t, here);
   const other = await startOther(t, here);
   await (await announce(here, changes, 'a')).settled();
+  await until(() => other.printed.length === 2, 'what it heard is read here, too');
   assert.deepEqual(other.printed, ['listening', 'a']);
   other.child.kill('SIGKILL');
   await until(() => other.ended, 'it is dead');
