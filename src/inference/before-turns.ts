@@ -31,7 +31,7 @@ export class EarlyWork implements Interruptible {
   }
 
   /** Rejects with what the work throws, `Abandoned` for a client that has disconnected, or 503 at a shutdown. */
-  async run(work: (running: EarlyRunning) => Promise<void>): Promise<void> {
+  async run<T>(work: (running: EarlyRunning) => Promise<T>): Promise<T> {
     const { signal } = this.#stop;
     const { sink, request } = this.#context;
     const stream = this.#context.answerStream(this.#parts);
@@ -39,7 +39,7 @@ export class EarlyWork implements Interruptible {
     sink.onClose(() => this.#abort(new Abandoned()));
     if (request.facts.stream) stream.keepAlive();
     try {
-      await work(this.#running);
+      return await work(this.#running);
     } finally {
       stream.quiet();
       this.#parts.inFlight.delete(this, slot);

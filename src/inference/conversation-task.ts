@@ -35,6 +35,7 @@ import { screenOf } from './admission/guardrails.ts';
 import { ClientAnswer } from './answer/client-answer.ts';
 import type { JoinedAnswer } from './answer/joined-answer.ts';
 import { Transcript } from './answer/transcript.ts';
+import type { EarlyRunning } from './before-turns.ts';
 import type { RequestContext } from './context.ts';
 import { RequestMedia } from './media/request-media.ts';
 import type { InferenceParts } from './parts.ts';
@@ -46,7 +47,7 @@ import type { Attempt, AttemptAbout, CostBound, Estimate, Preparing, Task, Token
 import { type Encoding, encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
 import { ConversationAttempt } from './turns/attempt.ts';
-import type { WantedTools } from './turns/gateway-tools.ts';
+import type { ToolsRunning, WantedTools } from './turns/gateway-tools.ts';
 import type { Passage } from './turns/passage.ts';
 import { promptCachingFor } from './turns/prompt-caching.ts';
 import { Translation } from './turns/translate.ts';
@@ -176,11 +177,11 @@ export class ConversationTask implements Task {
     return this.#early(this.#tools?.discover);
   }
 
-  get runApproved(): Task['runApproved'] {
-    return this.#early(this.#tools?.runApproved);
+  get continueCalls(): Task['continueCalls'] {
+    return this.#early(this.#tools?.continueCalls);
   }
 
-  #early(run: WantedTools['discover']): Task['discover'] {
+  #early<T>(run?: (running: ToolsRunning) => Promise<T>): ((running: EarlyRunning) => Promise<T>) | undefined {
     return run && ((running) => run({ ...running, conversation: () => this.#translation.conversation }));
   }
 

@@ -7,7 +7,7 @@ import { readDocument, stringifyJson } from '../base/json.ts';
 import { type Fields, fieldsOf } from '../formats/conversation/fields.ts';
 import { embedding } from '../formats/embedding/index.ts';
 import { image } from '../formats/image/index.ts';
-import { chat } from '../formats/index.ts';
+import { chat, responses } from '../formats/index.ts';
 import type { Generation } from '../spend/index.ts';
 import { accept } from './accept.ts';
 import type { Metered, NestedCost } from './accounting/meter.ts';
@@ -22,7 +22,7 @@ const MAX_DEPTH = 2;
 /** `serve` of `serve.ts`. */
 export type Serve = (request: AcceptedRequest, sink: Sink, parts: InferenceParts) => Promise<void>;
 
-const FORMATS = { chat, image, embedding } as const;
+const FORMATS = { chat, responses, image, embedding } as const;
 
 interface Asking {
   operation: keyof typeof FORMATS;

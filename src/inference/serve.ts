@@ -7,7 +7,8 @@
  *    destinations.
  * 3. `plugins` change it if it asks for any.
  * 4. `routing` ranks the endpoints that may serve it. Then other services list their tools, and calls run that the client
- *    has approved. `before-turns.ts` waits for these and for plugins.
+ *    has approved or that waited for it. `before-turns.ts` waits for these and for plugins. If they wait again, that is the
+ *    answer (`own-answer.ts`).
  * 5. `cache` replays the answer to an identical request that opted in.
  * 6. `turns` reserve, send and read; `answer` writes to the client; `accounting` turns usage into cost and the row.
  */
@@ -32,6 +33,7 @@ import { Call } from './call.ts';
 import { type Admission, RequestContext } from './context.ts';
 import { ConversationTask } from './conversation-task.ts';
 import { DirectTask } from './direct-task.ts';
+import { sendOwnAnswer } from './own-answer.ts';
 import type { InferenceParts } from './parts.ts';
 import { runPlugins } from './plugins/index.ts';
 import type { Paying, RequestedPlugin } from './plugins/plugin.ts';
@@ -62,12 +64,16 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     const { discover } = task;
     if (discover !== undefined) await new EarlyWork(context, parts, serve).run(discover);
     context.request.about.trace?.passed('admit');
-    const { runApproved } = task;
-    if (runApproved !== undefined) {
+    const { continueCalls } = task;
+    if (continueCalls !== undefined) {
       // They have side effects, so they wait until the first turn is reserved.
-      await new EarlyWork(context, parts, serve).run((running) =>
-        holdFirstTurn(context, task, route, parts).then(() => runApproved(running)),
+      const own = await new EarlyWork(context, parts, serve).run((running) =>
+        holdFirstTurn(context, task, route, parts).then(() => continueCalls(running)),
       );
+      if (own !== undefined) {
+        await sendOwnAnswer(context as RequestContext<ConversationRequest>, task, own, parts);
+        return;
+      }
     }
     const cached = wantsCache(context, task, parts) ? await findCached(context, route, parts) : undefined;
     await answerWith(

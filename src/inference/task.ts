@@ -7,7 +7,7 @@ import type { TextEncoding } from '../base/byte-text.ts';
 import type { GatewayError } from '../base/errors.ts';
 import type { Nano, Price } from '../base/money.ts';
 import type { Endpoint } from '../catalog/index.ts';
-import type { Finish, ToolCallPart, Usage } from '../formats/conversation/conversation.ts';
+import type { Finish, Part, ToolCallPart, Usage } from '../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../formats/conversation/failure.ts';
 import type { Closing, Stamp, TurnDecoder } from '../formats/conversation/format.ts';
 import type { Renewal } from '../formats/conversation/renewal.ts';
@@ -57,9 +57,10 @@ export interface Task {
    */
   readonly discover?: ((running: EarlyRunning) => Promise<void>) | undefined;
   /**
-   * Before the first turn, runs the tool calls that the client has approved; undefined if there are none. Rejects with GatewayError.
+   * Before the first turn, continues tool calls of earlier answers; undefined if there are none. Resolves with the parts of the
+   * answer if no turn follows. Rejects with GatewayError.
    */
-  readonly runApproved?: ((running: EarlyRunning) => Promise<void>) | undefined;
+  readonly continueCalls?: ((running: EarlyRunning) => Promise<readonly Part[] | undefined>) | undefined;
   /**
    * Prepares an attempt at the endpoint, for example by fetching media that it accepts only as bytes; undefined if
    * there is nothing to prepare. Ends early when the signal is aborted. Rejects with a GatewayError 400 that rules out

@@ -122,8 +122,10 @@ test('what is not valid is refused with its path, and nothing is asked', async (
     [{ tools: [{ type: 'svc:datetime', parameters: { timezone: 'Mars' } }] }, 'tools[0].parameters.timezone'],
     [{ tools: Array.from({ length: 17 }, () => CLOCK[0]) }, 'tools'],
     [{ max_tool_calls: 26 }, 'max_tool_calls'],
+    [{ inherit_functions: 'yes' }, 'inherit_functions'],
     [{ inherit_functions: true }, 'inherit_functions'],
     [{ inherited_function_names: ['f'] }, 'inherited_function_names'],
+    [{ inherited_function_names: ['f', ' '] }, 'inherited_function_names[1]'],
     [{ model: 'test/none' }, 'model'],
   ] as const) {
     const { status, text, sent } = await ask({ parameters });

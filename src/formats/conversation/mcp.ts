@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Message, OpaquePart } from './conversation.ts';
 import type { Fields } from './fields.ts';
-import type { ToolStart } from './tool-steps.ts';
+import type { CallResult, ToolStart } from './tool-steps.ts';
 
 /** A tool of a server, by the label that the request gives the server. */
 export interface McpToolName {
@@ -42,13 +42,7 @@ export interface McpTrace {
    * The messages with the requests for approval as calls with results.
    * @param results of the calls that were carried out for this request, by the ids of the requests for approval
    */
-  settled(messages: readonly Message[], results: ReadonlyMap<string, McpResult>): Message[];
-}
-
-export interface McpResult {
-  /** For the model. */
-  result: string;
-  failed: boolean;
+  settled(messages: readonly Message[], results: ReadonlyMap<string, CallResult>): Message[];
 }
 
 const LONGEST = 56;

@@ -6,6 +6,7 @@ import { stringifyJson } from '../../base/json.ts';
 import type { Message, OpaquePart, Part } from './conversation.ts';
 import { type Fields, fieldsOf } from './fields.ts';
 import type { McpToolName, McpTrace } from './mcp.ts';
+import type { SuspendedTrace } from './suspended.ts';
 
 /** A call that the gateway is about to run. */
 export interface ToolStart {
@@ -28,14 +29,17 @@ export interface ToolStart {
 }
 
 /** A call with its result. */
-export interface ToolStep extends ToolStart {
-  /** What the model reads. */
-  result: string;
-  failed: boolean;
+export interface ToolStep extends ToolStart, CallResult {
   /** Members of the tool's item in the responses format. */
   item: Readonly<Record<string, unknown>>;
   /** Type and content of the tool's result in the messages format. Absent: `svc_<tool>_tool_result` with the item's members. */
   block?: { readonly type: string; readonly content: unknown };
+}
+
+export interface CallResult {
+  /** For the model. */
+  result: string;
+  failed: boolean;
 }
 
 /** A step that was read from a history. */
@@ -55,6 +59,8 @@ export interface ToolTrace {
   read(parts: readonly Part[]): PastToolSteps;
   /** Absent: the format has no words for MCP servers, so clients cannot be asked for approval. */
   readonly mcp?: McpTrace;
+  /** Absent: calls of the format's answers never wait for functions of the client. */
+  readonly suspended?: SuspendedTrace;
 }
 
 /** The steps in an assistant message, by the index of the part that ends each; `taken` holds all their parts. */

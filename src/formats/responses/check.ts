@@ -16,6 +16,7 @@ import {
   checkToolName,
 } from '../conversation/request-rules.ts';
 import { type FeatureRules, refuseUnbuilt, unbuilt } from '../server-tools/index.ts';
+import { checkSubagents } from './subagent-trace.ts';
 
 const FEATURES: FeatureRules = { unbuilt: ['transforms'] };
 const ROLES = ['user', 'assistant', 'system', 'developer'];
@@ -93,6 +94,7 @@ function checkInput(request: Fields): void {
     throw invalidField('input', 'must not be empty');
   }
   listOf(input).forEach((entry, index) => void checkItem(fieldsOf(entry), `input[${index}]`));
+  checkSubagents(listOf(input), checkItem);
 }
 
 /** Members that must be strings, by item type. */

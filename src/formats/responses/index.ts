@@ -40,7 +40,7 @@ export const responses: ServedFormat & SpokenFormat = {
   echo,
   decode,
   callIds,
-  texts: textsWith(),
+  texts: textsWith({ names: 'subagent_id subagent_items', ids: 'subagent_id' }),
   loggedContent: (document) => loggedMessages(document, 'input', 'instructions'),
   images,
   fileWords,

@@ -4,8 +4,15 @@
  */
 import type { Message, OpaquePart, Part } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
-import { type McpAnswer, type McpResult, type McpTrace, mcpFunctionName } from '../conversation/mcp.ts';
-import { type PastToolStep, readStepId, stepId, type ToolStart, type ToolStep } from '../conversation/tool-steps.ts';
+import { type McpAnswer, type McpTrace, mcpFunctionName } from '../conversation/mcp.ts';
+import {
+  type CallResult,
+  type PastToolStep,
+  readStepId,
+  stepId,
+  type ToolStart,
+  type ToolStep,
+} from '../conversation/tool-steps.ts';
 
 const CALL = 'mcp_call';
 const ASKED = 'mcp_approval_request';
@@ -132,7 +139,7 @@ function answersOf(items: readonly Fields[]): Map<string, Answer> {
 }
 
 /** Of a call that was not carried out. */
-function withoutResult(answer: Answer | undefined): McpResult {
+function withoutResult(answer: Answer | undefined): CallResult {
   const error =
     answer === undefined
       ? 'the user has not allowed this call yet'
@@ -142,7 +149,7 @@ function withoutResult(answer: Answer | undefined): McpResult {
   return { result: JSON.stringify({ error }), failed: true };
 }
 
-function asCall(asked: Fields, { result, failed }: McpResult): OpaquePart {
+function asCall(asked: Fields, { result, failed }: CallResult): OpaquePart {
   const place = readStepId(textOf(asked['id']).slice(ASKED_ID.length), '');
   const { type: _, ...members } = asked;
   return item({ ...members, type: CALL, id: `${CALL_ID}${stepId({ ...place, failed })}`, output: result });

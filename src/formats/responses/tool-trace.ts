@@ -11,8 +11,8 @@ import {
 } from '../conversation/tool-steps.ts';
 import { endedSearch, fileSearchStepOf, isFileSearch, isOwnFileSearch, startedSearch } from './file-search-trace.ts';
 import { endedCall, isOwnMcpItem, mcpStepOf, mcpTrace, startedCall } from './mcp-trace.ts';
+import { STEP_ID, suspendedSubagents } from './subagent-trace.ts';
 
-const ID_PREFIX = 'st_';
 const PREFIX = `${WIRE_NAME}:`;
 /** Searches for deferred tools have this type, and are read by `search-trace.ts`, unless the item has a `result`. */
 const SEARCH = `${WIRE_NAME}:tool_search`;
@@ -42,6 +42,7 @@ export const toolTrace: ToolTrace = {
   },
   read: readSteps(stepOf),
   mcp: mcpTrace,
+  suspended: suspendedSubagents,
 };
 
 function isOurs(type: unknown): boolean {
@@ -53,7 +54,7 @@ function item(value: Fields) {
 }
 
 function idOf(step: Parameters<typeof stepId>[0]): string {
-  return `${ID_PREFIX}${stepId(step)}`;
+  return `${STEP_ID}${stepId(step)}`;
 }
 
 const CARRIED = ['type', 'id', 'status', 'call_id', 'name', 'arguments', 'result'];
@@ -70,7 +71,7 @@ function stepOf(value: unknown): PastToolStep | undefined {
   const result = textOrUndefined(fields[type === IMAGE ? 'output' : 'result']);
   if (type === SEARCH && result === undefined) return undefined;
   const id = textOf(fields['id']);
-  const place = readStepId(id.startsWith(ID_PREFIX) ? id.slice(ID_PREFIX.length) : id, textOf(fields['call_id']));
+  const place = readStepId(id.startsWith(STEP_ID) ? id.slice(STEP_ID.length) : id, textOf(fields['call_id']));
   return {
     ...place,
     name: textOrUndefined(fields['name']) ?? type.slice(PREFIX.length),

@@ -28,6 +28,13 @@ export class Prepaid {
     return this.#generation;
   }
 
+  /** The generation, for a request that no endpoint is asked for. Rejects with GatewayError 503 as below. */
+  async open(): Promise<OpenGeneration> {
+    this.#opening ??= this.#open();
+    await this.#opening;
+    return this.#generation!;
+  }
+
   /** Rejects with GatewayError 503 if the journal cannot be written. */
   async #journal(): Promise<void> {
     // Once an endpoint is asked, the call reports what tools have cost.

@@ -4,8 +4,8 @@
  */
 import type { OpaquePart } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
-import type { McpAnswer, McpResult } from '../../formats/conversation/mcp.ts';
-import type { ToolStart, ToolTrace } from '../../formats/conversation/tool-steps.ts';
+import type { McpAnswer } from '../../formats/conversation/mcp.ts';
+import type { CallResult, ToolStart, ToolTrace } from '../../formats/conversation/tool-steps.ts';
 import type { ToolsRunning } from '../turns/gateway-tools.ts';
 import { type RunTool, runTool } from './run-tool.ts';
 import type { RequestedTool } from './tool.ts';
@@ -23,7 +23,7 @@ export class ApprovedCalls {
   readonly #trace: ToolTrace;
   readonly #approved: readonly McpAnswer[];
   /** By the ids of the requests for approval. */
-  readonly results = new Map<string, McpResult>();
+  readonly results = new Map<string, CallResult>();
   /** What the client sees of them. */
   shown: readonly OpaquePart[] = [];
 
@@ -34,7 +34,11 @@ export class ApprovedCalls {
   }
 
   get any(): boolean {
-    return this.#approved.length > 0;
+    return this.count > 0;
+  }
+
+  get count(): number {
+    return this.#approved.length;
   }
 
   /** @throws GatewayError 403 when a guardrail blocks the arguments */

@@ -2,9 +2,10 @@
 import { type GatewayError, invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { toWireName } from '../../base/namespace.ts';
-import { type Fields, fieldsOf, isFields, listOf, restOf, textOf } from '../../formats/conversation/fields.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { serverToolName } from '../../formats/server-tools/index.ts';
+import { settingsOf } from './declaration.ts';
 import { FILE_SEARCH } from './file-search.ts';
 import { MCP } from './mcp/index.ts';
 import { toolOf } from './registry.ts';
@@ -44,19 +45,12 @@ function shownName({ name }: ServerTool, type: string): string {
   return toWireName(type) === name || KEPT_TYPES.includes(type) ? type : name;
 }
 
-/** Settings are in `parameters`; those of a vendor's type that is short for a server tool are next to its type. */
-function settingsOf(declaration: Fields, path: string): Pick<Declared, 'settings' | 'path'> {
-  const { parameters } = declaration;
-  if (isFields(parameters)) return { settings: parameters, path: `${path}.parameters` };
-  return { settings: restOf(declaration, ['type', 'parameters', 'cache_control']) ?? {}, path };
-}
-
 /** @throws GatewayError 400 for settings that a declared tool does not accept */
 export function checkServerTools(format: Pick<ServedFormat, 'id'>, document: JsonDocument): void {
   const names = new Set<string>();
   const counts = new Map<ServerTool, number>();
   for (const { tool, shownName, settings, path } of declaredTools(format, document)) {
-    tool.check(settings, path, shownName);
+    tool.check(settings, path, shownName, format.id);
     if (tool.nestsTools !== undefined) checkNestedTools(settings['tools'], `${path}.tools`, tool.nestsTools);
     if (tool.named === undefined) continue;
     const count = (counts.get(tool) ?? 0) + 1;
@@ -87,7 +81,7 @@ function checkNestedTools(tools: unknown, path: string, without: readonly string
     const tool = toolOf(name ?? '');
     if (tool === undefined || without.includes(name!)) throw notNested(declaration, `${path}[${index}].type`);
     const { settings, path: inner } = settingsOf(declaration, `${path}[${index}]`);
-    tool.check(settings, inner, tool.name);
+    tool.check(settings, inner, tool.name, 'chat');
     if (tool.nestsTools !== undefined) checkNestedTools(settings['tools'], `${inner}.tools`, [...without, name!]);
   });
 }

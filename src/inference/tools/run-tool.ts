@@ -1,8 +1,9 @@
 /** Runs one call of a server tool within the limits of the installation. Whatever goes wrong is a result for the model. */
 import { GatewayError } from '../../base/errors.ts';
-import { parseJson } from '../../base/json.ts';
+import { parseJson, stringifyJson } from '../../base/json.ts';
 import { argumentsProblem } from '../../formats/adapters/deferred-tools/index.ts';
 import { type Fields, isFields } from '../../formats/conversation/fields.ts';
+import type { SuspendedCall } from '../../formats/conversation/suspended.ts';
 import type { ToolsRunning } from '../turns/gateway-tools.ts';
 import { screenedArguments, screenedResult } from './guarded.ts';
 import { type RequestedTool, ToolError, type ToolOutcome } from './tool.ts';
@@ -14,13 +15,19 @@ interface CallRunning {
   running: ToolsRunning;
   /** Calls of the request so far, this one included. */
   calls: number;
+  /** The call as an earlier request has left it. */
+  suspended?: SuspendedCall;
 }
+
+/** The items of a call that waits hold the results of several calls. */
+const TIMES_A_RESULT = 8;
 
 /**
  * @param text the arguments as the model wrote them
  * @throws GatewayError 403 when a guardrail blocks them
  */
-export async function runTool(tool: RunTool, text: string, { running, calls }: CallRunning): Promise<ToolOutcome> {
+export async function runTool(tool: RunTool, text: string, about: CallRunning): Promise<ToolOutcome> {
+  const { running, calls } = about;
   const written = screenedArguments(text, running);
   const { parts, spending, request } = running;
   const { serverToolCalls, serverToolResultBytes } = parts.limits;
@@ -35,7 +42,7 @@ export async function runTool(tool: RunTool, text: string, { running, calls }: C
   }
   let outcome: ToolOutcome;
   try {
-    outcome = screened(await withinTime(tool, input, running), tool, input, running);
+    outcome = screened(await withinTime(tool, input, about), tool, input, running);
   } catch (thrown) {
     running.signal.throwIfAborted();
     if (thrown instanceof ToolError) outcome = shownBy(thrown, tool, input);
@@ -47,12 +54,12 @@ export async function runTool(tool: RunTool, text: string, { running, calls }: C
   }
   const { searches, fetches } = outcome;
   spending.count({ executed: true, ...(searches && { searches }), ...(fetches && { fetches }) });
-  const size = Buffer.byteLength(outcome.result);
-  if (size > serverToolResultBytes) {
-    const message = `the result has ${size} bytes, more than the limit of ${serverToolResultBytes}`;
-    return failure(message, tool, input);
-  }
-  return outcome;
+  const { waits } = outcome;
+  const size = Buffer.byteLength(waits === undefined ? outcome.result : stringifyJson(waits));
+  const most = serverToolResultBytes * (waits === undefined ? 1 : TIMES_A_RESULT);
+  if (size <= most) return outcome;
+  const what = waits === undefined ? 'the result' : 'what the call has done so far';
+  return failure(`${what} has ${size} bytes, more than the limit of ${most}`, tool, input);
 }
 
 /** The outcome as guardrails let the model read it. */
@@ -90,7 +97,7 @@ function inputOf(text: string, schema: Fields): Fields | string {
   return problem === undefined ? value : `the arguments are invalid: ${problem}`;
 }
 
-async function withinTime(tool: RunTool, input: Fields, running: ToolsRunning): Promise<ToolOutcome> {
+async function withinTime(tool: RunTool, input: Fields, { running, suspended }: CallRunning): Promise<ToolOutcome> {
   const { clock, limits } = running.parts;
   const time = new AbortController();
   const late = Promise.withResolvers<never>();
@@ -105,7 +112,7 @@ async function withinTime(tool: RunTool, input: Fields, running: ToolsRunning): 
   const leave = () => left.reject(running.signal.reason);
   running.signal.addEventListener('abort', leave, { once: true });
   try {
-    return await Promise.race([tool.run(input, { ...running, signal }), late.promise, left.promise]);
+    return await Promise.race([tool.run(input, { ...running, signal }, suspended), late.promise, left.promise]);
   } finally {
     timer.cancel();
     running.signal.removeEventListener('abort', leave);

@@ -13,6 +13,7 @@ import type {
   FunctionTool,
   Message,
   OpaquePart,
+  Part,
   Tool,
   ToolCallPart,
   ToolChoice,
@@ -20,8 +21,12 @@ import type {
 import { countOf, type Fields, fieldsOf, textOf } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
-import type { McpResult } from '../../formats/conversation/mcp.ts';
-import { type ToolStart, type ToolTrace, withPastSteps } from '../../formats/conversation/tool-steps.ts';
+import {
+  type CallResult,
+  type ToolStart,
+  type ToolTrace,
+  withPastSteps,
+} from '../../formats/conversation/tool-steps.ts';
 import { serverToolName } from '../../formats/server-tools/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
 import type {
@@ -37,6 +42,7 @@ import type {
 import { ApprovedCalls } from './approved-calls.ts';
 import { declaredTools } from './declared.ts';
 import { LoopEnd } from './loop-end.ts';
+import { ResumedCalls } from './resumed-calls.ts';
 import { type RunTool, runTool } from './run-tool.ts';
 import type { RequestedServer, RequestedTool } from './tool.ts';
 
@@ -76,6 +82,7 @@ class Wanted implements WantedTools {
   readonly #declarations: readonly Declaration[];
   readonly #limits: Limits;
   readonly #approved: ApprovedCalls;
+  readonly #resumed: ResumedCalls;
   readonly nativeSearches: number | undefined;
   readonly lasting: boolean;
   #definitionBytes: number | undefined;
@@ -85,8 +92,10 @@ class Wanted implements WantedTools {
     this.#request = request;
     this.#declarations = declarations;
     this.#approved = new ApprovedCalls(request.format.toolTrace, request.document.value);
-    // What a server changes is not known here.
-    this.lasting = this.#servers.length > 0 || this.#functions.some(({ tool }) => tool.lasting === true);
+    this.#resumed = new ResumedCalls(request.format.toolTrace, request.document.value);
+    // What a server changes is not known here, nor what calls that continue have changed.
+    const changes = this.#servers.length > 0 || this.#resumed.count > 0;
+    this.lasting = changes || this.#functions.some(({ tool }) => tool.lasting === true);
     const search = this.#functions.find(({ tool }) => tool.native?.tool === 'web_search')?.tool.native;
     this.nativeSearches = search && (countOf(search.settings['max_uses']) || USUAL_SEARCHES);
   }
@@ -111,9 +120,18 @@ class Wanted implements WantedTools {
     };
   }
 
-  get runApproved(): WantedTools['runApproved'] {
-    if (this.#servers.length === 0 || !this.#approved.any) return undefined;
-    return (running) => this.#approved.run(this.#functions, running);
+  get continueCalls(): WantedTools['continueCalls'] {
+    const approves = this.#servers.length > 0 && this.#approved.any;
+    const resumes = this.#resumed.count > 0 && this.#functions.some(({ tool }) => tool.suspends !== undefined);
+    if (!approves && !resumes) return undefined;
+    return async (running) => {
+      const functions = this.#functions;
+      await Promise.all([
+        approves && this.#approved.run(functions, running),
+        resumes && this.#resumed.run(functions, running, this.#approved.count),
+      ]);
+      return this.#resumed.waits ? this.#shownFirst(this.#request.format) : undefined;
+    };
   }
 
   get #functions(): Begun[] {
@@ -133,8 +151,14 @@ class Wanted implements WantedTools {
       limits: this.#limits,
       structure,
       approved: this.#approved.results,
-      prelude: [...this.#lists(format, structure), ...this.#approved.shown],
+      resumed: this.#resumed.results,
+      prelude: this.#shownFirst(format),
     });
+  }
+
+  #shownFirst(format: ServedFormat): Part[] {
+    const { structure } = this.#request.document;
+    return [...this.#lists(format, structure), ...this.#approved.shown, ...this.#resumed.shown];
   }
 
   /** The lists of tools that the client has not seen yet. */
@@ -153,14 +177,15 @@ function functionsOf({ begun, ...declaration }: Declaration): Begun[] {
 interface Beginning {
   limits: Limits;
   structure: Fields;
-  approved: ReadonlyMap<string, McpResult>;
-  prelude: readonly OpaquePart[];
+  approved: ReadonlyMap<string, CallResult>;
+  resumed: ReadonlyMap<number, CallResult>;
+  prelude: readonly Part[];
 }
 
 class ServerTools implements GatewayTools {
   readonly conversation: Conversation;
   readonly ending: LoopEnd | undefined;
-  readonly prelude: readonly OpaquePart[];
+  readonly prelude: readonly Part[];
   readonly resumes: boolean;
   readonly #trace: ToolTrace;
   readonly #byFunction = new Map<string, Begun>();
@@ -172,15 +197,16 @@ class ServerTools implements GatewayTools {
     conversation: Conversation,
     { id, toolTrace }: ServedFormat,
     declarations: readonly Declaration[],
-    { limits, structure, approved, prelude }: Beginning,
+    { limits, structure, approved, resumed, prelude }: Beginning,
   ) {
     this.#trace = toolTrace;
     this.#hasOwnItems = id === 'responses';
     this.resumes = declarations.some(({ begun }) => 'native' in begun && begun.native !== undefined);
     this.prelude = prelude;
-    this.#calls = approved.size;
-    const settled = toolTrace.mcp?.settled(conversation.messages, approved) ?? conversation.messages;
-    const messages = withPastSteps(settled, toolTrace);
+    this.#calls = approved.size + resumed.size;
+    const { mcp, suspended } = toolTrace;
+    const answered = mcp?.settled(conversation.messages, approved) ?? conversation.messages;
+    const messages = withPastSteps(suspended?.settled(answered, resumed) ?? answered, toolTrace);
     const tools = this.#functions(conversation.tools ?? [], id, declarations);
     const patches = this.#hasOwnItems && declarations.some(({ begun }) => 'ownCalls' in begun);
     this.conversation = { ...conversation, messages: patches ? withPatchCalls(messages) : messages };
@@ -252,7 +278,11 @@ class ServerTools implements GatewayTools {
     const tool = this.#byFunction.get(call.name)!.tool as RunTool;
     this.#calls += 1;
     const outcome = await runTool(tool, call.arguments, { running, calls: this.#calls });
-    const { result, failed = false, item, block, added } = outcome;
+    const { result, failed = false, item, block, added, waits } = outcome;
+    if (waits !== undefined) {
+      const { waiting, asked } = this.#trace.suspended!;
+      return { waits: { shown: waiting(this.#startOf(call, place), item), calls: asked(call.id, waits) } };
+    }
     const shown = this.#trace.end({ ...this.#startOf(call, place), result, failed, item, ...(block && { block }) });
     const { replaces, hidesItems } = this.#trace;
     return { step: { id: call.id, visible: [shown], replaces, result, failed, ...(hidesItems && added && { added }) } };

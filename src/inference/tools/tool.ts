@@ -4,10 +4,11 @@
  * item (responses) and, where the messages format has its own block for the tool, as the content of that block.
  */
 
-import type { Citation, Part } from '../../formats/conversation/conversation.ts';
+import type { Citation, FormatId, Part } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
 import type { McpList, McpToolName } from '../../formats/conversation/mcp.ts';
 import type { NativeWish } from '../../formats/conversation/native-tool.ts';
+import type { SuspendedCall } from '../../formats/conversation/suspended.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { ToolsAsking, ToolsRunning } from '../turns/gateway-tools.ts';
 
@@ -22,8 +23,9 @@ export interface ServerTool {
    * Checks the settings that the request gives the tool. @throws GatewayError 400
    * @param path of the settings: `tools[0].parameters`
    * @param shownName the wire name in the client's spelling, or the type of a vendor that stands for the tool
+   * @param format of the request that declares the tool
    */
-  check(settings: Fields, path: string, shownName: string): void;
+  check(settings: Fields, path: string, shownName: string, format: FormatId): void;
   /**
    * The tool for one request. @throws GatewayError 400 for what the installation does not have
    * @param settings checked
@@ -80,8 +82,11 @@ export interface RequestedTool {
    * Runs one call; several may run at once. What it throws is a failed result for the model: of a GatewayError or
    * `ToolError` the message, of anything else nothing. Absent: the client gets the call, as that of a function of its own.
    * @param input valid by `parameters`
+   * @param suspended what the call has done, if it waited for functions of the client, which it now has
    */
-  run?(input: Fields, running: ToolsRunning): ToolOutcome | Promise<ToolOutcome>;
+  run?(input: Fields, running: ToolsRunning, suspended?: SuspendedCall): ToolOutcome | Promise<ToolOutcome>;
+  /** Calls may wait for functions of the client. The value of the setting that distinguishes tools of this kind, '' for none. */
+  readonly suspends?: string;
   /** Without `run`: calls have an item type of their own in the responses format. */
   readonly ownCalls?: 'apply_patch';
   /** Calls change data that outlives the answer, so the request must not be answered from the response cache. */
@@ -112,6 +117,8 @@ export interface ToolOutcome {
   added?: readonly Part[];
   searches?: number;
   fetches?: number;
+  /** The call has not ended: it waits for functions of the client, which these items call. */
+  waits?: readonly Fields[];
 }
 
 /** A call that failed for a reason that the model may know. */

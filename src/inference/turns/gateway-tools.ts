@@ -46,8 +46,12 @@ export interface WantedTools {
    * Rejects with GatewayError.
    */
   readonly discover?: ((running: ToolsRunning) => Promise<void>) | undefined;
-  /** Before the first turn, runs the calls that the client has approved; undefined if there are none. Rejects with GatewayError. */
-  readonly runApproved?: ((running: ToolsRunning) => Promise<void>) | undefined;
+  /**
+   * Before the first turn, runs the calls that the client has approved, and continues those that waited for it; undefined if there
+   * are none. Resolves with the parts of the answer if that is all of it: calls that wait for the client again. Rejects with
+   * GatewayError.
+   */
+  readonly continueCalls?: ((running: ToolsRunning) => Promise<readonly Part[] | undefined>) | undefined;
   /** @throws Uncarried when the request cannot have them */
   begin(conversation: Conversation, format: ServedFormat): GatewayTools;
 }
@@ -56,7 +60,7 @@ export interface GatewayTools {
   /** The conversation of the first turn. */
   readonly conversation: Conversation;
   /** Parts that the client sees before the first turn. */
-  readonly prelude?: readonly OpaquePart[];
+  readonly prelude?: readonly Part[];
   /** When the loop ends; absent: at the limit of turns that every loop has. */
   readonly ending?: LoopEnding | undefined;
   /** The upstream may run some of the tools itself, and is asked to continue a turn that it has paused. */
@@ -99,7 +103,7 @@ export interface ToolsRunning extends ToolsAsking {
    * cost is shown in the usage of this answer. Rejects with GatewayError.
    * @param body not streamed; of a chat request unless `operation` says otherwise
    */
-  ask(body: Fields, signal: AbortSignal, operation?: 'chat' | 'image' | 'embedding'): Promise<Fields>;
+  ask(body: Fields, signal: AbortSignal, operation?: 'chat' | 'responses' | 'image' | 'embedding'): Promise<Fields>;
   /** Calls back once when the request is over, however it ends: at once if it is. For what tools keep between calls. */
   onEnd(run: () => void): void;
   /** Shows the client a step of the call, if its format has events for that. Absent: nothing can be shown. */
@@ -118,8 +122,17 @@ export interface ToolSpending {
   count(call: { executed: boolean; searches?: number; fetches?: number }): void;
 }
 
-/** A call that was run, the call that the client has to run instead, or what asks the client to allow the call. */
-export type ToolRun = { step: ToolStepRun } | { call: ToolCallPart } | { asks: OpaquePart };
+/**
+ * A call that was run, the call that the client has to run instead, what asks the client to allow the call, or a call that waits
+ * for calls of the client.
+ */
+export type ToolRun = { step: ToolStepRun } | { call: ToolCallPart } | { asks: OpaquePart } | { waits: WaitingCall };
+
+interface WaitingCall {
+  /** Replaces the value of the part that `start` showed. */
+  shown: OpaquePart;
+  calls: readonly ToolCallPart[];
+}
 
 export interface ToolStepRun {
   /** Id of the call. */

@@ -26,7 +26,7 @@ export interface Joint {
   nextIndex: number;
   usage: Usage | undefined;
   /** Parts before the first of the answer, which the client has not seen yet. */
-  prelude?: readonly OpaquePart[] | undefined;
+  prelude?: readonly Part[] | undefined;
 }
 
 export const FIRST: Joint = { started: false, nextIndex: 0, usage: undefined };
@@ -37,7 +37,7 @@ export class JoinedTurn {
   #started: boolean;
   #nextIndex: number;
   readonly #earlier: Usage | undefined;
-  #prelude: readonly OpaquePart[];
+  #prelude: readonly Part[];
   /** All events as the upstream sent them, for the next turn. */
   readonly #events: TurnEvent[] = [];
   /** Part indexes of the turn, mapped to those of the answer. */

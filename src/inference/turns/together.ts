@@ -9,8 +9,8 @@ export function together(first: WantedTools, second: WantedTools): WantedTools {
     },
     nativeSearches: first.nativeSearches ?? second.nativeSearches,
     discover: eitherOf(first.discover, second.discover),
-    get runApproved() {
-      return first.runApproved ?? second.runApproved;
+    get continueCalls() {
+      return first.continueCalls ?? second.continueCalls;
     },
     lasting: first.lasting || second.lasting,
     load(asking) {

@@ -267,6 +267,7 @@ function sizeOf(messages: readonly Message[]): number {
 function shown(run: ToolRun, started: number | undefined): ShownCall {
   if ('call' in run) return { parts: [run.call], started };
   if ('asks' in run) return { parts: [run.asks], started };
+  if ('waits' in run) return { value: run.waits.shown.value, parts: run.waits.calls, started };
   const { visible, replaces = false, added = [] } = run.step;
   return replaces ? { value: visible[0]?.value, parts: added, started } : { parts: [...visible, ...added], started };
 }

@@ -18,7 +18,7 @@ export const webFetch: Plugin = {
     max_content_tokens: optional(Type.Integer({ minimum: 1 })),
     max_uses: optional(Type.Integer({ minimum: 1 })),
   },
-  check: (settings, path) => tool.check(ofTool(settings), path, tool.name),
+  check: (settings, path) => tool.check(ofTool(settings), path, tool.name, 'chat'),
   beforeRouting({ context, settings }) {
     const { document, format } = context.request;
     const tools = listOf(document.exact['tools']);

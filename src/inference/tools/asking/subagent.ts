@@ -1,10 +1,12 @@
 /** `svc:subagent`: the model hands a task to another model, which works on it with server tools of its own. */
-import { invalidField } from '../../../base/errors.ts';
+import type { FormatId } from '../../../formats/conversation/conversation.ts';
 import { type Fields, textOf, textOrUndefined } from '../../../formats/conversation/fields.ts';
-import { textOfReply } from '../../nested-reply.ts';
+import type { SuspendedCall } from '../../../formats/conversation/suspended.ts';
+import { textOfReply, textOfResponse } from '../../nested-reply.ts';
 import { Members } from '../../tool-settings.ts';
 import type { ToolsRunning } from '../../turns/gateway-tools.ts';
 import { type RequestedTool, type ServerTool, ToolError, type ToolOutcome } from '../tool.ts';
+import { bodyWith, type Inherits, inheritedFunctions, itemsThatCall, readInherits } from './inherited.ts';
 import {
   type AskSettings,
   askedModel,
@@ -28,7 +30,7 @@ export const subagent: ServerTool = {
   name: 'svc:subagent',
   named: 'name',
   nestsTools: ['svc:subagent'],
-  check: (settings, path) => void read(settings, path),
+  check: (settings, path, _shownName, format) => void read(settings, path, format),
   begin(settings, path, { catalog }) {
     const known = read(settings, path);
     requireKnown(known.model, `${path}.model`, catalog());
@@ -40,20 +42,27 @@ interface SubagentSettings extends AskSettings {
   /** Server tools, as its request declares them. */
   tools: unknown[];
   toolCalls: number;
+  /** Functions of the client. */
+  inherits: Inherits | undefined;
 }
 
-function read(settings: Fields, path: string): SubagentSettings {
+/** @param format of the request; those that do not take a setting have refused it before */
+function read(settings: Fields, path: string, format: FormatId = 'responses'): SubagentSettings {
   const members = new Members(settings, path);
-  for (const name of ['inherit_functions', 'inherited_function_names']) {
-    const asked = settings[name] ?? false;
-    if (asked !== false) throw invalidField(`${path}.${name}`, 'is not supported by this gateway');
-  }
   const { tools } = settings;
   return {
     ...readAskSettings(settings, path),
     tools: Array.isArray(tools) ? tools : [],
     toolCalls: members.count('max_tool_calls', MAX_TOOL_CALLS) ?? MAX_TOOL_CALLS,
+    inherits: readInherits(settings, path, format),
   };
+}
+
+interface Inheriting {
+  input: Fields;
+  running: ToolsRunning;
+  functions: readonly Fields[];
+  suspended: SuspendedCall | undefined;
 }
 
 class Subagent implements RequestedTool {
@@ -61,15 +70,17 @@ class Subagent implements RequestedTool {
   readonly description: string;
   readonly parameters: Fields;
   readonly timesLimit = TIMES_A_CALL;
+  readonly suspends: string;
   readonly #settings: SubagentSettings;
 
   constructor(settings: SubagentSettings) {
     this.#settings = settings;
-    const { name, tools } = settings;
+    const { name, tools, inherits } = settings;
+    this.suspends = name ?? '';
     this.functionName = functionNameOf('subagent', name);
     this.description =
       `Gives a task to another agent${name === undefined ? '' : ` (${name})`}, which works on it alone and returns the ` +
-      `result. It reads only the description, which must contain all it needs. It has ${toolsFor(tools.length)}.`;
+      `result. It reads only the description, which must contain all it needs. It has ${toolsFor(tools.length)}${inherits === undefined ? '' : functionsFor(inherits)}.`;
     const properties = {
       task_name: { type: 'string', description: 'A short name of the task', maxLength: LONGEST_TASK_NAME },
       task_description: { type: 'string', description: 'The whole task', maxLength: LONGEST_PROMPT },
@@ -79,12 +90,27 @@ class Subagent implements RequestedTool {
     this.parameters = { type: 'object', properties, required, additionalProperties: false };
   }
 
-  async run(input: Fields, running: ToolsRunning): Promise<ToolOutcome> {
+  async run(input: Fields, running: ToolsRunning, suspended?: SuspendedCall): Promise<ToolOutcome> {
     const task = textOf(input['task_description']).trim();
     if (task === '') throw new ToolError('the task description is empty');
+    const { inherits } = this.#settings;
+    const functions = inherits === undefined ? [] : inheritedFunctions(inherits, running.request.document);
+    const inheriting = functions.length > 0 || suspended !== undefined;
+    const reply = inheriting
+      ? await this.#askInheriting(task, { input, running, functions, suspended })
+      : await this.#ask(task, input, running);
+    const item = this.#itemOf(input, textOrUndefined(reply['model']));
+    const waits = inheriting ? itemsThatCall(reply) : undefined;
+    if (waits !== undefined) return { result: '', item, waits };
+    const outcome = inheriting ? textOfResponse(reply) : textOfReply(reply);
+    if (outcome.trim() === '') throw new ToolError('the subagent gave no result');
+    return { result: outcome, item: { ...item, outcome } };
+  }
+
+  #ask(task: string, input: Fields, running: ToolsRunning): Promise<Fields> {
     const { options, instructions = INSTRUCTIONS, tools, toolCalls } = this.#settings;
     const model = askedModel(this.#settings, input, running);
-    const reply = await running.ask(
+    return running.ask(
       {
         ...options,
         ...(model !== undefined && { model }),
@@ -96,9 +122,13 @@ class Subagent implements RequestedTool {
       },
       running.signal,
     );
-    const outcome = textOfReply(reply);
-    if (outcome.trim() === '') throw new ToolError('the subagent gave no result');
-    return { result: outcome, item: { ...this.#itemOf(input, textOrUndefined(reply['model'])), outcome } };
+  }
+
+  #askInheriting(task: string, { input, running, functions, suspended }: Inheriting): Promise<Fields> {
+    const { instructions = INSTRUCTIONS } = this.#settings;
+    const model = askedModel(this.#settings, input, running);
+    const body = bodyWith({ ...this.#settings, model, instructions, task, functions, suspended });
+    return running.ask(body, running.signal, 'responses');
   }
 
   failure(error: string, input: Fields): Pick<ToolOutcome, 'item' | 'block'> {
@@ -119,4 +149,8 @@ class Subagent implements RequestedTool {
 function toolsFor(count: number): string {
   if (count === 0) return 'no tools';
   return count === 1 ? 'one tool' : `${count} tools`;
+}
+
+function functionsFor(inherits: Inherits): string {
+  return inherits === 'all' ? ', and your functions' : `, and those of your functions: ${[...inherits].join(', ')}`;
 }
