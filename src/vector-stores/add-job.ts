@@ -11,9 +11,10 @@ import type { Database } from '../storage/database.ts';
 import { chunksOf } from './chunking.ts';
 import { insertChunks, type StoredChunk } from './chunks.sql.ts';
 import * as entries from './entries.sql.ts';
+import { vectorsOf } from './entry-vectors.ts';
+import { deletePieces } from './pieces.sql.ts';
 import { type StoreKey, storeKeyOf } from './sealed.ts';
 import { termsOf } from './terms.ts';
-import { packVectors } from './vectors.ts';
 
 export type AddFileJob = JobKind<{ id: string }>;
 
@@ -34,9 +35,6 @@ const LONGEST_TEXT = 4 * 1024 * 1024;
 const MOST_FILE_BYTES = 32 * 1024 * 1024;
 /** Of a store: what one search can compare. */
 const MOST_CHUNKS = 20_000;
-/** Texts of one request for vectors: no service takes fewer. */
-const EMBEDDED_AT_ONCE = 96;
-const EMBEDDED_BYTES = 320 * 1024;
 const ATTEMPTS = 6;
 /** Positions of a word in a chunk that the index keeps; more do not change a rank. */
 const MOST_POSITIONS = 32;
@@ -112,13 +110,14 @@ async function add(parts: AddJobParts, entry: entries.WaitingEntry, signal: Abor
     if (texts.length % TURN === 0) await new Promise(setImmediate);
   }
   if (texts.length === 0) throw new Unusable('invalid_file', 'the file has no text');
-  const vectors = await vectorsFor(parts, entry, texts, signal);
+  const vectors = await vectorsFor(parts, entry, texts, key, signal);
   const sealed = vectors && key.seal(entry.id, 'vectors', vectors);
   const bytes = stored.reduce((sum, chunk) => sum + chunk.sealed.length, sealed?.length ?? 0);
   await parts.database.transaction(async (tx) => {
     if (!(await entries.lockWaiting(tx, entry))) return;
     if ((await entries.chunksInStore(tx, entry.storeId)) + texts.length > MOST_CHUNKS) throw tooManyChunks();
     await insertChunks(tx, entry.id, stored);
+    await deletePieces(tx, entry.id);
     await entries.completeEntry(tx, { id: entry.id, chunks: texts.length, bytes, vectors: sealed ?? null });
   });
 }
@@ -162,27 +161,20 @@ function indexed(chunk: string, key: StoreKey): string {
 }
 
 async function vectorsFor(
-  { callerOfKey, embed }: AddJobParts,
-  { embeddingModel, keyHash }: entries.WaitingEntry,
+  { database, callerOfKey, embed }: AddJobParts,
+  { id: entryId, embeddingModel, keyHash }: entries.WaitingEntry,
   texts: readonly string[],
+  key: StoreKey,
   signal: AbortSignal,
 ): Promise<Buffer | undefined> {
   if (embeddingModel === null) return undefined;
-  const vectors: Float32Array[] = [];
-  let first = 0;
-  while (first < texts.length) {
-    let [end, bytes] = [first, 0];
-    while (end < texts.length && end - first < EMBEDDED_AT_ONCE) {
-      bytes += Buffer.byteLength(texts[end]!);
-      if (bytes > EMBEDDED_BYTES && end > first) break;
-      end += 1;
-    }
+  const vectors = await vectorsOf(texts, {
+    ...{ database, key, entryId },
     // The key may be disabled meanwhile.
-    vectors.push(...(await embed(await callerOfKey(keyHash), embeddingModel, texts.slice(first, end), signal)));
-    first = end;
-  }
-  if (vectors.length !== texts.length || vectors.some(({ length }) => length !== vectors[0]!.length)) {
+    embed: async (some) => embed(await callerOfKey(keyHash), embeddingModel, some, signal),
+  });
+  if (vectors === undefined) {
     throw new Unusable('server_error', 'the embedding model returned vectors that do not fit together');
   }
-  return packVectors(vectors);
+  return vectors;
 }

@@ -1,8 +1,9 @@
-/** Removes the files of expired vector stores, and ends files that no job adds. */
+/** Removes the files of expired vector stores, ends files that no job adds, and removes what was made for files that were not added. */
 import type { Clock } from '../base/clock.ts';
 import type { JobKind } from '../jobs/index.ts';
 import type { Database } from '../storage/database.ts';
 import { failForgotten } from './entries.sql.ts';
+import { deleteLeftPieces } from './pieces.sql.ts';
 import { emptyExpiredStores } from './store.ts';
 
 const EVERY_MS = 10 * 60_000;
@@ -19,6 +20,7 @@ export function tidyVectorStoresJob({ database, clock }: { database: Database; c
       const now = clock.now();
       await emptyExpiredStores(database, new Date(now));
       await failForgotten(database, new Date(now - FORGOTTEN_MS), 'the file was not added within a day');
+      await deleteLeftPieces(database);
     },
   };
 }

@@ -22,6 +22,15 @@ export function packVectors(vectors: readonly Float32Array[]): Buffer {
   return packed;
 }
 
+/** Several packed lists as one; undefined if their dimensions differ. */
+export function joinPacked(lists: readonly Buffer[]): Buffer | undefined {
+  const [first, ...others] = lists;
+  if (first === undefined) return packVectors([]);
+  const head = first.subarray(0, HEADER_BYTES);
+  if (others.some((list) => !list.subarray(0, HEADER_BYTES).equals(head))) return undefined;
+  return Buffer.concat([first, ...others.map((list) => list.subarray(HEADER_BYTES))]);
+}
+
 /** The vector with a norm of 1; zeros stay zeros. */
 export function unitOf(vector: Float32Array): Float32Array {
   const norm = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
