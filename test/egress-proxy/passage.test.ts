@@ -306,6 +306,75 @@ test('requests of a sandbox share the connections to a host', async () => {
   client.destroy();
 });
 
+test('HTTP/1.1 requests follow each other on one connection to a host, after responses of every kind', async () => {
+  const large = 'y'.repeat(700_000);
+  bound.answer(({ path }, response) => {
+    if (path === '/chunked') response.write('c');
+    if (path === '/large') response.end(large);
+    else if (path === '/empty') response.writeHead(204).end();
+    else response.end('ok');
+  });
+  const socket = await secure(setup, BOUND);
+  const before = bound.connections();
+  for (const request of ['GET /small', 'HEAD /head', 'GET /empty', 'GET /chunked', 'GET /large', 'GET /small']) {
+    const isBodiless = request === 'HEAD /head' || request === 'GET /empty';
+    const answer = read(socket, (text) => (isBodiless ? text.endsWith('\r\n\r\n') : isWhole(text)));
+    socket.write(`${request} HTTP/1.1\r\nHost: ${BOUND}\r\n\r\n`);
+    const text = await answer;
+    const expected = { 'GET /large': large, 'GET /chunked': 'cok' }[request] ?? (isBodiless ? '' : 'ok');
+    assert.equal(unchunked(text).trim(), expected, request);
+  }
+  assert.equal(bound.connections() - before, 1);
+  socket.destroy();
+});
+
+test('a kept connection that the host closes is replaced for a request without a body', async () => {
+  const socket = await secure(setup, BOUND);
+  for (const closes of [true, false]) {
+    bound.answer((_seen, response, request) => {
+      response.setHeader('content-length', 2).end('ok');
+      // It does not say so, and the next request may be on its way.
+      if (closes) response.once('finish', () => request.socket.destroy());
+    });
+    const answer = read(socket, isWhole);
+    socket.write(`GET / HTTP/1.1\r\nHost: ${BOUND}\r\n\r\n`);
+    assert.match(await answer, /^HTTP\/1\.1 200 [\s\S]*ok$/);
+  }
+  socket.destroy();
+});
+
+test('a response that the host cuts is cut for the sandbox, and a body that no host reads is refused', async () => {
+  bound.answer((_seen, response) => {
+    response.setHeader('content-type', 'application/octet-stream');
+    response.setHeader('content-length', 10);
+    response.write('half');
+    setImmediate(() => response.destroy());
+  });
+  const answer = await get();
+  assert.match(answer, /content-length: 10\r\n/);
+  assert.ok(bodyOf(answer).length < 10);
+  bound.answer((_seen, response) => void response.destroy());
+  assert.match(await post('text/plain', 'body'), /^HTTP\/1\.1 502 [\s\S]*broke the connection before it answered/);
+});
+
+test('bytes after a response never answer the next request', async () => {
+  bound.answer((_seen, _response, { socket }) => {
+    const forged = 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged';
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok${forged}`);
+  });
+  const socket = await secure(setup, BOUND);
+  for (const path of ['/1', '/2']) {
+    const answer = read(socket, isWhole);
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${BOUND}\r\n\r\n`);
+    assert.equal(bodyOf(await answer), 'ok');
+  }
+  assert.deepEqual(
+    bound.seen.map(({ path }) => path),
+    ['/1', '/2'],
+  );
+  socket.destroy();
+});
+
 test('a host without HTTP/2 is offered without it', async () => {
   const old = await startProxy({}, { http1Only: true });
   try {

@@ -190,7 +190,7 @@ test('connections are opened where the architecture says and nowhere else', () =
   const places: Record<string, RegExp> = {
     undici: /^$/,
     'undici/lib/dispatcher/client.js': /^src\/egress\//,
-    'undici/lib/llhttp/llhttp-wasm.js': /^src\/providers\/send\//,
+    'undici/lib/llhttp/llhttp-wasm.js': /^src\/http\/answer-parser\.ts$/,
     '@aws-sdk/client-s3': /^src\/blobs\/s3\//,
     '@kubernetes/client-node': /^src\/sandboxes\/kubernetes\/cluster\.ts$/,
     pg: /^src\/storage\//,

@@ -1,10 +1,11 @@
 /** Bodies on their way through the proxy: streamed, or as a whole where their length must be known. */
-import type { Readable, Transform, Writable } from 'node:stream';
+import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 import type { Allowance } from '../../base/allowance.ts';
 import { Refusal } from '../refusal.ts';
 import type { Replacer } from '../text/replacer.ts';
 import { headerOf, type Pair } from './heads.ts';
+import type { Body } from './send.ts';
 
 /** Longer bodies are not held. */
 const MOST_HELD_BYTES = 256 * 1024;
@@ -12,11 +13,14 @@ const MOST_HELD_BYTES = 256 * 1024;
 const MOST_JOINED_BYTES = 64 * 1024;
 
 /** Where a body is written; a request or response of either version of HTTP. */
-export type Sink = Pick<Writable, 'destroyed' | 'once' | 'removeListener'> & {
+export interface Sink {
+  readonly destroyed: boolean;
+  once(event: 'drain' | 'close', listener: () => void): unknown;
+  removeListener(event: 'drain' | 'close', listener: () => void): unknown;
   write(bytes: Buffer): boolean;
   end(): unknown;
   end(text: string, encoding: 'latin1'): unknown;
-};
+}
 
 /** Writes a stream to the sink, replaced. Ends early if the sink is destroyed. */
 export async function pump(source: AsyncIterable<Buffer>, replacer: Replacer, sink: Sink): Promise<void> {
@@ -75,14 +79,14 @@ export class HeldBody {
  * @returns undefined: it has to be streamed
  */
 export async function held(
-  source: Readable,
+  body: Body,
   declared: number,
   replacer: Replacer,
   allowance: Allowance,
 ): Promise<HeldBody | undefined> {
   if (!(declared <= MOST_HELD_BYTES) || !allowance.take(declared)) return undefined;
   try {
-    const whole = await wholeOf(source, declared);
+    const whole = body.whole ?? (await wholeOf(body.stream, declared));
     return new HeldBody([...replacer.push(whole), ...replacer.end()], () => allowance.release(declared));
   } catch (error) {
     allowance.release(declared);
@@ -133,7 +137,7 @@ export function codingsOf(pairs: readonly Pair[]): readonly string[] {
 }
 
 /** The body without its codings. @throws Refusal if one is unknown */
-export function decoded(body: Readable, codings: readonly string[]): Readable {
+export function decoded(body: Body, codings: readonly string[]): Body {
   const decoders = codings.map((coding) => DECODERS[coding]);
   if (codings.length > MOST_CODINGS || decoders.includes(undefined)) {
     throw new Refusal(
@@ -141,7 +145,7 @@ export function decoded(body: Readable, codings: readonly string[]): Readable {
       `The response is encoded as ${JSON.stringify(codings.slice(0, 3))}, which cannot be checked.`,
     );
   }
-  let stream = body;
+  let { stream } = body;
   for (const create of decoders.toReversed()) {
     const next = create!();
     const from = stream;
@@ -152,5 +156,5 @@ export function decoded(body: Readable, codings: readonly string[]): Readable {
     next.on('close', () => from.destroy());
     stream = from.pipe(next);
   }
-  return stream;
+  return { whole: undefined, stream };
 }

@@ -9,7 +9,7 @@ import { syntaxOf } from '../text/value-forms.ts';
 import { codingsOf, type HeldBody, held, pump } from './bodies.ts';
 import { headerOf, type Pair, pairsOf, releasedHead } from './heads.ts';
 import { respond, type ServerRequest, type ServerResponse } from './respond.ts';
-import type { BodyLength, Outgoing, Sent } from './send.ts';
+import type { Answer, BodyLength, Outgoing, Sent } from './send.ts';
 
 interface Passage {
   destination: Destination;
@@ -37,16 +37,16 @@ export async function exchange(
   const abort = () => sent.abort();
   response.once('close', abort);
   if (response.destroyed) abort();
-  const writing = body.writeTo(sent, release);
-  // A refused body breaks the request, so its reason is the one that counts.
-  const failing = writing.then(
-    () => sent.answer,
-    (error: unknown) => {
-      sent.abort();
-      throw error;
-    },
-  );
-  const answer = await Promise.race([sent.answer, failing]);
+  const failing = body.writeTo(sent, release).then(() => sent.answer);
+  failing.catch(() => {});
+  let answer: Answer;
+  try {
+    answer = await Promise.race([sent.answer, failing]);
+  } catch (error) {
+    // Not before its reason is known: a refused body breaks the request.
+    sent.abort();
+    throw error;
+  }
   failing.catch(() => response.destroy());
   await respond(answer, request, response, release.texts, allowance);
   response.removeListener('close', abort);
@@ -76,16 +76,16 @@ class RequestBody {
       return new RequestBody(request, declared === undefined ? 'unknown' : Number(declared), replacer);
     // Trailers follow a body that is streamed.
     const known = headerOf(pairs, 'trailer') === undefined ? Number(declared ?? Number.NaN) : Number.NaN;
-    const whole = await held(request, known, replacer, allowance);
+    const whole = await held({ whole: undefined, stream: request }, known, replacer, allowance);
     return new RequestBody(request, whole?.length ?? 'unknown', replacer, whole);
   }
 
   async writeTo(sent: Sent, release: Release): Promise<void> {
-    if (this.#replacer === undefined) return sent.end([]);
+    if (this.#replacer === undefined) return sent.finish([]);
     if (this.#held !== undefined) return this.#held.endOn(sent.body);
     await pump(this.#request, this.#replacer, sent.body);
     const trailers = releasedHead({ method: '', path: '', pairs: pairsOf(this.#request.rawTrailers) }, release).pairs;
-    sent.end(trailers);
+    sent.finish(trailers);
   }
 }
 

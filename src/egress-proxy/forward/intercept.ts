@@ -16,7 +16,8 @@ import { IDLE_MS, MOST_HEAD_BYTES, type ProxyContext, type Report } from './cont
 import { checkPath, exchange } from './exchange.ts';
 import { checkAuthority, headerOf, pairsOf } from './heads.ts';
 import { refuse, refuseOn, type ServerRequest, type ServerResponse } from './respond.ts';
-import { sendHttp1, sendHttp2 } from './send.ts';
+import { sendHttp2 } from './send.ts';
+import { sendHttp1 } from './send-http1.ts';
 import { upgrade } from './upgrade.ts';
 import { Upstream } from './upstream.ts';
 
@@ -114,7 +115,7 @@ export class InterceptedHost {
         send: (outgoing: Parameters<typeof sendHttp1>[0]) =>
           request instanceof Http2ServerRequest
             ? sendHttp2(outgoing, this.#upstream, request.headers['trailer'] !== undefined)
-            : sendHttp1(outgoing, this.#upstream.agent),
+            : sendHttp1(outgoing, this.#upstream.connections),
       };
       await exchange(passage, path, request, response);
     } catch (error) {
@@ -133,7 +134,7 @@ export class InterceptedHost {
       const parts = {
         destination,
         report,
-        agent: this.#upstream.agent,
+        open: () => this.#upstream.open(),
         allowance: context.bodies,
         clock: context.clock,
       };

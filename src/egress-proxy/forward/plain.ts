@@ -3,11 +3,11 @@ import type http from 'node:http';
 import { type AllowList, type Destination, readAuthority } from '../destination.ts';
 import { Refusal } from '../refusal.ts';
 import { Release, type SecretTexts } from '../text/release.ts';
-import { HostConnections } from './agent.ts';
 import type { ProxyContext } from './context.ts';
 import { exchange } from './exchange.ts';
 import { checkAuthority, pairsOf } from './heads.ts';
-import { sendHttp1 } from './send.ts';
+import { HostConnections } from './host-connections.ts';
+import { sendHttp1 } from './send-http1.ts';
 import { reach } from './upstream.ts';
 
 const DEFAULT_PORT = 80;
@@ -40,8 +40,8 @@ export async function forwardPlain(
   checkAuthority(pairsOf(request.rawHeaders), destination, DEFAULT_PORT);
   const release = new Release(texts, destination.host, false);
   // Each request is a connection: the address of a name is checked for each.
-  const agent = new HostConnections(() => reach(destination, context), context.clock);
-  response.once('close', () => agent.destroy());
-  const send = (outgoing: Parameters<typeof sendHttp1>[0]) => sendHttp1(outgoing, agent, DEFAULT_PORT);
+  const connections = new HostConnections(() => reach(destination, context), context.clock);
+  response.once('close', () => connections.close());
+  const send = (outgoing: Parameters<typeof sendHttp1>[0]) => sendHttp1(outgoing, connections, DEFAULT_PORT);
   await exchange({ destination, release, allowance: context.bodies, send }, path, request, response);
 }

@@ -25,7 +25,7 @@ export async function respond(
   const length = headerOf(answer.pairs, 'content-length');
   const isEmpty = request.method === 'HEAD' || answer.status === 204 || answer.status === 304;
   if (isEmpty) {
-    answer.body.resume();
+    if (answer.body.whole === undefined) answer.body.stream.resume();
     writeHead(answer, response, [...pairs, ...lengthOf(length)], texts);
     response.end();
     return;
@@ -45,7 +45,7 @@ export async function respond(
   }
   writeHead(answer, response, keepsLength && codings.length === 0 ? [...passed, ...lengthOf(length)] : passed, texts);
   if (!(response instanceof Http2ServerResponse)) response.flushHeaders();
-  await pump(body, replacer, sink);
+  await pump(body.stream, replacer, sink);
   addTrailers(response, scrubbedPairs(answer.trailers(), texts));
   response.end();
 }

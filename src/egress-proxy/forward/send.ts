@@ -1,5 +1,4 @@
-/** Sends a request to a host, in HTTP/1.1 or HTTP/2, behind one interface. */
-import http from 'node:http';
+/** What is sent to a host and comes back, in HTTP/1.1 (`send-http1.ts`) or HTTP/2. */
 import http2 from 'node:http2';
 import type { Readable } from 'node:stream';
 import type { Destination } from '../destination.ts';
@@ -11,21 +10,28 @@ import type { Upstream } from './upstream.ts';
 /** The length of a request's body: bytes, unknown, or none. */
 export type BodyLength = number | 'unknown' | 'none';
 
+/** A body that arrives. Only one of its members is read. */
+export interface Body {
+  /** All of it, if all is there already. */
+  readonly whole: Buffer | undefined;
+  readonly stream: Readable;
+}
+
 export interface Answer {
   status: number;
   /** Empty in HTTP/2. */
   statusText: string;
   pairs: Pair[];
-  body: Readable;
+  body: Body;
   /** Known after the body. */
-  trailers(): Pair[];
+  trailers(): readonly Pair[];
 }
 
 export interface Sent {
   answer: Promise<Answer>;
   body: Sink;
-  /** After the last byte of the body. */
-  end(trailers: readonly Pair[]): void;
+  /** After the last byte of the body, unless the body was ended itself. */
+  finish(trailers: readonly Pair[]): void;
   abort(): void;
 }
 
@@ -40,57 +46,8 @@ export function authorityOf({ host, port }: Destination, defaultPort: number): s
   return port === defaultPort ? host : `${host}:${port}`;
 }
 
-/** @param defaultPort the port that the Host header leaves out */
-export function sendHttp1({ head, destination, length }: Outgoing, agent: http.Agent, defaultPort = 443): Sent {
-  const headers: Pair[] = [['host', authorityOf(destination, defaultPort)], ...head.pairs, ...framing(length)];
-  const options = { agent, method: head.method, path: head.path, headers: headers.flat(), setDefaultHeaders: false };
-  let isAborted = false;
-  let request = http.request(options);
-  const answer = new Promise<Answer>((resolve, reject) => {
-    const watch = () => {
-      request.once('response', (response) => resolve(answerOf(response)));
-      request.on('error', (error) => {
-        // The host closed an idle connection at the moment when the request was sent.
-        if (!request.reusedSocket || length !== 'none' || isAborted) return reject(broken(error, destination));
-        request = http.request(options);
-        watch();
-        request.end();
-      });
-    };
-    watch();
-  });
-  answer.catch(() => {});
-  return {
-    answer,
-    body: request,
-    end: (trailers) => {
-      if (trailers.length > 0) request.addTrailers(trailers);
-      request.end();
-    },
-    abort: () => {
-      isAborted = true;
-      request.destroy();
-    },
-  };
-}
-
-function framing(length: BodyLength): Pair[] {
-  if (length === 'none') return [];
-  return length === 'unknown' ? [['transfer-encoding', 'chunked']] : [['content-length', String(length)]];
-}
-
-function answerOf(response: http.IncomingMessage): Answer {
-  return {
-    status: response.statusCode ?? 502,
-    statusText: response.statusMessage ?? '',
-    pairs: pairsOf(response.rawHeaders),
-    body: response,
-    trailers: () => pairsOf(response.rawTrailers),
-  };
-}
-
 /** What libraries say about a failure may contain parts of the request. */
-function broken(error: unknown, { host }: Destination): Refusal {
+export function broken(error: unknown, { host }: Destination): Refusal {
   return error instanceof Refusal ? error : new Refusal('upstream', `${host} broke the connection before it answered.`);
 }
 
@@ -117,7 +74,13 @@ export async function sendHttp2(outgoing: Outgoing, upstream: Upstream, hasTrail
     stream.once('response', (response, _flags, raw: string[]) => {
       isAnswered = true;
       const pairs = pairsOf(raw).filter(([name]) => !name.startsWith(':'));
-      resolve({ status: response[':status'] ?? 502, statusText: '', pairs, body: stream, trailers: () => received });
+      resolve({
+        status: response[':status'] ?? 502,
+        statusText: '',
+        pairs,
+        body: { whole: undefined, stream },
+        trailers: () => received,
+      });
     });
     stream.on('error', (error) => reject(broken(error, destination)));
     stream.once('close', () => {
@@ -128,7 +91,7 @@ export async function sendHttp2(outgoing: Outgoing, upstream: Upstream, hasTrail
   return {
     answer,
     body: stream,
-    end: (trailers) => {
+    finish: (trailers) => {
       sentTrailers = trailers;
       stream.end();
     },

@@ -8,7 +8,7 @@ import type { Destination } from '../destination.ts';
 import { Refusal } from '../refusal.ts';
 import type { Release, SecretTexts } from '../text/release.ts';
 import { Watcher } from '../text/watcher.ts';
-import type { Report } from './context.ts';
+import { MOST_HEAD_BYTES, type Report } from './context.ts';
 import { headerOf, pairsOf, releasedHead, scrubbedPairs } from './heads.ts';
 import { endWhenIdle } from './idle.ts';
 import { respond } from './respond.ts';
@@ -17,7 +17,8 @@ import { authorityOf } from './send.ts';
 interface Upgrade {
   destination: Destination;
   release: Release;
-  agent: http.Agent;
+  /** A connection to the host. @throws Refusal */
+  open(): Promise<net.Socket>;
   allowance: Allowance;
   report: Report;
   clock: Clock;
@@ -25,7 +26,7 @@ interface Upgrade {
 
 /** @throws Refusal before anything is written */
 export async function upgrade(parts: Upgrade, request: http.IncomingMessage, client: Duplex, first: Buffer) {
-  const { destination, release, agent } = parts;
+  const { destination, release } = parts;
   const pairs = pairsOf(request.rawHeaders).filter(([name]) => name.toLowerCase() !== 'sec-websocket-extensions');
   if (headerOf(pairs, 'upgrade')?.toLowerCase() !== 'websocket') {
     throw new Refusal('bad_request', 'Only WebSockets can take a connection over.');
@@ -35,7 +36,16 @@ export async function upgrade(parts: Upgrade, request: http.IncomingMessage, cli
     ...['host', authorityOf(destination, 443), 'connection', 'Upgrade', 'upgrade', 'websocket'],
     ...head.pairs.flat(),
   ];
-  const outgoing = http.request({ agent, method: head.method, path: head.path, headers, setDefaultHeaders: false });
+  const outgoing = http.request({
+    ...{ method: head.method, path: head.path, headers, setDefaultHeaders: false, maxHeaderSize: MOST_HEAD_BYTES },
+    createConnection: (_options, done) => {
+      parts.open().then(
+        (socket) => done(null, socket),
+        (error: Error) => done(error, undefined as unknown as Duplex),
+      );
+      return undefined;
+    },
+  });
   client.once('close', () => outgoing.destroy());
   await new Promise<void>((resolve, reject) => {
     outgoing.once('upgrade', (answer, upstream, early) => {
@@ -49,7 +59,13 @@ export async function upgrade(parts: Upgrade, request: http.IncomingMessage, cli
       response.assignSocket(client as net.Socket);
       response.once('finish', () => client.end());
       const { statusCode: status = 502, statusMessage: statusText = '' } = answer;
-      const passed = { status, statusText, pairs: pairsOf(answer.rawHeaders), body: answer, trailers: () => [] };
+      const passed = {
+        status,
+        statusText,
+        pairs: pairsOf(answer.rawHeaders),
+        body: { whole: undefined, stream: answer },
+        trailers: () => [],
+      };
       respond(passed, request, response, release.texts, parts.allowance).then(resolve, reject);
     });
     outgoing.once('error', (error) =>

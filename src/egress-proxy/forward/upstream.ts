@@ -1,13 +1,12 @@
 /** Verified connections to one host for one sandbox. */
-import type http from 'node:http';
 import http2 from 'node:http2';
 import type net from 'node:net';
 import tls from 'node:tls';
 import { dial, EgressError } from '../../egress/index.ts';
 import type { Destination } from '../destination.ts';
 import { Refusal } from '../refusal.ts';
-import { HostConnections } from './agent.ts';
 import { CONNECT_MS, MOST_HEAD_BYTES, type ProxyContext, withDeadline } from './context.ts';
+import { HostConnections } from './host-connections.ts';
 
 /** How long the protocols that a host offers are remembered. Each new connection is verified for itself. */
 const REMEMBERED_MS = 5 * 60_000;
@@ -34,7 +33,8 @@ export async function reach({ host, port }: Destination, context: ProxyContext):
 export class Upstream {
   readonly #destination: Destination;
   readonly #context: ProxyContext;
-  readonly agent: http.Agent;
+  /** For HTTP/1.1. */
+  readonly connections: HostConnections;
   #known: { offersHttp2: boolean; until: number } | undefined;
   /** The connection of the first verification, for the first request. */
   #spare: tls.TLSSocket | undefined;
@@ -47,8 +47,12 @@ export class Upstream {
   constructor(destination: Destination, context: ProxyContext) {
     this.#destination = destination;
     this.#context = context;
-    const open = async () => this.#takeSpare('http/1.1') ?? (await this.#connect(HTTP1));
-    this.agent = new HostConnections(open, context.clock);
+    this.connections = new HostConnections(() => this.open(), context.clock);
+  }
+
+  /** A connection for HTTP/1.1. @throws Refusal */
+  async open(): Promise<tls.TLSSocket> {
+    return this.#takeSpare('http/1.1') ?? (await this.#connect(HTTP1));
   }
 
   /** Verifies the host, unless that was done a short while ago. @throws Refusal */
@@ -97,7 +101,7 @@ export class Upstream {
   /** Ends all connections. */
   close(): void {
     this.#spare?.destroy();
-    this.agent.destroy();
+    this.connections.close();
     void this.#session?.then(
       (session) => session.destroy(),
       () => {},

@@ -5,8 +5,8 @@
 import net from 'node:net';
 import tls from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
-import { AnswerParser, type AnswerReader, PIECE_BYTES } from './answer-parser.ts';
-import { type Exchange, isWanted } from './exchange.ts';
+import { AnswerParser, type AnswerReader, PIECE_BYTES } from '../../http/answer-parser.ts';
+import { type Exchange, type ShownHeaders, WANTED_HEADERS } from './exchange.ts';
 import { openTunnel, type ProxyRoute } from './proxy.ts';
 import type { StreamedBody } from './transport.ts';
 
@@ -30,9 +30,9 @@ export interface ConnectionOwner {
   forget(connection: Connection): void;
 }
 
-export class Connection implements AnswerReader {
+export class Connection implements AnswerReader<ShownHeaders> {
   readonly #origin: ConnectionOwner;
-  readonly #parser = new AnswerParser(this, isWanted);
+  readonly #parser = new AnswerParser(this, WANTED_HEADERS);
   #call: Exchange | undefined;
   #socket: net.Socket;
   #connected = false;
@@ -103,7 +103,7 @@ export class Connection implements AnswerReader {
     });
   }
 
-  answerHead(status: number, headers: Record<string, string>): void {
+  answerHead(status: number, headers: ShownHeaders): void {
     const hint = headers['keep-alive'];
     this.#keepAliveMs = hint === undefined ? this.#origin.keepAliveMs : hintedMs(hint, this.#origin.keepAliveMs);
     this.#call?.answerHead(status, headers);

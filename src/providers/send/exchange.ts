@@ -6,6 +6,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import type { EndOfTurn } from '../../base/end-of-turn.ts';
 import type { Log } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
+import type { HeaderForm } from '../../http/answer-parser.ts';
 import { failure, networkFailure } from './network-failure.ts';
 import type { StreamedBody, TransportOptions, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './transport.ts';
 import { readEncoding, type UnpackedReceiver, Unpacker } from './unpack.ts';
@@ -346,10 +347,21 @@ function hasBody(method: UpstreamRequest['method']): boolean {
   return method === undefined || method === 'PUT';
 }
 
-/** Response headers to parse, lower case: those that are passed on, and those that the transport reads. */
-export function isWanted(name: string): boolean {
-  return name === 'content-encoding' || name === 'keep-alive' || isShown(name);
-}
+/** By lower-case name. Of a repeated header, the first value. */
+export type ShownHeaders = Record<string, string>;
+
+/** Of a response: the headers that are passed on, and those that the transport reads. */
+export const WANTED_HEADERS: HeaderForm<ShownHeaders> = {
+  isWhole: false,
+  create: () => ({}),
+  keptAs: (name) => {
+    const lower = name.toLowerCase();
+    return lower === 'content-encoding' || lower === 'keep-alive' || isShown(lower) ? lower : undefined;
+  },
+  add: (headers, name, value) => {
+    headers[name] ??= value.trim();
+  },
+};
 
 function isShown(name: string): boolean {
   return SHOWN_HEADERS.has(name) || SHOWN_PREFIXES.some((prefix) => name.startsWith(prefix));

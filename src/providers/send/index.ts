@@ -1,6 +1,6 @@
 /**
  * HTTP calls to upstreams. Apart from the checked egress, only this folder opens outbound connections: `exchange` runs
- * one call, `origin` manages the connections to one origin, `connection` is one of them, `answer-parser` and `unpack`
+ * one call, `origin` manages the connections to one origin, `connection` is one of them, `http/answer-parser` and `unpack`
  * read what arrives on it, and `proxy` opens tunnels.
  *
  * A request is sent twice in only two cases: it was waiting for a kept connection that closed, so no byte had been

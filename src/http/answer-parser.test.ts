@@ -1,22 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { samples } from '../../testing/laws/samples.ts';
-import { AnswerParser, type AnswerReader, PIECE_BYTES } from './answer-parser.ts';
+import { samples } from '../testing/laws/samples.ts';
+import { AnswerParser, type AnswerReader, type HeaderForm, PIECE_BYTES } from './answer-parser.ts';
 
 /** Records its calls, joining pieces that are cut anywhere. */
-class Heard implements AnswerReader {
+class Heard<Headers> implements AnswerReader<Headers> {
   status = 0;
-  headers: Record<string, string> = {};
+  reason = '';
+  headers: Headers | undefined;
+  trailers: Headers | undefined;
   body = '';
   end: boolean | undefined;
   malformed = false;
   unfinished = false;
 
-  answerHead(status: number, headers: Record<string, string>): void {
+  answerHead(status: number, headers: Headers, reason: string): void {
     assert.equal(this.status, 0, 'a head came twice');
     this.status = status;
     this.headers = headers;
+    this.reason = reason;
   }
 
   answerData(chunk: Buffer): void {
@@ -25,9 +28,10 @@ class Heard implements AnswerReader {
     this.body += chunk.toString('latin1');
   }
 
-  answerEnd(reusable: boolean): void {
+  answerEnd(reusable: boolean, trailers: Headers | undefined): void {
     assert.equal(this.end, undefined, 'an end came twice');
     this.end = reusable;
+    this.trailers = trailers;
   }
 
   answerMalformed(): void {
@@ -35,19 +39,38 @@ class Heard implements AnswerReader {
   }
 }
 
-const WANTED = new Set(['content-type', 'x-note']);
+/** Two headers, the first value of each. */
+const SOME: HeaderForm<Record<string, string>> = {
+  isWhole: false,
+  create: () => ({}),
+  keptAs: (name) => (/^(?:content-type|x-note)$/i.test(name) ? name.toLowerCase() : undefined),
+  add: (headers, name, value) => {
+    headers[name] ??= value.trim();
+  },
+};
+
+const ALL: HeaderForm<string[]> = {
+  isWhole: true,
+  create: () => [],
+  keptAs: (name) => name,
+  add: (headers, name, value) => void headers.push(name, value),
+};
 
 interface Reading {
   pieces: readonly (string | Buffer)[];
   /** The upstream closes the connection after them. */
   closes?: boolean;
   asked?: boolean;
+  /** The request was HEAD. */
+  bodiless?: boolean;
 }
 
-function read({ pieces, closes = false, asked = true }: Reading): Heard {
-  const heard = new Heard();
-  const parser = new AnswerParser(heard, (name) => WANTED.has(name));
-  if (asked) parser.expect();
+const read = (reading: Reading) => readAs(SOME, reading);
+
+function readAs<Headers>(form: HeaderForm<Headers>, { pieces, closes = false, asked = true, bodiless }: Reading) {
+  const heard = new Heard<Headers>();
+  const parser = new AnswerParser(heard, form);
+  if (asked) parser.expect(bodiless);
   for (const piece of pieces) {
     const bytes = Buffer.from(piece as string, 'latin1');
     parser.read(bytes);
@@ -114,6 +137,43 @@ describe('an answer', () => {
     );
   });
 
+  test('is read with all its headers and trailers, if they are wanted', () => {
+    fc.assert(
+      fc.property(answers, fc.nat(2000), (answer, cut) => {
+        const text = written(answer);
+        const at = cut % text.length;
+        const pieces = [text.slice(0, at), text.slice(at)].filter((piece) => piece !== '');
+        const heard = readAs(ALL, { pieces, closes: answer.framing === 'close' });
+        const framing = { length: 'Content-Length', chunked: 'Transfer-Encoding', close: undefined }[answer.framing];
+        const names = heard.headers?.filter((_, index) => index % 2 === 0);
+        const connection = answer.keepAlive ? [] : ['Connection'];
+        assert.deepEqual(
+          names,
+          ['Content-TYPE', 'X-Note', 'x-note', 'x-other', ...connection, framing].filter((name) => name !== undefined),
+        );
+        assert.equal(heard.headers?.[3]?.trimEnd(), answer.note);
+        assert.equal(heard.reason, 'Whatever');
+        const hasTrailers = answer.framing === 'chunked' && answer.trailer;
+        assert.deepEqual(heard.trailers, hasTrailers ? ['content-type', 'late', 'x-note', 'late'] : undefined);
+      }),
+      { numRuns: samples(200) },
+    );
+  });
+
+  test('to HEAD ends with its head, and the next one is read', () => {
+    const heard = new Heard<Record<string, string>>();
+    const parser = new AnswerParser(heard, SOME);
+    parser.expect(true);
+    parser.read(Buffer.from(`HTTP/1.1 103 Early Hints\r\n\r\n${OK}content-length: 5\r\n\r\n`));
+    assert.deepEqual([heard.status, heard.end], [200, true]);
+    Object.assign(heard, { status: 0, end: undefined });
+    parser.expect();
+    parser.read(Buffer.from(`${OK}content-length: 2\r\n\r\nok`));
+    assert.deepEqual([heard.body, heard.end], ['ok', true]);
+    parser.free();
+    assert.equal(read({ pieces: [`${OK}transfer-encoding: chunked\r\n\r\n`], bodiless: true }).end, true);
+  });
+
   test('that ends early is unfinished, wherever it is cut', () => {
     fc.assert(
       fc.property(answers, fc.nat(2000), (answer, cut) => {
@@ -155,12 +215,13 @@ describe('an answer', () => {
 });
 
 describe('what is not an answer', () => {
-  const whole = `${OK}content-length: 2\r\n\r\nok`;
+  const whole = `${OK}x-note: a\r\ncontent-length: 2\r\n\r\nok`;
 
   test('after the end of one makes the connection unusable', () => {
     for (const more of ['x', OK, whole, '\0']) {
       const heard = read({ pieces: [whole + more] });
       assert.deepEqual([heard.body, heard.end, heard.malformed], ['ok', false, false], JSON.stringify(more));
+      assert.deepEqual(heard.headers, { 'x-note': 'a' });
     }
   });
 
@@ -209,8 +270,8 @@ describe('what is not an answer', () => {
 
 test('many concurrent connections have their own parsers and free them', () => {
   const open = Array.from({ length: 20_000 }, () => {
-    const heard = new Heard();
-    const parser = new AnswerParser(heard, () => false);
+    const heard = new Heard<Record<string, string>>();
+    const parser = new AnswerParser(heard, SOME);
     parser.expect();
     parser.read(Buffer.from(`${OK}content-le`));
     return { heard, parser };

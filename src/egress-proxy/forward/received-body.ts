@@ -1,0 +1,71 @@
+/** The body of a response of HTTP/1.1 as it arrives. Most are small and arrive whole, so a stream is made only where one is read. */
+import { Readable } from 'node:stream';
+
+/** Where it comes from. */
+interface Source {
+  /** More is wanted. */
+  resume(): void;
+  /** The rest is not wanted. */
+  drop(): void;
+}
+
+export class ReceivedBody {
+  readonly #source: Source;
+  readonly #chunks: Buffer[] = [];
+  #state: 'open' | 'complete' | 'cut' = 'open';
+  #stream: Readable | undefined;
+  #isFull = false;
+
+  constructor(source: Source) {
+    this.#source = source;
+  }
+
+  /** All of it, if all has arrived and no stream was made. */
+  get whole(): Buffer | undefined {
+    if (this.#state !== 'complete' || this.#stream !== undefined) return undefined;
+    return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
+  }
+
+  /** All of it, from its beginning. */
+  get stream(): Readable {
+    this.#stream ??= this.#createStream();
+    return this.#stream;
+  }
+
+  /** Whether it should not grow until more is wanted. */
+  get holds(): boolean {
+    return this.#stream === undefined || this.#isFull;
+  }
+
+  add(chunk: Buffer): void {
+    if (this.#stream === undefined) this.#chunks.push(chunk);
+    else this.#isFull = !this.#stream.push(chunk);
+  }
+
+  end(): void {
+    this.#state = 'complete';
+    this.#stream?.push(null);
+  }
+
+  cut(): void {
+    this.#state = 'cut';
+    this.#stream?.destroy(new Error('cut'));
+  }
+
+  #createStream(): Readable {
+    const stream = new Readable({
+      read: () => {
+        this.#isFull = false;
+        if (this.#state === 'open') this.#source.resume();
+      },
+      destroy: (error, done) => {
+        if (this.#state === 'open') this.#source.drop();
+        done(error);
+      },
+    });
+    for (const chunk of this.#chunks) stream.push(chunk);
+    if (this.#state === 'complete') stream.push(null);
+    if (this.#state === 'cut') stream.destroy(new Error('cut'));
+    return stream;
+  }
+}
