@@ -105,13 +105,19 @@ function writeDurations(): void {
 function entryOf(group: string[], index: number): string {
   const name = `${index + 1}: ${group[0]}${group.length > 1 ? ` to ${group.at(-1)}` : ''}`.replaceAll('/', '∕');
   const entry = path.join(entries, `${name}.mjs`);
-  const imports = group.map((file) => `await import(${JSON.stringify(pathToFileURL(path.join(ROOT, file)).href)});`);
+  const imports = group.map((file) => `  await import(${JSON.stringify(pathToFileURL(path.join(ROOT, file)).href)});`);
   const lines = [
     "import { before } from 'node:test';",
     'const loaded = Promise.withResolvers();',
     'before(() => loaded.promise);',
+    'try {',
     ...imports,
-    'loaded.resolve();',
+    '  loaded.resolve();',
+    // Without it the tests of the group would wait for ever.
+    '} catch (error) {',
+    '  loaded.reject(error);',
+    '  throw error;',
+    '}',
   ];
   writeFileSync(entry, lines.join('\n'));
   return entry;
