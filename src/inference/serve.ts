@@ -40,6 +40,7 @@ import type { Paying, RequestedPlugin } from './plugins/plugin.ts';
 import { type AcceptedRequest, type ConversationRequest, type DirectRequest, isConversation } from './request.ts';
 import { type CallerByok, type Route, route, sessionKey } from './routing/index.ts';
 import type { Task } from './task.ts';
+import { withOwnCode } from './tools/index.ts';
 import { Abandoned } from './turns/dispatch.ts';
 
 /** Serves an accepted request. Resolves when its row is settled. Never rejects: every error is sent to the sink. */
@@ -58,6 +59,7 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     if (refreshing !== undefined) await refreshing;
     const { plugins } = context.request;
     if (plugins !== undefined) await changeBy(plugins, context as RequestContext<ConversationRequest>, parts);
+    if (isConversation(context.request)) withOwnCode(context as RequestContext<ConversationRequest>, parts);
     const task = taskOf(context, parts);
     let route = routeOf(context, task, parts);
     if (needsThreads(context.request)) route = await parts.threads.route(route, context);

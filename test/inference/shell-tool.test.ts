@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
+import Anthropic from '@anthropic-ai/sdk';
+import OpenAI from 'openai';
 import { CLIENT_FORMATS, type ClientFormat, PATH_OF, wholeAnswer } from '../../src/testing/clients/whole-answer.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { openFolder } from '../../src/testing/egress-proxy/supervised.ts';
@@ -23,7 +25,7 @@ for (const [id, owner] of [
   writeFileSync(path.join(folder, id, 'workspace', 'file'), 'left');
   writeFileSync(path.join(folder, id, 'record.json'), JSON.stringify({ owner }));
 }
-const providers = { chat: { kind: 'chat' } };
+const providers = { chat: { kind: 'chat' }, claude: { kind: 'messages' } };
 const gateway = await startGateway(place, { providers, yaml: { sandboxes: { folder } } });
 const bare = await startGateway(place, { providers, yaml: { sandboxes: { driver: 'none' } } });
 
@@ -114,6 +116,92 @@ describe('in a sandbox', { skip }, () => {
       }
     });
   }
+
+  test("Anthropic's SDK runs code on a model of another vendor, in the words of its own tool", async () => {
+    const client = new Anthropic({ apiKey: INFERENCE_KEY, baseURL: gateway.api.replace(/\/v1$/, '') });
+    const call = (id: string, name: string, input: Json) => ({ id, name, arguments: JSON.stringify(input) });
+    for (const stream of [false, true]) {
+      const about: Json = {
+        model: 'test/chat',
+        max_tokens: 1000,
+        messages: [{ role: 'user', content: 'Do it' }],
+        tools: [{ type: 'code_execution_20250825', name: 'code_execution' }],
+      };
+      const respond = (input: Json) =>
+        stream ? client.messages.stream(input).finalMessage() : client.messages.create(input);
+      const script = (...turns: Told[]) =>
+        gateway.upstream.script(
+          'chat',
+          turns.map((told) => answerOf('chat', stream, { usage: USAGE, ...told })),
+        );
+      script({ calls: [call('call_1', 'bash_code_execution', { command: 'echo hi; exit 3' })] }, { text: 'Done.' });
+      const reply: Json = await respond(about);
+      const [use, result, text] = reply.content;
+      assert.deepEqual(
+        [use.type, use.name, use.input.command, result.type, result.tool_use_id, text.text],
+        [
+          'server_tool_use',
+          'bash_code_execution',
+          'echo hi; exit 3',
+          'bash_code_execution_tool_result',
+          use.id,
+          'Done.',
+        ],
+      );
+      const output = { stdout: 'hi\n', stderr: '', return_code: 3, content: [] };
+      assert.deepEqual(result.content, { type: 'bash_code_execution_result', ...output });
+      script({ text: 'Bye.' });
+      const before = gateway.upstream.requests('chat').length;
+      const messages = [...about.messages, { role: 'assistant', content: reply.content }, about.messages[0]];
+      await respond({ ...about, messages });
+      const sent: Json = gateway.upstream.requests('chat')[before]!.json;
+      assert.deepEqual(
+        sent.messages.slice(1, 3).map(({ role, tool_calls: calls, content }: Json) => [role, calls?.length ?? content]),
+        [
+          ['assistant', 1],
+          ['tool', '{"stdout":"hi\\n","stderr":"","exit_code":3}'],
+        ],
+      );
+    }
+    await noneIsLeft();
+  });
+
+  test("OpenAI's SDK runs code on a model of another vendor, in the words of its own tool", async () => {
+    const client = new OpenAI({ apiKey: INFERENCE_KEY, baseURL: gateway.api });
+    for (const stream of [false, true]) {
+      const code = 'print(6 * 7)';
+      const calls = [{ id: 'call_1', name: 'code_interpreter', arguments: JSON.stringify({ code }) }];
+      const turns: Told[] = [{ calls }, { text: 'It is 42.' }];
+      gateway.upstream.script(
+        'chat',
+        turns.map((told) => answerOf('chat', stream, { usage: USAGE, ...told })),
+      );
+      const about: Json = {
+        ...{ model: 'test/chat', input: 'Do it', include: ['code_interpreter_call.outputs'] },
+        tools: [{ type: 'code_interpreter', container: { type: 'auto' } }],
+      };
+      const events: string[] = [];
+      let reply: OpenAI.Responses.Response;
+      if (stream) {
+        const streamed = client.responses.stream(about);
+        streamed.on('event', ({ type }) => void events.push(type));
+        reply = await streamed.finalResponse();
+      } else reply = await client.responses.create(about);
+      const [item] = reply.output;
+      assert.ok(item?.type === 'code_interpreter_call', JSON.stringify(reply.output));
+      assert.deepEqual([item.status, item.code, reply.output_text], ['completed', code, 'It is 42.']);
+      const [output] = item.outputs ?? [];
+      // The machine of the test may have no Python.
+      assert.ok(output?.type === 'logs' && /^42\n$|python3/.test(output.logs), JSON.stringify(item));
+      assert.match(item.container_id, /^cntr_/);
+      const told = ['in_progress', 'interpreting', 'completed'].map((step) => `response.code_interpreter_call.${step}`);
+      assert.deepEqual(
+        events.filter((type) => told.includes(type)),
+        stream ? told : [],
+      );
+    }
+    await noneIsLeft();
+  });
 
   test('limits of time, output and length end or shorten what a command does, and the model is told', async () => {
     const turns = [
@@ -224,3 +312,30 @@ for (const format of CLIENT_FORMATS) {
     }
   });
 }
+
+test('code execution of a vendor stays with the vendor, and its settings that only it knows are refused', async () => {
+  const tool = { type: 'code_execution_20250825', name: 'code_execution' };
+  gateway.upstream.script('claude', answerOf('messages', false, { text: 'Done.' }));
+  const vendors = { ...bodyOf('messages', false, [tool]), model: 'test/claude' };
+  assert.equal((await gateway.post(PATH_OF.messages, vendors)).status, 200);
+  const sent: Json = gateway.upstream.requests('claude').at(-1)!.json;
+  assert.deepEqual(sent.tools, [tool]);
+
+  const interpreter = (container?: Json) => [{ type: 'code_interpreter', container }];
+  for (const [format, tools, message, more] of [
+    ['responses', interpreter(), 'tools[0].container'],
+    ['responses', interpreter({ type: 'auto', memory_limit: '4g' }), 'tools[0].container.memory_limit'],
+    ['responses', interpreter({ type: 'auto', file_ids: 'all' }), 'tools[0].container.file_ids'],
+    ['responses', interpreter('no such name'), 'tools[0].container'],
+    ['messages', [tool], 'container', { container: 'no such name' }],
+    ['messages', [tool], 'test/chat', { container: { skills: [] } }],
+  ] as const) {
+    const refused = await ask(format, false, [], { ...bodyOf(format, false, [...tools]), ...more });
+    assert.equal(refused.status, 400, refused.text);
+    assert.ok(refused.text.includes(message), refused.text);
+    assert.equal(refused.sent.length, 0);
+  }
+  // Without a sandbox only the vendor can run it.
+  const without = await ask('messages', false, [], bodyOf('messages', false, [tool]), bare);
+  assert.equal(without.status, 400, without.text);
+});

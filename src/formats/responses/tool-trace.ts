@@ -9,6 +9,7 @@ import {
   stepId,
   type ToolTrace,
 } from '../conversation/tool-steps.ts';
+import { codeStepOf, endedCode, isCode, isOwnCode, startedCode } from './code-trace.ts';
 import { endedSearch, fileSearchStepOf, isFileSearch, isOwnFileSearch, startedSearch } from './file-search-trace.ts';
 import { endedCall, isOwnMcpItem, mcpStepOf, mcpTrace, startedCall } from './mcp-trace.ts';
 import { STEP_ID, suspendedSubagents } from './subagent-trace.ts';
@@ -19,16 +20,20 @@ const SEARCH = `${WIRE_NAME}:tool_search`;
 
 export const toolTrace: ToolTrace = {
   holds: ({ input }) =>
-    listOf(input).some((item) => isOurs(fieldsOf(item)['type']) || isOwnMcpItem(item) || isOwnFileSearch(item)),
+    listOf(input).some(
+      (item) => isOurs(fieldsOf(item)['type']) || isOwnMcpItem(item) || isOwnFileSearch(item) || isOwnCode(item),
+    ),
   replaces: true,
   start(step) {
     if (step.mcp !== undefined) return startedCall(step);
     if (isFileSearch(step)) return startedSearch(step);
+    if (isCode(step)) return startedCode(step);
     return item({ type: step.tool, id: idOf({ ...step, failed: false }), status: 'in_progress' });
   },
   end(step) {
     if (step.mcp !== undefined) return endedCall(step);
     if (isFileSearch(step)) return endedSearch(step);
+    if (isCode(step)) return endedCode(step);
     return item({
       type: step.tool,
       id: idOf(step),
@@ -66,6 +71,7 @@ function stepOf(value: unknown): PastToolStep | undefined {
   const fields = fieldsOf(value);
   if (isOwnMcpItem(value)) return mcpStepOf(fields);
   if (isOwnFileSearch(value)) return fileSearchStepOf(fields);
+  if (isOwnCode(value)) return codeStepOf(fields);
   const type = toWireName(textOf(fields['type']));
   if (!type.startsWith(PREFIX)) return undefined;
   const result = textOrUndefined(fields[type === IMAGE ? 'output' : 'result']);

@@ -9,6 +9,7 @@ import { settingsOf } from './declaration.ts';
 import { FILE_SEARCH } from './file-search.ts';
 import { MCP } from './mcp/index.ts';
 import { toolOf } from './registry.ts';
+import { CODE_TOOL, SHOWN_CODE } from './shell/index.ts';
 import type { ServerTool } from './tool.ts';
 
 interface Declared {
@@ -31,7 +32,7 @@ export function declaredTools({ id }: Pick<ServedFormat, 'id'>, document: JsonDo
     const tool = toolOf(serverToolName(declaration, id) ?? '');
     if (tool === undefined) return [];
     const type = textOf(declaration['type']);
-    return [{ tool, shownName: shownName(tool, type), ...settingsOf(declaration, `tools[${index}]`) }];
+    return [{ tool, shownName: shownName(tool, type, declaration), ...settingsOf(declaration, `tools[${index}]`) }];
   });
 }
 
@@ -41,7 +42,8 @@ const NONE: readonly Declared[] = [];
 const KEPT_TYPES = [MCP, FILE_SEARCH];
 
 /** Clients that write the alias prefix expect it in answers too. */
-function shownName({ name }: ServerTool, type: string): string {
+function shownName({ name }: ServerTool, type: string, { shown_as: vendors }: Fields): string {
+  if (name === CODE_TOOL && SHOWN_CODE.some((each) => each === vendors)) return textOf(vendors);
   return toWireName(type) === name || KEPT_TYPES.includes(type) ? type : name;
 }
 

@@ -7,3 +7,4 @@
 export { RequestContainers } from './container/index.ts';
 export { checkServerTools } from './declared.ts';
 export { serverTools } from './server-tools.ts';
+export { withOwnCode } from './vendor-code.ts';

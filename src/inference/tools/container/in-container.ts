@@ -9,6 +9,7 @@ import { noSandbox, type RequestContainers } from './request-containers.ts';
  * The tool, which is refused where it cannot run.
  * @param path of its settings
  * @param environment that they have
+ * @param field of the environment
  * @throws GatewayError 400 if the gateway has no sandboxes
  */
 export function inContainer(
@@ -16,6 +17,7 @@ export function inContainer(
   { requestContainers: containers }: Pick<Installation, 'requestContainers'>,
   environment: Environment | undefined,
   tool: (containers: RequestContainers) => RequestedTool,
+  field = `${path}.environment`,
 ): RequestedTool {
   const where = `${path}.engine`;
   if (containers === undefined) throw noSandbox(where);
@@ -30,8 +32,8 @@ export function inContainer(
       return (async () => {
         await containers.check(where);
         if (environment !== undefined) {
-          await checkFiles(environment.fileIds, asking, `${path}.environment.file_ids`);
-          await containers.checkNetwork(environment, asking.request.caller, `${path}.environment`);
+          await checkFiles(environment.fileIds, asking, `${field}.file_ids`);
+          await containers.checkNetwork(environment, asking.request.caller, field);
         }
         checked = true;
       })();
