@@ -2,6 +2,7 @@
 import { type IncomingHttpHeaders, IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
 import type { TextEncoding } from '../base/byte-text.ts';
+import { lowerCase } from './header-names.ts';
 
 /** The reader of a request's body. */
 interface BodyReader {
@@ -77,18 +78,6 @@ function singleHeaders(raw: readonly string[]): IncomingHttpHeaders | undefined 
     headers[name] = raw[at + 1];
   }
   return headers;
-}
-
-/** Clients send few distinct names: an interned string is found and set faster. */
-const lowerCaseNames = new Map<string, string>();
-const MOST_NAMES = 256;
-
-function lowerCase(name: string): string {
-  const known = lowerCaseNames.get(name);
-  if (known !== undefined) return known;
-  const lower = name.toLowerCase();
-  if (lowerCaseNames.size < MOST_NAMES) lowerCaseNames.set(name, lower);
-  return lower;
 }
 
 // Node distinguishes a complete request from an aborted one by this member, which it defines as a property on the

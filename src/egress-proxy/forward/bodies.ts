@@ -60,15 +60,22 @@ export class HeldBody {
 
   constructor(pieces: readonly Buffer[], letGo: () => void) {
     this.#pieces = pieces;
-    this.length = pieces.reduce((sum, { length }) => sum + length, 0);
+    this.length = pieces.length === 1 ? pieces[0]!.length : pieces.reduce((sum, { length }) => sum + length, 0);
     this.#letGo = letGo;
   }
 
-  /** Writes it, ends the sink, and gives its memory back. */
-  async endOn(sink: Sink): Promise<void> {
+  /** Writes it, ends the sink, and gives its memory back. At once if it is small. */
+  endOn(sink: Sink): Promise<void> | undefined {
+    if (this.length > MOST_JOINED_BYTES) return this.#endInPieces(sink);
+    const whole = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
     // A string is sent together with the head, in one write.
-    if (this.length <= MOST_JOINED_BYTES) sink.end(Buffer.concat(this.#pieces).toString('latin1'), 'latin1');
-    else if (await writeAll(this.#pieces, sink)) sink.end();
+    sink.end(whole.toString('latin1'), 'latin1');
+    this.#letGo();
+    return undefined;
+  }
+
+  async #endInPieces(sink: Sink): Promise<void> {
+    if (await writeAll(this.#pieces, sink)) sink.end();
     this.#letGo();
   }
 }
@@ -131,7 +138,7 @@ const DECODERS: Record<string, () => Transform> = {
 /** The codings of a body, `identity` aside. The header may occur more than once. */
 export function codingsOf(pairs: readonly Pair[]): readonly string[] {
   if (headerOf(pairs, 'content-encoding') === undefined) return NO_CODINGS;
-  const values = pairs.filter(([name]) => name.toLowerCase() === 'content-encoding').map(([, value]) => value);
+  const values = pairs.filter(([, , name]) => name === 'content-encoding').map(([, value]) => value);
   const codings = values.join().toLowerCase().split(',');
   return codings.map((coding) => coding.trim()).filter((coding) => coding !== '' && coding !== 'identity');
 }

@@ -8,8 +8,9 @@ import type { Replacer } from '../text/replacer.ts';
 import { syntaxOf } from '../text/value-forms.ts';
 import { codingsOf, type HeldBody, held, pump } from './bodies.ts';
 import { headerOf, type Pair, pairsOf, releasedHead } from './heads.ts';
+import { bodyOf } from './received-body.ts';
 import { respond, type ServerRequest, type ServerResponse } from './respond.ts';
-import type { Answer, BodyLength, Outgoing, Sent } from './send.ts';
+import type { Answer, Body, BodyLength, Outgoing, Sent } from './send.ts';
 
 interface Passage {
   destination: Destination;
@@ -25,73 +26,88 @@ interface Passage {
  */
 export async function exchange(
   passage: Passage,
-  path: string,
+  { path, pairs }: { path: string; pairs: readonly Pair[] },
   request: ServerRequest,
   response: ServerResponse,
 ): Promise<void> {
   const { destination, release, allowance } = passage;
-  const pairs = pairsOf(request.rawHeaders);
   const head = releasedHead({ method: request.method ?? 'GET', path, pairs }, release);
   const body = await RequestBody.of(request, pairs, release, allowance);
   const sent = await passage.send({ head, destination, length: body.length }, request);
   const abort = () => sent.abort();
   response.once('close', abort);
   if (response.destroyed) abort();
-  const failing = body.writeTo(sent, release).then(() => sent.answer);
-  failing.catch(() => {});
-  let answer: Answer;
+  const writing = body.writeTo(sent, release);
+  const answer = writing === undefined ? await sent.answer : await answerDuring(writing, sent, response);
+  await respond(answer, request, response, release.texts, allowance);
+  response.removeListener('close', abort);
+}
+
+/** The answer to a request whose body is still being written. */
+async function answerDuring(writing: Promise<void>, sent: Sent, response: ServerResponse): Promise<Answer> {
+  const failing = writing.then(() => sent.answer);
   try {
-    answer = await Promise.race([sent.answer, failing]);
+    const answer = await Promise.race([sent.answer, failing]);
+    failing.catch(() => response.destroy());
+    return answer;
   } catch (error) {
+    failing.catch(() => {});
     // Not before its reason is known: a refused body breaks the request.
     sent.abort();
     throw error;
   }
-  failing.catch(() => response.destroy());
-  await respond(answer, request, response, release.texts, allowance);
-  response.removeListener('close', abort);
 }
 
 /** A request's body, as a whole if it is small. */
 class RequestBody {
   readonly length: BodyLength;
   readonly #request: ServerRequest;
+  readonly #body: Body | undefined;
   readonly #replacer: Replacer | undefined;
   readonly #held: HeldBody | undefined;
 
-  private constructor(request: ServerRequest, length: BodyLength, replacer?: Replacer, whole?: HeldBody) {
+  private constructor(request: ServerRequest, length: BodyLength, body?: Body, replacer?: Replacer, whole?: HeldBody) {
     this.#request = request;
     this.length = length;
+    this.#body = body;
     this.#replacer = replacer;
     this.#held = whole;
   }
 
   static async of(request: ServerRequest, pairs: readonly Pair[], release: Release, allowance: Allowance) {
     const declared = headerOf(pairs, 'content-length');
-    if (!hasBody(request, declared)) return new RequestBody(request, 'none');
+    if (!hasBody(request, pairs, declared)) return new RequestBody(request, 'none');
+    const body = bodyOf(request);
     const isEncoded = codingsOf(pairs).length > 0;
     const syntax = isEncoded ? null : syntaxOf(headerOf(pairs, 'content-type'));
     const replacer = release.body(syntax);
     if (syntax === null)
-      return new RequestBody(request, declared === undefined ? 'unknown' : Number(declared), replacer);
+      return new RequestBody(request, declared === undefined ? 'unknown' : Number(declared), body, replacer);
     // Trailers follow a body that is streamed.
     const known = headerOf(pairs, 'trailer') === undefined ? Number(declared ?? Number.NaN) : Number.NaN;
-    const whole = await held({ whole: undefined, stream: request }, known, replacer, allowance);
-    return new RequestBody(request, whole?.length ?? 'unknown', replacer, whole);
+    // A small body has arrived with its head: the parser hands it on before anything that is awaited goes on.
+    await undefined;
+    const whole = await held(body, known, replacer, allowance);
+    return new RequestBody(request, whole?.length ?? 'unknown', body, replacer, whole);
   }
 
-  async writeTo(sent: Sent, release: Release): Promise<void> {
-    if (this.#replacer === undefined) return sent.finish([]);
+  /** Undefined if that was done at once. */
+  writeTo(sent: Sent, release: Release): Promise<void> | undefined {
+    if (this.#body === undefined) return void sent.finish([]);
     if (this.#held !== undefined) return this.#held.endOn(sent.body);
-    await pump(this.#request, this.#replacer, sent.body);
+    return this.#stream(this.#body, this.#replacer!, sent, release);
+  }
+
+  async #stream(body: Body, replacer: Replacer, sent: Sent, release: Release): Promise<void> {
+    await pump(body.stream, replacer, sent.body);
     const trailers = releasedHead({ method: '', path: '', pairs: pairsOf(this.#request.rawTrailers) }, release).pairs;
     sent.finish(trailers);
   }
 }
 
-function hasBody(request: ServerRequest, declared: string | undefined): boolean {
+function hasBody(request: ServerRequest, pairs: readonly Pair[], declared: string | undefined): boolean {
   if (request instanceof Http2ServerRequest) return !request.stream.endAfterHeaders;
-  return request.headers['transfer-encoding'] !== undefined || declared !== undefined;
+  return declared !== undefined || headerOf(pairs, 'transfer-encoding') !== undefined;
 }
 
 /** Refuses what is no path of this connection's host, such as a whole URL. */

@@ -1,16 +1,23 @@
 /** The heads of requests and responses on their way through the proxy. */
+
+import { lowerCase } from '../../http/header-names.ts';
 import { type Destination, readAuthority } from '../destination.ts';
 import { Refusal } from '../refusal.ts';
 import type { Release, SecretTexts } from '../text/release.ts';
 
-/** A header: name, and value in byte text. */
-export type Pair = [name: string, value: string];
+/** A header: name, value in byte text, and the name in lower case. */
+export type Pair = readonly [name: string, value: string, lower: string];
+
+/** @param name in lower case */
+export function pair(name: string, value: string): Pair {
+  return [name, value, name];
+}
 
 export interface RequestHead {
   method: string;
   /** With the query. */
   path: string;
-  pairs: Pair[];
+  pairs: readonly Pair[];
 }
 
 /** The most bytes of a head with its secrets. */
@@ -27,13 +34,16 @@ const ALT_SVC = 'alt-svc';
 
 export function pairsOf(rawHeaders: readonly string[]): Pair[] {
   const pairs: Pair[] = [];
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) pairs.push([rawHeaders[at]!, rawHeaders[at + 1]!]);
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!;
+    pairs.push([name, rawHeaders[at + 1]!, lowerCase(name)]);
+  }
   return pairs;
 }
 
 /** The first value of a header. @param name in lower case */
 export function headerOf(pairs: readonly Pair[], name: string): string | undefined {
-  for (const [each, value] of pairs) if (each.length === name.length && each.toLowerCase() === name) return value;
+  for (const each of pairs) if (each[2] === name) return each[1];
   return undefined;
 }
 
@@ -41,8 +51,7 @@ export function headerOf(pairs: readonly Pair[], name: string): string | undefin
 export function checkAuthority(pairs: readonly Pair[], destination: Destination, defaultPort: number): void {
   let hosts = 0;
   let authorities = 0;
-  for (const [name, value] of pairs) {
-    const lower = name.toLowerCase();
+  for (const [, value, lower] of pairs) {
     if (lower !== 'host' && lower !== ':authority') continue;
     if (lower === 'host') hosts += 1;
     else authorities += 1;
@@ -66,16 +75,16 @@ function leadsTo(authority: string, destination: Destination, defaultPort: numbe
  * The headers that pass, without those of the connection and those that its `Connection` header names. Every header of every
  * request and response comes by here, so there are loops instead of lists in between.
  */
-function passing(pairs: readonly Pair[]): Pair[] {
+function passing(pairs: readonly Pair[], alsoWithout?: string): Pair[] {
   const named = namedByConnection(pairs);
   const passed: Pair[] = [];
   for (const pair of pairs) {
-    const lower = pair[0].toLowerCase();
+    const lower = pair[2];
     // gRPC asks its servers in this way whether they can send trailers.
     const passes =
       lower === 'te'
         ? pair[1].trim().toLowerCase() === 'trailers'
-        : !HOP.has(lower) && named?.has(lower) !== true && !lower.startsWith(':');
+        : !HOP.has(lower) && named?.has(lower) !== true && lower !== alsoWithout && !lower.startsWith(':');
     if (passes) passed.push(pair);
   }
   return passed;
@@ -84,8 +93,8 @@ function passing(pairs: readonly Pair[]): Pair[] {
 /** Names besides those that never pass; undefined if there are none. */
 function namedByConnection(pairs: readonly Pair[]): Set<string> | undefined {
   let names: Set<string> | undefined;
-  for (const [name, value] of pairs) {
-    if (name.length !== CONNECTION.length || name.toLowerCase() !== CONNECTION) continue;
+  for (const [, value, lower] of pairs) {
+    if (lower !== CONNECTION) continue;
     for (const each of value.toLowerCase().split(',')) {
       const named = each.trim();
       if (HOP.has(named)) continue;
@@ -106,10 +115,10 @@ export function releasedHead({ method, path, pairs }: RequestHead, release: Rele
   for (const pair of passing(pairs)) {
     const asked = release.isVerified ? askScrubbable(pair) : pair;
     if (asked === undefined) continue;
-    const [name, value] = asked;
+    const [name, value, lower] = asked;
     release.forbid(name);
     const sent = release.header(value);
-    released.push([name, sent]);
+    released.push(sent === value ? asked : [name, sent, lower]);
     bytes += name.length + sent.length;
   }
   const head = { method, path: release.path(path), pairs: released };
@@ -125,13 +134,13 @@ export function releasedHead({ method, path, pairs }: RequestHead, release: Rele
  * piece; a server may answer a request for a part with the whole. Undefined: the header is left out.
  */
 function askScrubbable(pair: Pair): Pair | undefined {
-  switch (pair[0].toLowerCase()) {
+  switch (pair[2]) {
     case 'range':
     case 'if-range':
       return undefined;
     case 'accept-encoding':
     case 'grpc-accept-encoding':
-      return [pair[0], 'identity'];
+      return [pair[0], 'identity', pair[2]];
     default:
       return pair;
   }
@@ -139,18 +148,26 @@ function askScrubbable(pair: Pair): Pair | undefined {
 
 /** The headers of a response as the sandbox may see them. Alternative services would lead around the proxy. */
 export function scrubbedPairs(pairs: readonly Pair[], texts: SecretTexts): Pair[] {
-  const passed = passing(pairs).filter(([name]) => name.length !== ALT_SVC.length || name.toLowerCase() !== ALT_SVC);
+  const passed = passing(pairs, ALT_SVC);
   if (!texts.shows(passed)) return passed;
-  return passed.flatMap(([name, value]): Pair[] => (texts.scrub(name) === name ? [[name, texts.scrub(value)]] : []));
+  return passed.flatMap(([name, value, lower]): Pair[] =>
+    texts.scrub(name) === name ? [[name, texts.scrub(value), lower]] : [],
+  );
 }
 
 /** As Node takes the headers of HTTP/2: repeated names as lists. */
 export function asObject(pairs: readonly Pair[]): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {};
-  for (const [name, value] of pairs) {
-    const lower = name.toLowerCase();
+  for (const [, value, lower] of pairs) {
     const known = headers[lower];
     headers[lower] = known === undefined ? value : [known, value].flat();
   }
   return headers;
+}
+
+/** As Node takes the headers of HTTP/1.1: names and values in turn. */
+export function flat(pairs: readonly Pair[]): string[] {
+  const all: string[] = [];
+  for (const [name, value] of pairs) all.push(name, value);
+  return all;
 }

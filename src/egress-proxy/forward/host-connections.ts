@@ -5,6 +5,7 @@
 import type net from 'node:net';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { AnswerParser, type AnswerReader, type HeaderForm } from '../../http/answer-parser.ts';
+import { lowerCase } from '../../http/header-names.ts';
 import type { Pair } from './heads.ts';
 
 /** Less than what servers keep idle connections for. */
@@ -16,7 +17,7 @@ const ALL_HEADERS: HeaderForm<Pair[]> = {
   isWhole: true,
   create: () => [],
   keptAs: (name) => name,
-  add: (pairs, name, value) => void pairs.push([name, withoutSpaceAfter(value)]),
+  add: (pairs, name, value) => void pairs.push([name, withoutSpaceAfter(value), lowerCase(name)]),
 };
 
 function withoutSpaceAfter(value: string): string {

@@ -8,13 +8,14 @@ import http2, { Http2ServerRequest } from 'node:http2';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
+import { GatewayRequest } from '../../http/message.ts';
 import type { Destination } from '../destination.ts';
 import { asRefusal, Refusal } from '../refusal.ts';
 import { Release, type SecretTexts } from '../text/release.ts';
 import type { Leaf, LeafIssuer } from '../trust/leaf-issuer.ts';
 import { IDLE_MS, MOST_HEAD_BYTES, type ProxyContext, type Report } from './context.ts';
 import { checkPath, exchange } from './exchange.ts';
-import { checkAuthority, headerOf, pairsOf } from './heads.ts';
+import { checkAuthority, headerOf, type Pair, pairsOf } from './heads.ts';
 import { refuse, refuseOn, type ServerRequest, type ServerResponse } from './respond.ts';
 import { sendHttp2 } from './send.ts';
 import { sendHttp1 } from './send-http1.ts';
@@ -83,8 +84,8 @@ export class InterceptedHost {
     };
     const settings = { maxConcurrentStreams: MOST_STREAMS, maxHeaderListSize: MOST_HEAD_BYTES };
     const server = offersHttp2
-      ? http2.createSecureServer({ ...options, allowHTTP1: true, settings })
-      : https.createServer(options);
+      ? http2.createSecureServer({ ...options, allowHTTP1: true, settings, Http1IncomingMessage: GatewayRequest })
+      : https.createServer({ ...options, IncomingMessage: GatewayRequest });
     if ('keepAliveTimeout' in server) server.keepAliveTimeout = KEEP_ALIVE_MS;
     // Servers of both kinds read it for each connection.
     (server as https.Server).timeout = IDLE_MS;
@@ -107,7 +108,7 @@ export class InterceptedHost {
     request.on('error', () => {});
     response.on('error', () => {});
     try {
-      this.#check(request, tlsOf(request));
+      const pairs = this.#check(request, tlsOf(request));
       const path = request.url ?? '';
       checkPath(path, request.method);
       const passage = {
@@ -117,7 +118,7 @@ export class InterceptedHost {
             ? sendHttp2(outgoing, this.#upstream, request.headers['trailer'] !== undefined)
             : sendHttp1(outgoing, this.#upstream.connections),
       };
-      await exchange(passage, path, request, response);
+      await exchange(passage, { path, pairs }, request, response);
     } catch (error) {
       const refusal = asRefusal(error, destination.host);
       if (!response.destroyed) this.#parts.report(refusal, destination);
@@ -146,8 +147,8 @@ export class InterceptedHost {
     }
   }
 
-  /** The name of the TLS handshake and of the request must be those of the tunnel. */
-  #check(request: ServerRequest, socket: TLSSocket): void {
+  /** The name of the TLS handshake and of the request must be those of the tunnel. @returns the headers @throws Refusal */
+  #check(request: ServerRequest, socket: TLSSocket): readonly Pair[] {
     const { destination } = this.#parts;
     const { servername: name } = socket;
     if (typeof name === 'string' && name.toLowerCase().replace(/\.$/, '') !== destination.host) {
@@ -166,6 +167,7 @@ export class InterceptedHost {
     ) {
       throw new Refusal('bad_request', 'The request has two lengths.');
     }
+    return pairs;
   }
 
   #currentRelease(): Release {

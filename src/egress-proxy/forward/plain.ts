@@ -37,11 +37,12 @@ export async function forwardPlain(
   response: http.ServerResponse,
 ): Promise<void> {
   domains.check(destination);
-  checkAuthority(pairsOf(request.rawHeaders), destination, DEFAULT_PORT);
+  const pairs = pairsOf(request.rawHeaders);
+  checkAuthority(pairs, destination, DEFAULT_PORT);
   const release = new Release(texts, destination.host, false);
   // Each request is a connection: the address of a name is checked for each.
   const connections = new HostConnections(() => reach(destination, context), context.clock);
   response.once('close', () => connections.close());
   const send = (outgoing: Parameters<typeof sendHttp1>[0]) => sendHttp1(outgoing, connections, DEFAULT_PORT);
-  await exchange({ destination, release, allowance: context.bodies, send }, path, request, response);
+  await exchange({ destination, release, allowance: context.bodies, send }, { path, pairs }, request, response);
 }

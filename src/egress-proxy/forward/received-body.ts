@@ -1,5 +1,8 @@
-/** The body of a response of HTTP/1.1 as it arrives. Most are small and arrive whole, so a stream is made only where one is read. */
+/** The body of an HTTP/1.1 message as it arrives. Most are small and arrive whole, so a stream is made only where one is read. */
 import { Readable } from 'node:stream';
+import { GatewayRequest } from '../../http/message.ts';
+import type { ServerRequest } from './respond.ts';
+import type { Body } from './send.ts';
 
 /** Where it comes from. */
 interface Source {
@@ -9,7 +12,22 @@ interface Source {
   drop(): void;
 }
 
-export class ReceivedBody {
+/** The body of a request, which is read without Node's stream if its server allows it. */
+export function bodyOf(request: ServerRequest): Body {
+  if (!(request instanceof GatewayRequest)) return { whole: undefined, stream: request };
+  const body = new ReceivedBody({ resume: () => request.more(), drop: () => request.destroy() });
+  request.readInto({
+    receive: (chunk) => {
+      body.add(chunk);
+      return !body.holds;
+    },
+    received: () => body.end(),
+  });
+  request.once('close', () => body.cut());
+  return body;
+}
+
+export class ReceivedBody implements Body {
   readonly #source: Source;
   readonly #chunks: Buffer[] = [];
   #state: 'open' | 'complete' | 'cut' = 'open';
@@ -47,7 +65,9 @@ export class ReceivedBody {
     this.#stream?.push(null);
   }
 
+  /** Nothing more arrives. */
   cut(): void {
+    if (this.#state !== 'open') return;
     this.#state = 'cut';
     this.#stream?.destroy(new Error('cut'));
   }

@@ -3,11 +3,12 @@ import type http from 'node:http';
 import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import type { Allowance } from '../../base/allowance.ts';
+import { GatewayRequest } from '../../http/message.ts';
 import { type Refusal, refusalResponse } from '../refusal.ts';
 import type { SecretTexts } from '../text/release.ts';
 import { syntaxOf } from '../text/value-forms.ts';
 import { codingsOf, decoded, held, pump, type Sink } from './bodies.ts';
-import { asObject, headerOf, type Pair, scrubbedPairs } from './heads.ts';
+import { asObject, flat, headerOf, type Pair, pair, scrubbedPairs } from './heads.ts';
 import type { Answer } from './send.ts';
 
 export type ServerRequest = http.IncomingMessage | Http2ServerRequest;
@@ -32,14 +33,14 @@ export async function respond(
   }
   const codings = codingsOf(pairs);
   const body = codings.length === 0 ? answer.body : decoded(answer.body, codings);
-  const passed = codings.length === 0 ? pairs : pairs.filter(([name]) => name.toLowerCase() !== 'content-encoding');
+  const passed = codings.length === 0 ? pairs : pairs.filter(([, , name]) => name !== 'content-encoding');
   const keepsLength = syntaxOf(headerOf(pairs, 'content-type')) === null;
   const replacer = texts.scrubber(keepsLength);
   const sink = response as unknown as Sink;
   const known = codings.length === 0 && length !== undefined ? Number(length) : Number.NaN;
   const whole = keepsLength ? undefined : await held(body, known, replacer, allowance);
   if (whole !== undefined) {
-    writeHead(answer, response, [...passed, ['content-length', String(whole.length)]], texts);
+    writeHead(answer, response, [...passed, pair('content-length', String(whole.length))], texts);
     addTrailers(response, scrubbedPairs(answer.trailers(), texts));
     return whole.endOn(sink);
   }
@@ -51,19 +52,19 @@ export async function respond(
 }
 
 function lengthOf(length: string | undefined): Pair[] {
-  return length === undefined ? [] : [['content-length', length]];
+  return length === undefined ? [] : [pair('content-length', length)];
 }
 
 function writeHead(answer: Answer, response: ServerResponse, pairs: Pair[], texts: SecretTexts): void {
   response.sendDate = false;
   if (response instanceof Http2ServerResponse) response.writeHead(answer.status, asObject(pairs));
-  else response.writeHead(answer.status, texts.scrub(answer.statusText), pairs.flat());
+  else response.writeHead(answer.status, texts.scrub(answer.statusText), flat(pairs));
 }
 
 function addTrailers(response: ServerResponse, pairs: Pair[]): void {
   if (pairs.length === 0) return;
   if (response instanceof Http2ServerResponse) response.addTrailers(asObject(pairs));
-  else response.addTrailers(pairs);
+  else response.addTrailers(pairs.map(([name, value]) => [name, value] as const));
 }
 
 /** Answers with the refusal, or cuts the response if it has begun. */
@@ -77,7 +78,8 @@ export function refuse(refusal: Refusal, request: ServerRequest, response: Serve
   else response.writeHead(refusal.status, headers);
   response.end(body);
   // Otherwise a client that is still sending would not read the response.
-  request.resume();
+  if (request instanceof GatewayRequest) request.readInto({ receive: () => true, received: () => {} });
+  else request.resume();
 }
 
 /** Ends a response in a way that the client notices. */

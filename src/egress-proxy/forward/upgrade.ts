@@ -9,7 +9,7 @@ import { Refusal } from '../refusal.ts';
 import type { Release, SecretTexts } from '../text/release.ts';
 import { Watcher } from '../text/watcher.ts';
 import { MOST_HEAD_BYTES, type Report } from './context.ts';
-import { headerOf, pairsOf, releasedHead, scrubbedPairs } from './heads.ts';
+import { flat, headerOf, pairsOf, releasedHead, scrubbedPairs } from './heads.ts';
 import { endWhenIdle } from './idle.ts';
 import { respond } from './respond.ts';
 import { authorityOf } from './send.ts';
@@ -27,14 +27,14 @@ interface Upgrade {
 /** @throws Refusal before anything is written */
 export async function upgrade(parts: Upgrade, request: http.IncomingMessage, client: Duplex, first: Buffer) {
   const { destination, release } = parts;
-  const pairs = pairsOf(request.rawHeaders).filter(([name]) => name.toLowerCase() !== 'sec-websocket-extensions');
+  const pairs = pairsOf(request.rawHeaders).filter(([, , name]) => name !== 'sec-websocket-extensions');
   if (headerOf(pairs, 'upgrade')?.toLowerCase() !== 'websocket') {
     throw new Refusal('bad_request', 'Only WebSockets can take a connection over.');
   }
   const head = releasedHead({ method: request.method ?? 'GET', path: request.url ?? '/', pairs }, release);
   const headers = [
     ...['host', authorityOf(destination, 443), 'connection', 'Upgrade', 'upgrade', 'websocket'],
-    ...head.pairs.flat(),
+    ...flat(head.pairs),
   ];
   const outgoing = http.request({
     ...{ method: head.method, path: head.path, headers, setDefaultHeaders: false, maxHeaderSize: MOST_HEAD_BYTES },

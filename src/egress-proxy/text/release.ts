@@ -78,8 +78,9 @@ export class SecretTexts {
   }
 
   /** Whether any of these headers contains a value. */
-  shows(pairs: readonly (readonly [string, string])[]): boolean {
-    const all = pairs.map(([name, value]) => `${name}\0${value}`).join('\0');
+  shows(pairs: readonly (readonly [name: string, value: string, ...unknown[]])[]): boolean {
+    let all = '';
+    for (const [name, value] of pairs) all += `${name}\0${value}\0`;
     return this.values.find(Buffer.from(all, 'latin1'), 0, true).kind === 'match';
   }
 
@@ -91,6 +92,15 @@ export class SecretTexts {
 }
 
 const BASIC = /^(basic +)([a-z0-9+/_-]+=*) *$/i;
+const SMALL_B = 'b'.charCodeAt(0);
+const LARGE_B = 'B'.charCodeAt(0);
+
+/** Whether it may be Basic credentials. */
+function isBasic(value: string): boolean {
+  const first = value.charCodeAt(0);
+  return first === SMALL_B || first === LARGE_B;
+}
+
 /** Control characters that end a header or are refused in one. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const UNSENDABLE = /[\x00-\x08\x0a-\x1f\x7f]/;
@@ -111,7 +121,7 @@ export class Release {
 
   /** The value of a header, in byte text. @throws Refusal */
   header(value: string): string {
-    const basic = BASIC.exec(value);
+    const basic = isBasic(value) ? BASIC.exec(value) : null;
     if (basic !== null) {
       const credentials = Buffer.from(basic[2]!, 'base64');
       const replaced = replaceAll(credentials, this.texts.placeholders, (index) => this.#value(index, 'raw'));

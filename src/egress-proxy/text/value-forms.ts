@@ -74,9 +74,22 @@ function lowerEscapes(text: string): string {
   return text.replace(/%[0-9A-F]{2}/g, (encoded) => encoded.toLowerCase());
 }
 
+/** Of content types that were asked for lately: services use few. */
+const SYNTAXES = new Map<string, Syntax | null>();
+const MOST_SYNTAXES = 64;
+const LONGEST_TYPE = 128;
+
 /** The syntax of a body by its content type. Null: a body of this type is not text, so its length must not change. */
-export function syntaxOf(contentType: string | undefined): Syntax | null {
-  const [type = ''] = (contentType ?? '').trim().toLowerCase().split(/\s*;/, 1);
+export function syntaxOf(contentType = ''): Syntax | null {
+  const known = SYNTAXES.get(contentType);
+  if (known !== undefined) return known;
+  const syntax = readSyntax(contentType);
+  if (SYNTAXES.size < MOST_SYNTAXES && contentType.length <= LONGEST_TYPE) SYNTAXES.set(contentType, syntax);
+  return syntax;
+}
+
+function readSyntax(contentType: string): Syntax | null {
+  const [type = ''] = contentType.trim().toLowerCase().split(/\s*;/, 1);
   if (type === '') return 'raw';
   if (/[/+]json$|^application\/(?:x-ndjson|json-seq|jsonl|x-json|csp-report|graphql\+json)$/.test(type)) return 'json';
   if (type === 'application/x-www-form-urlencoded') return 'form';
