@@ -103,6 +103,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       discovery.close();
       const drained = clock.timer(config.limits.drainMs, () => parts.inFlight.interrupt());
       const batchesClosed = batches.close();
+      videos.leave();
       await server.drain(config.limits.drainMs + LAST_WORDS_MS);
       drained.cancel();
       await batchesClosed;

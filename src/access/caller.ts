@@ -117,3 +117,15 @@ export interface Caller extends KeyFacts {
   readonly workspace: WorkspaceTerms;
   readonly guardrails: GuardrailTerms;
 }
+
+/** For work that must end although its key may be gone. */
+export function callerWithoutRules(
+  key: Pick<KeyFacts, 'keyId' | 'keyHash' | 'organizationId' | 'workspaceId'>,
+): Caller {
+  return {
+    ...key,
+    ...{ kind: 'inference', name: '', label: '', userId: null, externalUser: null, internId: null, expiresAt: null },
+    ...{ limitNano: null, limitReset: null, includeByokInLimit: false, rateLimits: null },
+    ...{ workspace: NO_TERMS, guardrails: NO_GUARDRAILS },
+  };
+}

@@ -14,6 +14,7 @@ export {
 export type { ChosenTokens, FirstKey } from './bootstrap.ts';
 export {
   type Caller,
+  callerWithoutRules,
   type GuardrailTerms,
   type IoLoggingTerms,
   type KeyFacts,

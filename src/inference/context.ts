@@ -2,6 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Hit } from '../guardrails/index.ts';
 import type { RateLimitHold } from '../rate-limits/index.ts';
+import type { Generation, OpenGeneration } from '../spend/index.ts';
 import { Prepaid } from './accounting/prepaid.ts';
 import type { ToolAccount } from './accounting/tool-account.ts';
 import type { ReferencedFiles } from './admission/referenced-files.ts';
@@ -14,6 +15,7 @@ import type { ContentBounds } from './answer/transcript.ts';
 import type { InferenceParts } from './parts.ts';
 import type { PipelineStage } from './plugins/plugin.ts';
 import type { AcceptedRequest } from './request.ts';
+import type { Candidate, Credential } from './routing/index.ts';
 import type { SearchResult } from './web-search/index.ts';
 
 /** A file of the request whose text the model reads in its place. */
@@ -23,6 +25,17 @@ export interface ParsedFile {
   readonly filename: string | undefined;
   /** One for each page. */
   readonly texts: readonly string[];
+}
+
+/** A job that an upstream has accepted, with what another process needs to continue with it. */
+export interface UpstreamJob {
+  /** The upstream's id of it. */
+  readonly id: string;
+  readonly candidate: Candidate;
+  readonly credential: Credential;
+  readonly generation: OpenGeneration;
+  /** The row of the request if nobody learns how the job ends. */
+  readonly estimate: Generation;
 }
 
 /** A request on its way through admission, which needs no place to send an answer to. */
@@ -91,8 +104,13 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   skipped: ReadonlyMap<string, string> | undefined;
   /** The request's row is written, or the turns of the request will write it. */
   hasRow = false;
-  /** Called when an upstream has accepted a job whose result is polled. Set by the code that waits for that. */
-  accepted: (() => void) | undefined;
+  /**
+   * Called when an upstream has accepted a job whose result is polled: from then on no other endpoint is asked. Absent: such
+   * jobs concern nobody.
+   */
+  accepted: ((job: UpstreamJob) => void) | undefined;
+  /** An upstream makes the result as a job that `accepted` was told of. */
+  hasJob = false;
   #stream: AnswerStream | undefined;
   #ends: readonly (() => void)[] | undefined;
 

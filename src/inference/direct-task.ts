@@ -55,11 +55,13 @@ export class DirectTask implements Task {
   readonly #context: RequestContext<DirectRequest>;
   readonly #request: DirectRequest;
   readonly #parts: InferenceParts;
+  readonly #job: string | undefined;
   #decoded: unknown | undefined;
   /** True once `#decoded` contains the media that the request references by URL. */
   #fetched = false;
 
-  constructor(context: RequestContext<DirectRequest>, parts: InferenceParts) {
+  /** @param job the upstream's id of a job that attempts continue, instead of beginning one */
+  constructor(context: RequestContext<DirectRequest>, parts: InferenceParts, job?: string) {
     const { request } = context;
     this.#context = context;
     this.apiType = API_TYPES[request.format.id];
@@ -70,6 +72,7 @@ export class DirectTask implements Task {
     this.promptBytes = request.format.longest?.(request.document) ?? request.document.bytes.length;
     this.#request = request;
     this.#parts = parts;
+    this.#job = job;
   }
 
   servedBy(endpoint: Endpoint): boolean {
@@ -137,7 +140,7 @@ export class DirectTask implements Task {
     const request = this.#decode();
     const adapter = this.#adapter(endpoint)!;
     const screen = this.#screen();
-    const plan = adapter.start(request, {
+    const target = {
       model: endpoint.upstreamId,
       user,
       // Filters read the whole answer.
@@ -146,7 +149,8 @@ export class DirectTask implements Task {
       contextLength: endpoint.contextLength,
       providerId: endpoint.provider.id,
       baseUrl: endpoint.provider.baseUrl,
-    });
+    };
+    const plan = this.#job === undefined ? adapter.start(request, target) : adapter.resume!(request, this.#job);
     return new DirectAttempt<unknown>({
       format: format.id,
       plan,
@@ -162,7 +166,7 @@ export class DirectTask implements Task {
       }),
       screen,
       transcribe: this.#transcribe(),
-      accepted: () => this.#context.accepted?.(),
+      upstreamId: this.#job,
       stream: facts.stream,
       owner,
       clock: this.#parts.clock,

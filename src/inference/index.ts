@@ -16,7 +16,7 @@ export { WholeSink } from './answer/whole-sink.ts';
 export { type LeastPrice, leastTokens, type PromptTerms, promptTerms } from './batched/least-price.ts';
 export { atBatch, type BatchableCall, encodeForBatch, hasBatches } from './batched/prepare.ts';
 export { settleBatched } from './batched/settle.ts';
-export { RequestContext } from './context.ts';
+export { RequestContext, type UpstreamJob } from './context.ts';
 export { createOcr } from './documents/ocr.ts';
 export { PageReader } from './documents/page-reader.ts';
 export { PdfReader } from './documents/pdf-reader.ts';
@@ -32,12 +32,16 @@ export { isRouterModel, ROUTERS, routerModels, withPluginSettings } from './plug
 export { createModerator } from './plugins/moderation/moderator.ts';
 export type { AcceptedRequest, AnyFormat, RequestAbout } from './request.ts';
 export { RequestsInFlight } from './requests-in-flight.ts';
+export { type ResumedJob, resumeJob } from './resumed-job.ts';
 export {
   type AccountPolicy,
   type Candidate,
   Credentials,
+  credentialOf,
+  fingerprint,
   Health,
   leavesEndpoint,
+  notConfigured,
   Sessions,
   targetOf,
 } from './routing/index.ts';

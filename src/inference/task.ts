@@ -138,6 +138,8 @@ export interface AttemptOwner {
   attemptCompleted(attempt: Attempt): void;
   /** `sent`: the upstream may have worked on it. `attempt.visible`: the client has seen a part of the answer. */
   attemptFailed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void;
+  /** The upstream makes the answer as a job, `attempt.upstreamId`, whose result is polled. Called once. */
+  attemptAccepted(attempt: Attempt): void;
   /** Whether another model answers in place of one that refused and showed nothing. */
   fallsBack(attempt: Attempt): boolean;
   /** A guardrail filter blocked the answer; `complete` if all of it had arrived. */

@@ -1,6 +1,7 @@
 /** What spend offers: reservations, open generations and the questions about money. `index.ts` describes their use. */
 import type { Nano } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
+import type { Queryable } from '../storage/database.ts';
 import type { ActivityQuery, ActivitySum } from './activity/store.ts';
 import type { Budget, Charge, Interval, Refusal } from './budget.ts';
 import type { Accepted, Generation } from './generation.ts';
@@ -40,6 +41,12 @@ export interface OpenGeneration {
    * send the answer's last byte only after that
    */
   settle(row: Generation, written?: () => void): void;
+  /**
+   * Hands the request over to a hold with the request's id, in one transaction with `also`. From then on the journal does not
+   * know of it: `settle` only calls `written`, and `holds.settle` enters the row, in any process. If this rejects, the request
+   * is open as before, without its reservation. No further attempt may follow.
+   */
+  handOver(also: (tx: Queryable) => Promise<void>): Promise<void>;
 }
 
 /** Totals of one key in nano-dollars. */

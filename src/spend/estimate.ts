@@ -3,7 +3,7 @@ import { nanoFromPrice } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import { addUsage } from '../formats/conversation/usage.ts';
 import { type Charge, chargeIn } from './budget.ts';
-import { type Generation, unansweredRow } from './generation.ts';
+import { type Accepted, type Generation, unansweredRow } from './generation.ts';
 import type { Attempt, Entry, Intent, Progress } from './record.ts';
 import { encodeRow } from './row.ts';
 
@@ -16,15 +16,26 @@ function tokensOfBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
+/** The entry of `estimatedRow`, with what it takes from the leases. */
+export function estimatedEntry(intent: Intent, attempt: Attempt, progress: Progress | undefined): Entry {
+  const row = estimatedRow(intent.accepted, attempt, progress);
+  const cost = { creditNano: row.costNano, byokNano: row.byokNano };
+  const taken = intent.held.map((held) => {
+    const nano = chargeIn(held, cost);
+    return { windowId: held.windowId, nano, forcedNano: nano > held.nano ? nano - held.nano : 0n };
+  });
+  return { id: row.id, row: encodeRow(row), taken };
+}
+
 /**
  * With progress: the part of the answer that was seen. Without: the prompt only, because the upstream may have done
  * nothing.
  */
-export function estimatedEntry(intent: Intent, attempt: Attempt, progress: Progress | undefined): Entry {
+export function estimatedRow(accepted: Accepted, attempt: Attempt, progress?: Progress): Generation {
   const usage = usageSeen(attempt, progress);
   const cost = costSeen(attempt, progress);
-  const row: Generation = {
-    ...unansweredRow(intent.accepted, attempt.model),
+  return {
+    ...unansweredRow(accepted, attempt.model),
     endpointId: attempt.endpointId,
     providerName: attempt.providerName,
     isByok: attempt.isByok,
@@ -37,11 +48,6 @@ export function estimatedEntry(intent: Intent, attempt: Attempt, progress: Progr
     byokNano: cost.byokNano,
     upstreamCostNano: attempt.isByok ? cost.byokNano : null,
   };
-  const taken = intent.held.map((held) => {
-    const nano = chargeIn(held, cost);
-    return { windowId: held.windowId, nano, forcedNano: nano > held.nano ? nano - held.nano : 0n };
-  });
-  return { id: row.id, row: encodeRow(row), taken };
 }
 
 /** What the upstream has reported, or what the earlier turns used and this attempt may have; at least the output that was seen. */

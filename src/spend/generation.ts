@@ -198,6 +198,12 @@ export function unansweredRow(accepted: Accepted, model: string): Generation {
   return { ...UNANSWERED, ...accepted, model };
 }
 
+/** The part of a row that was known when its request was accepted. */
+export function acceptedPartOf(row: Generation): Accepted {
+  const members = Object.keys(ACCEPTED) as (keyof Accepted)[];
+  return Object.fromEntries(members.map((member) => [member, row[member]])) as unknown as Accepted;
+}
+
 /** Completes what an earlier version has written. */
 export function acceptedFrom(stored: Partial<Accepted>): Accepted {
   return { ...NOTHING_KNOWN, ...stored };

@@ -12,6 +12,7 @@ export { readBalance } from './balance/store.ts';
 export type { Budget, Charge, Interval, Refusal, Scope } from './budget.ts';
 export { chargeIn, INTERVALS, limitFromUsd, refusalError, windowStart } from './budget.ts';
 export type { BudgetState, KeyUsage, OpenGeneration, Reservation, Spend } from './contract.ts';
+export { estimatedRow } from './estimate.ts';
 export type {
   Accepted,
   ApiType,
@@ -21,7 +22,7 @@ export type {
   ProviderResponse,
   UnaskedEndpoint,
 } from './generation.ts';
-export { unansweredRow } from './generation.ts';
+export { acceptedPartOf, unansweredRow } from './generation.ts';
 export { encodeGeneration, GenerationEnvelope } from './generation-reply.ts';
 export type { HoldDraft, Holds } from './holds/holds.ts';
 export { ENTERED_WITHIN_MS } from './ledger.ts';
@@ -36,8 +37,9 @@ export {
   type SpendProcess,
   unreturnedProcesses,
 } from './processes/processes.ts';
-export { forgetEveryProcess } from './processes/store.ts';
+export { forgetEveryProcess, livingProcesses } from './processes/store.ts';
 export { spentOfAccount } from './reading.ts';
 export { type Attempt, unservedAttempt } from './record.ts';
 export { type RequestCharge, requestCharges } from './requests.sql.ts';
+export { decodeRow, encodeRow, type StoredRow } from './row.ts';
 export { createSpend } from './spending.ts';

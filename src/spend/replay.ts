@@ -12,6 +12,7 @@ import type { Database, Queryable } from '../storage/database.ts';
 import { ownerLives } from '../storage/owner.ts';
 import { type Charge, chargeIn } from './budget.ts';
 import { estimatedEntry } from './estimate.ts';
+import { heldAmong } from './holds/store.ts';
 import { enterBatch } from './ledger.ts';
 import { recordReturn } from './processes/processes.ts';
 import { processById, retireProcess } from './processes/store.ts';
@@ -71,7 +72,10 @@ export async function replayJournal(
   log: Log,
   clock: Pick<Clock, 'now'> = systemClock,
 ): Promise<ReplayCounts> {
-  const replay = new Replay((entries) => enterBatch(database, processId, entries, log));
+  const replay = new Replay({
+    enter: (entries) => enterBatch(database, processId, entries, log),
+    heldAmong: (ids) => heldAmong(database, ids),
+  });
   const segments = (await readdir(directory)).filter((name) => name.endsWith('.log')).sort();
   for (const name of segments) {
     for await (const chunk of scanSegment(join(directory, name))) {
@@ -97,17 +101,23 @@ interface Unsettled {
   held: Charge | undefined;
 }
 
+interface ReplayStore {
+  enter(entries: Entry[]): Promise<unknown>;
+  /** Of requests: those that were handed over to a hold, whose owner enters their rows. */
+  heldAmong(ids: readonly string[]): Promise<string[]>;
+}
+
 class Replay {
   readonly counts: ReplayCounts = { settled: 0, estimated: 0, unconfirmed: 0, damaged: 0 };
-  readonly #enter: (entries: Entry[]) => Promise<unknown>;
+  readonly #store: ReplayStore;
   readonly #unsettled = new Map<string, Unsettled>();
   #settled: Entry[] = [];
   /** By window: cost bounds of open requests in excess of their entered cost. */
   readonly #unreturned = new Map<string, Nano>();
   #organizationId: string | undefined;
 
-  constructor(enter: (entries: Entry[]) => Promise<unknown>) {
-    this.#enter = enter;
+  constructor(store: ReplayStore) {
+    this.#store = store;
   }
 
   read({ kind, json }: ScannedRecord): void {
@@ -142,16 +152,17 @@ class Replay {
   async enterSettled(atLeast: number): Promise<void> {
     while (this.#settled.length >= atLeast) {
       const batch = this.#settled.splice(0, BATCH_ROWS);
-      await this.#enter(batch);
+      await this.#store.enter(batch);
       this.counts.settled += batch.length;
     }
   }
 
   async enterUnsettled(): Promise<void> {
+    for (const id of await this.#store.heldAmong([...this.#unsettled.keys()])) this.#unsettled.delete(id);
     const all = [...this.#unsettled.values()];
     for (let at = 0; at < all.length; at += BATCH_ROWS) {
       const batch = all.slice(at, at + BATCH_ROWS);
-      await this.#enter(batch.map((open) => this.#estimated(open)));
+      await this.#store.enter(batch.map((open) => this.#estimated(open)));
       for (const open of batch) this.counts[open.progress === undefined ? 'unconfirmed' : 'estimated'] += 1;
     }
   }

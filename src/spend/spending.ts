@@ -8,7 +8,6 @@ import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import { SerialQueue } from '../base/serial-queue.ts';
-import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { RENEW_MS, renewOwner, writeOwner } from '../storage/owner.ts';
 import { sumTokens } from './activity/popularity.ts';
@@ -18,19 +17,20 @@ import type { Backlog, BudgetState, KeyUsage, OpenGeneration, Reservation, Spend
 import type { Accepted, Generation } from './generation.ts';
 import { GroupCommit } from './group-commit.ts';
 import { createHolds, type Holds } from './holds/holds.ts';
-import { Journal, type Segment } from './journal.ts';
+import { Journal } from './journal.ts';
 import { LEASE_LIMITS, type LeaseStore } from './lease-wait-queue.ts';
 import { Leases } from './leases.ts';
 import { LEDGER_LIMITS, Ledger } from './ledger.ts';
+import { OpenRow } from './open-row.ts';
 import type { SpendOptions } from './options.ts';
 import { RETURN } from './processes/processes.ts';
 import { forgetProcess, type ProcessFacts, touchProcess } from './processes/store.ts';
 import { findGeneration, readBudgetStates, readUsage } from './reading.ts';
-import { type Attempt, encodeAttempt, encodeIntent, encodeProgress } from './record.ts';
+import { type Attempt, encodeIntent } from './record.ts';
 import { RecordBuffer } from './record-buffer.ts';
 import { OWNER_FILE, replayDead } from './replay.ts';
 import type { HeldReservation } from './reservation.ts';
-import { decodeRow, encodeRow, type StoredRow } from './row.ts';
+import { decodeRow, type StoredRow } from './row.ts';
 import { askLeases, leasesOf, removeEmptyLeases } from './store.ts';
 
 const RECALL = 'spend-recall';
@@ -286,95 +286,6 @@ class Spending implements Spend {
     });
   }
 }
-
-/** An accepted request that has no row yet. */
-class OpenRow implements OpenGeneration {
-  dirty = false;
-  readonly #spending: Spending;
-  readonly #id: string;
-  readonly #reservation: HeldReservation;
-  readonly #intent: Segment;
-  #attempt: Segment | undefined;
-  #progress: Segment | undefined;
-  #outputBytes = 0;
-  #usage: Usage | null = null;
-  #charge: Charge | null = null;
-  #settled = false;
-  /** The journal records that this attempt has been answered. */
-  #answered = false;
-
-  constructor(spending: Spending, id: string, reservation: HeldReservation, intent: Segment) {
-    this.#spending = spending;
-    this.#id = id;
-    this.#reservation = reservation;
-    this.#intent = intent;
-  }
-
-  attempt(attempt: Attempt): void {
-    const segment = this.#spending.journal.append('A', encodeAttempt(this.#id, attempt, this.#reservation.held));
-    if (this.#attempt !== undefined) this.#spending.journal.release(this.#attempt);
-    this.#attempt = segment;
-    this.#outputBytes = 0;
-    this.#usage = null;
-    this.#charge = null;
-    this.#answered = false;
-    this.dirty = false;
-  }
-
-  seen(outputBytes: number): void {
-    this.#outputBytes = outputBytes;
-    if (!this.dirty) this.#news();
-  }
-
-  reported(usage: Usage, charge: Charge): void {
-    this.#usage = usage;
-    this.#charge = charge;
-    // The usage counts this output, so no estimate of its tokens is added.
-    this.#outputBytes = 0;
-    if (!this.dirty) this.#news();
-  }
-
-  settle(row: Generation, written: () => void = nothing): void {
-    if (this.#settled) throw new Error(`generation ${this.#id} is settled twice`);
-    this.#settled = true;
-    this.dirty = false;
-    const taken = this.#reservation.settle({ creditNano: row.costNano, byokNano: row.byokNano });
-    const { journal, ledger } = this.#spending;
-    ledger.settle({ id: this.#id, row: encodeRow(row), taken }, () => {
-      journal.release(this.#intent);
-      if (this.#attempt !== undefined) journal.release(this.#attempt);
-      if (this.#progress !== undefined) journal.release(this.#progress);
-      this.#spending.open -= 1;
-      written();
-    });
-  }
-
-  progress(): string {
-    return encodeProgress(this.#id, { outputBytes: this.#outputBytes, usage: this.#usage, charge: this.#charge });
-  }
-
-  written(segment: Segment): void {
-    this.dirty = false;
-    if (this.#progress !== undefined) this.#spending.journal.release(this.#progress);
-    this.#progress = segment;
-  }
-
-  #news(): void {
-    if (this.#settled) return;
-    if (!this.#answered) {
-      // Now and not with the next batch: only a request without any output may be entered as unconfirmed.
-      this.#answered = true;
-      const segment = this.#spending.journal.appendAnyway('P', this.progress());
-      if (segment !== undefined) this.written(segment);
-      return;
-    }
-    this.dirty = true;
-    this.#spending.dirty.push(this);
-    this.#spending.journal.wake();
-  }
-}
-
-const nothing = () => {};
 
 function closing(): GatewayError {
   return new GatewayError('server', 'the gateway is shutting down', { status: 503, metadata: { retryable: true } });

@@ -1,6 +1,6 @@
 /**
  * Video jobs: `POST /videos`, their states and their content, which is kept for a week. A job is a request of the pipeline
- * (`inference/`) whose answer goes to the blob store instead of a client.
+ * (`inference/`) whose answer goes to the blob store instead of a client, and which another process continues if its own stops.
  *
  * Not here: the format and the services (`formats/video/`).
  */

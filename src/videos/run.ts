@@ -1,9 +1,8 @@
 /**
- * The video jobs that run in this process. A request goes through the pipeline like any other and keeps its reservation
- * until it ends; its client gets the job once a provider has accepted it. A job whose process dies has failed, since its
- * provider may have been paid; the journal settles its request.
+ * The video jobs that run in this process. A request goes through the pipeline like any other. Once a provider has accepted
+ * it, its client gets the job, and a hold in the database has its reservation: if the process stops, another one continues
+ * to poll, and whoever ends the job enters its row in the same transaction.
  */
-import type { Caller } from '../access/index.ts';
 import { type Clock, sleep, type Timer, waitAtMost } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -12,18 +11,25 @@ import type { Blobs } from '../blobs/index.ts';
 import type { DirectFormat } from '../formats/direct/index.ts';
 import {
   type AcceptedRequest,
+  fingerprint,
   type InferenceParts,
   RequestContext,
+  resumeJob,
   serveInContext,
+  type UpstreamJob,
   WholeSink,
 } from '../inference/index.ts';
 import type { JobKind } from '../jobs/index.ts';
+import { decodeRow, encodeRow, type Generation, livingProcesses, type StoredRow } from '../spend/index.ts';
 import type { Database } from '../storage/database.ts';
+import { resumedJob } from './resumed.ts';
 import {
+  claimVideos,
   deleteVideosBefore,
   failLostVideos,
   finishVideo,
   insertVideo,
+  leaveVideo,
   renewVideos,
   takeExpired,
   type VideoEnd,
@@ -34,11 +40,12 @@ const DAY_MS = 86_400_000;
 /** How long the content is kept, and then the job without its content. */
 const KEPT_MS = 7 * DAY_MS;
 const SHOWN_MS = 30 * DAY_MS;
-/** How long a job of a dead process still appears as running. */
+/** How long a dead process on another machine keeps its jobs. */
 const CLAIM_MS = 60_000;
 const RENEW_MS = 15_000;
 const TIDY_MS = 60_000;
 const REMOVED_AT_ONCE = 100;
+const CLAIMED_AT_ONCE = 100;
 /** Jobs of this process; all their requests together are at most so many times as large as the largest. */
 const MOST_JOBS = 10_000;
 const MOST_LARGE = 16;
@@ -60,7 +67,8 @@ type VideoRequest = AcceptedRequest<DirectFormat<unknown, unknown>>;
 export class VideoRunner {
   readonly kinds: readonly JobKind[];
   readonly #parts: VideoRunnerParts;
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #running = new Map<string, { sink: WholeSink; ended: Promise<void> }>();
+  #leaving = false;
   #timer: Timer | undefined;
   /** Of requests that are served, and how many they are. */
   #held = { bytes: 0, jobs: 0 };
@@ -79,31 +87,37 @@ export class VideoRunner {
     ];
   }
 
-  /** Jobs continue until the server interrupts them. */
+  /** From now on, jobs are left to other processes. */
+  leave(): void {
+    this.#leaving = true;
+    for (const { sink } of this.#running.values()) sink.close();
+  }
+
+  /** After `leave`. */
   async close(mostMs: number): Promise<void> {
-    await waitAtMost(this.#parts.clock, mostMs, Promise.all(this.#running.values()));
+    await waitAtMost(this.#parts.clock, mostMs, Promise.all(Array.from(this.#running.values(), ({ ended }) => ended)));
     this.#timer?.cancel();
   }
 
   /** Resolves with the job once a provider has accepted it. Rejects with GatewayError if none has. */
   async begin(accepted: VideoRequest): Promise<VideoJob> {
     const sink = new WholeSink();
-    const serving = this.#serve(accepted, sink);
-    const request = await serving.begun;
-    if (sink.failure !== undefined) throw sink.failure;
-    const job = newJob(request, this.#parts.clock.now());
+    const { upstream, row, id } = this.#serve(accepted, sink);
+    const made = await upstream;
+    if (made === undefined) throw sink.failure ?? new GatewayError('server', 'no provider accepted the video');
+    const job = this.#newJob(accepted, id, made);
     try {
-      await insertVideo(this.#parts.database, job);
+      await made.generation.handOver((tx) => insertVideo(tx, job));
     } catch (error) {
       sink.close();
       throw error;
     }
-    this.#hold(job.id, this.#finish(job, sink, serving.over));
+    this.#hold(job, sink, row);
     return job;
   }
 
   /** @throws GatewayError 503 if the requests that are served take too much memory */
-  #serve(accepted: VideoRequest, sink: WholeSink): { begun: Promise<AcceptedRequest>; over: Promise<void> } {
+  #serve(accepted: VideoRequest, sink: WholeSink) {
     const { clock, inference } = this.#parts;
     const { length } = accepted.document.bytes;
     const held = this.#held;
@@ -115,72 +129,153 @@ export class VideoRunner {
     held.bytes += length;
     const request = sink.observed(accepted);
     const context = new RequestContext(request, sink, clock);
-    const begun = Promise.withResolvers<void>();
-    context.accepted = () => begun.resolve();
+    const begun = Promise.withResolvers<UpstreamJob>();
+    context.accepted = (job) => begun.resolve(job);
     const over = serveInContext(context, inference).finally(() => {
       held.jobs -= 1;
       held.bytes -= length;
     });
-    return { begun: Promise.race([begun.promise, over]).then(() => request), over };
+    return {
+      id: request.id,
+      /** Undefined: none was accepted. */
+      upstream: Promise.race([begun.promise, over.then(() => undefined)]),
+      row: over.then(() => sink.row),
+    };
   }
 
-  #hold(id: string, over: Promise<void>): void {
+  #newJob({ caller, facts, document }: VideoRequest, generationId: string, upstream: UpstreamJob): VideoJob {
+    const now = this.#parts.clock.now();
+    const { candidate, credential, estimate } = upstream;
+    const { duration } = document.structure;
+    return {
+      id: `vid_${uuidv7(now).replaceAll('-', '')}`,
+      ...{ organizationId: caller.organizationId, workspaceId: caller.workspaceId, generationId },
+      ...{ model: facts.model ?? '', status: 'in_progress', error: null, cost: null, isByok: false },
+      ...{ blobId: null, mediaType: null, createdAt: new Date(now), expiresAt: new Date(now + KEPT_MS) },
+      ...this.#claim(now),
+      upstreamId: upstream.id,
+      endpointId: candidate.endpoint.id,
+      credential: candidate.byok === undefined ? fingerprint(credential.value) : '',
+      byokId: candidate.byok?.id ?? null,
+      seconds: typeof duration === 'number' ? duration : null,
+      estimate: encodeRow(estimate),
+    };
+  }
+
+  #claim(now: number): { claimedBy: string; claimedUntil: Date } {
+    return { claimedBy: this.#processId, claimedUntil: new Date(now + CLAIM_MS) };
+  }
+
+  get #processId(): string {
+    return this.#parts.inference.spend.processId;
+  }
+
+  /** @param row of the ledger; undefined if the result could not be read in this process */
+  #hold(job: VideoJob, sink: WholeSink, row: Promise<Generation | undefined>): void {
     const { clock, log } = this.#parts;
-    const ended = over
-      .catch((cause: unknown) => log.error('a video job failed', { video: id, cause }))
+    const ended = row
+      .then((entered) => this.#finish(job, sink, entered))
+      .catch((cause: unknown) => log.error('a video job failed', { video: job.id, cause }))
       .finally(() => {
-        this.#running.delete(id);
+        this.#running.delete(job.id);
         if (this.#running.size > 0) return;
         this.#timer?.cancel();
         this.#timer = undefined;
       });
-    this.#running.set(id, ended);
+    this.#running.set(job.id, { sink, ended });
+    if (this.#leaving) sink.close();
     this.#timer ??= clock.timer(RENEW_MS, () => void this.#renew());
   }
 
   async #renew(): Promise<void> {
     const { database, clock } = this.#parts;
     this.#timer?.refresh();
+    const claim = { by: this.#processId, until: new Date(clock.now() + CLAIM_MS) };
     // While the database is unreachable, nothing can be renewed.
-    await renewVideos(database, [...this.#running.keys()], new Date(clock.now() + CLAIM_MS)).catch(() => {});
+    await renewVideos(database, [...this.#running.keys()], claim).catch(() => {});
   }
 
-  async #finish(job: VideoJob, sink: WholeSink, serving: Promise<void>): Promise<void> {
-    await serving;
-    const paid = { cost: sink.cost?.cost ?? null, isByok: sink.row?.isByok === true };
+  async #finish(job: VideoJob, sink: WholeSink, row: Generation | undefined): Promise<void> {
     const { failure, body } = sink;
-    if (failure !== undefined || body === undefined) {
-      await this.#store(job.id, { ...failed(failure?.message ?? LOST), ...paid });
+    const isMade = failure === undefined && body !== undefined;
+    if (row === undefined || (this.#leaving && !isMade)) {
+      await leaveVideo(this.#parts.database, job.id, this.#processId);
+      return;
+    }
+    const paid = { cost: sink.cost?.cost ?? null, isByok: row.isByok };
+    if (!isMade) {
+      await this.#settle(job.id, row, { ...failed(failure?.message ?? LOST), ...paid });
       return;
     }
     const blob = await this.#parts.blobs.write(one(body)).catch((error: GatewayError) => error);
     if (blob instanceof Error) {
-      await this.#store(job.id, { ...failed(blob.message), ...paid });
+      await this.#settle(job.id, row, { ...failed(blob.message), ...paid });
       throw blob;
     }
     const end = { status: 'completed', error: null, blobId: blob.id, mediaType: sink.mediaType ?? null } as const;
-    await this.#store(job.id, { ...end, ...paid });
+    await this.#settle(job.id, row, { ...end, ...paid });
   }
 
-  async #store(id: string, end: VideoEnd): Promise<void> {
-    const { database, blobs, clock } = this.#parts;
+  /** Ends the job and enters its row, unless another process has. */
+  async #settle(id: string, row: Generation, end: VideoEnd): Promise<void> {
+    const { inference, blobs, clock, log } = this.#parts;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        await database.transaction(async (tx) => {
+        await inference.spend.holds.settle(row, async (tx) => {
           if ((await finishVideo(tx, id, end)) && end.blobId !== null) await blobs.keep(tx, end.blobId);
         });
         return;
       } catch (cause) {
         if (attempt === ATTEMPTS_TO_STORE) throw cause;
+        log.warn('a video job cannot be stored; it will be retried', { video: id, cause });
         await sleep(clock, STORE_AGAIN_MS);
       }
     }
+  }
+
+  /** Continues with the jobs of dead processes. */
+  async #takeOver(signal: AbortSignal): Promise<void> {
+    const { database, clock, log } = this.#parts;
+    for (let claimed = CLAIMED_AT_ONCE; claimed === CLAIMED_AT_ONCE && !this.#leaving; ) {
+      signal.throwIfAborted();
+      const now = clock.now();
+      const { claimedBy: by, claimedUntil: until } = this.#claim(now);
+      const lost = { now: new Date(now), living: await livingProcesses(database), limit: CLAIMED_AT_ONCE };
+      const jobs = await claimVideos(database, { by, until }, lost);
+      for (const job of jobs) {
+        if (this.#running.has(job.id)) continue;
+        try {
+          await this.#resume(job);
+        } catch (cause) {
+          log.warn('a video job cannot be continued; it will be retried', { video: job.id, cause });
+        }
+      }
+      claimed = jobs.length;
+    }
+  }
+
+  async #resume(job: VideoJob): Promise<void> {
+    const { inference, clock } = this.#parts;
+    const estimate = decodeRow(JSON.parse(job.estimate!) as StoredRow);
+    if (job.expiresAt.getTime() <= clock.now()) {
+      await this.#settle(job.id, estimate, { ...failed(LOST), isByok: estimate.isByok });
+      return;
+    }
+    const resumed = resumedJob(job, estimate, inference);
+    const sink = new WholeSink();
+    const request = sink.observed(resumed.request) as VideoRequest;
+    this.#held.jobs += 1;
+    const row = resumeJob({ ...resumed, request }, sink, inference).finally(() => {
+      this.#held.jobs -= 1;
+    });
+    this.#hold(job, sink, row);
   }
 
   async #tidy(signal: AbortSignal): Promise<void> {
     const { database, blobs, clock } = this.#parts;
     const now = clock.now();
     await failLostVideos(database, new Date(now), LOST);
+    await this.#takeOver(signal);
     for (let taken = REMOVED_AT_ONCE; taken === REMOVED_AT_ONCE; ) {
       signal.throwIfAborted();
       taken = await database.transaction(async (tx) => {
@@ -191,19 +286,6 @@ export class VideoRunner {
     }
     await deleteVideosBefore(database, new Date(now - SHOWN_MS));
   }
-}
-
-function newJob(
-  { id, caller, facts }: { id: string; caller: Caller; facts: VideoRequest['facts'] },
-  now: number,
-): VideoJob {
-  return {
-    id: `vid_${uuidv7(now).replaceAll('-', '')}`,
-    ...{ organizationId: caller.organizationId, workspaceId: caller.workspaceId, generationId: id },
-    ...{ model: facts.model ?? '', status: 'in_progress', error: null, cost: null, isByok: false },
-    ...{ blobId: null, mediaType: null, createdAt: new Date(now) },
-    ...{ expiresAt: new Date(now + KEPT_MS), claimedUntil: new Date(now + CLAIM_MS) },
-  };
 }
 
 function failed(error: string): VideoEnd {

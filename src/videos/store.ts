@@ -20,6 +20,18 @@ export interface VideoJob {
   expiresAt: Date;
   /** If this time passes while the job is in progress, its process is dead. */
   claimedUntil: Date;
+  /** The process that polls for it; null: none. */
+  claimedBy: string | null;
+  /** The provider's id of the job. Null, like the members below, in jobs of earlier versions. */
+  upstreamId: string | null;
+  endpointId: string | null;
+  /** As in `ProviderAccount`. */
+  credential: string | null;
+  byokId: string | null;
+  /** The duration that the request asked for. */
+  seconds: number | null;
+  /** The row of the ledger (`StoredRow`) if nobody learns how the job ends. */
+  estimate: string | null;
 }
 
 const COLUMNS: Columns<VideoJob> = {
@@ -37,6 +49,13 @@ const COLUMNS: Columns<VideoJob> = {
   createdAt: 'created_at',
   expiresAt: 'expires_at',
   claimedUntil: 'claimed_until',
+  claimedBy: 'claimed_by',
+  upstreamId: 'upstream_id',
+  endpointId: 'endpoint_id',
+  credential: 'credential',
+  byokId: 'byok_id',
+  seconds: 'seconds',
+  estimate: 'estimate',
 };
 
 export async function insertVideo(tx: Queryable, job: VideoJob): Promise<void> {
@@ -87,24 +106,58 @@ export async function deleteVideo(
 
 export type VideoEnd = Pick<VideoJob, 'status' | 'error' | 'cost' | 'isByok' | 'blobId' | 'mediaType'>;
 
-/** Ends a job, even one that was taken for lost. Returns false if it was completed or deleted before. */
+/** Ends a job. Returns false if it has ended or was deleted before. */
 export async function finishVideo(tx: Queryable, id: string, end: VideoEnd): Promise<boolean> {
   const rows = await tx.query(
-    `update videos set status = $2, error = $3, cost = $4, is_byok = $5, blob_id = $6, media_type = $7
-     where id = $1 and status <> 'completed' returning id`,
+    `update videos set status = $2, error = $3, cost = $4, is_byok = $5, blob_id = $6, media_type = $7, estimate = null
+     where id = $1 and status = 'in_progress' returning id`,
     [id, end.status, end.error, end.cost, end.isByok, end.blobId, end.mediaType],
   );
   return rows.length === 1;
 }
 
-export async function renewVideos(db: Queryable, ids: readonly string[], until: Date): Promise<void> {
-  await db.query(`update videos set claimed_until = $2 where id = any($1) and status = 'in_progress'`, [ids, until]);
+export async function renewVideos(db: Queryable, ids: readonly string[], claim: Claim): Promise<void> {
+  await db.query(
+    `update videos set claimed_until = $2 where id = any($1) and status = 'in_progress' and claimed_by = $3`,
+    [ids, claim.until, claim.by],
+  );
 }
 
-/** Ends the jobs of dead processes. Their requests are settled from the journal. */
+/** Of one process on a job. */
+interface Claim {
+  by: string;
+  until: Date;
+}
+
+/** Claims jobs whose process is dead or has given them up, at most `limit`. @param living processes, by their ids */
+export async function claimVideos(
+  db: Queryable,
+  claim: Claim,
+  { now, living, limit }: { now: Date; living: readonly string[]; limit: number },
+): Promise<VideoJob[]> {
+  return db.query<VideoJob>(
+    `with lost as (
+       select id from videos
+       where status = 'in_progress' and upstream_id is not null
+         and (claimed_by is null or claimed_until < $3 or not claimed_by = any($4))
+       order by claimed_until limit $5 for update skip locked
+     )
+     update videos set claimed_by = $1, claimed_until = $2 from lost where videos.id = lost.id
+     returning ${selectList(COLUMNS, 'videos')}`,
+    [claim.by, claim.until, now, living, limit],
+  );
+}
+
+/** Leaves a job to another process. */
+export async function leaveVideo(db: Queryable, id: string, by: string): Promise<void> {
+  await db.query(`update videos set claimed_by = null where id = $1 and claimed_by = $2`, [id, by]);
+}
+
+/** Ends the jobs of dead processes of an earlier version, which no process can continue. */
 export async function failLostVideos(db: Queryable, now: Date, error: string): Promise<void> {
   await db.query(
-    `update videos set status = 'failed', error = $2 where status = 'in_progress' and claimed_until < $1`,
+    `update videos set status = 'failed', error = $2
+     where status = 'in_progress' and upstream_id is null and claimed_until < $1`,
     [now, error],
   );
 }
@@ -122,13 +175,18 @@ export async function takeExpired(tx: Queryable, now: Date, limit: number): Prom
 }
 
 export async function deleteVideosBefore(db: Queryable, expiredBefore: Date): Promise<void> {
-  await db.query('delete from videos where expires_at < $1 and blob_id is null', [expiredBefore]);
+  await db.query(`delete from videos where expires_at < $1 and blob_id is null and status <> 'in_progress'`, [
+    expiredBefore,
+  ]);
 }
 
-/** Returns the blobs of the deleted jobs. */
+/** Deletes the jobs of a workspace that have ended, and lets the others expire. Returns the blobs of the deleted ones. */
 export async function deleteVideosOf(tx: Queryable, workspaceId: string): Promise<string[]> {
+  await tx.query(`update videos set expires_at = created_at where workspace_id = $1 and status = 'in_progress'`, [
+    workspaceId,
+  ]);
   const rows = await tx.query<{ blobId: string | null }>(
-    'delete from videos where workspace_id = $1 returning blob_id as "blobId"',
+    `delete from videos where workspace_id = $1 and status <> 'in_progress' returning blob_id as "blobId"`,
     [workspaceId],
   );
   return rows.flatMap(({ blobId }) => blobId ?? []);

@@ -1,10 +1,11 @@
 /** Exactly one row for embeddings, rerank and videos, also when the client disconnects or the process dies. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { embeddedTarget, rowsOnce } from '../../src/testing/database/rows.ts';
+import { until } from '../../src/testing/clock/clock.ts';
+import { embeddedTarget, readDays, rowsOnce } from '../../src/testing/database/rows.ts';
 import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { gatewayHome, plannedYaml, startGatewayProcess } from '../../src/testing/process/gateway-process.ts';
-import { startUpstream } from '../../src/testing/upstream/upstream.ts';
+import { type Answer, startUpstream } from '../../src/testing/upstream/upstream.ts';
 
 const FORMATS = {
   embeddings: {
@@ -44,7 +45,7 @@ for (const [route, { kind, output, body }] of Object.entries(FORMATS)) {
   });
 }
 
-test('a process killed during embeddings, rerank and the polling for a video leaves a journal, and the next one enters each request once', async (t) => {
+test('after a process was killed during embeddings and rerank the next one enters each request once, and after two kills a third one has the video that was asked for once', async (t) => {
   const upstream = await startUpstream();
   t.after(() => upstream.close());
   const providers = Object.entries(FORMATS).map(([route, { kind, output }]) => {
@@ -52,8 +53,13 @@ test('a process killed during embeddings, rerank and the polling for a video lea
     const model = { id: `test/${route}`, output_modalities: [output], pricing };
     return plannedYaml(url, { provider: { id: route, kind }, model })['providers'] as object[];
   });
-  const queued = { headers: { 'content-type': 'application/json' }, chunks: ['{"id":"v_1","status":"queued"}'] };
-  const video = plannedYaml(upstream.script('videos', [queued]), {
+  const state = (status: string) => ({
+    headers: { 'content-type': 'application/json' },
+    chunks: [JSON.stringify({ id: 'v_1', status, seconds: '8' })],
+  });
+  const film: Answer = { headers: { 'content-type': 'video/mp4' }, chunks: ['film'] };
+  const answers = [state('queued'), state('completed'), { ...film, end: 'stall' as const }, state('completed'), film];
+  const video = plannedYaml(upstream.script('videos', answers), {
     provider: { id: 'videos', kind: 'openai' },
     model: {
       ...{ id: 'test/videos', output_modalities: ['video'] },
@@ -74,16 +80,33 @@ test('a process killed during embeddings, rerank and the polling for a video lea
   await gateway.exit;
   await Promise.all(asked);
 
-  const next = await startGatewayProcess(t, { home });
+  const second = await startGatewayProcess(t, { home });
+  await upstream.request('videos', 3);
+  second.signal('SIGKILL');
+  await second.exit;
+
+  const third = await startGatewayProcess(t, { home });
+  await until(async () => {
+    const job = (await (await third.get(`/videos/${id}`)).json()) as { status: string; usage?: { cost: number } };
+    return job.status === 'completed' && job.usage?.cost === 0.8;
+  }, 'the video is made');
+  assert.equal(await (await third.get(`/videos/${id}/content`)).text(), 'film');
+  assert.deepEqual(
+    upstream.requests('videos').map(({ method, path }) => `${method} ${path}`),
+    ['POST /videos', 'GET /videos/v_1', 'GET /videos/v_1/content', 'GET /videos/v_1', 'GET /videos/v_1/content'],
+  );
   const rows = await rowsOnce(embeddedTarget(home), 3);
   assert.deepEqual(rows.map(({ tag }) => tag).sort(), ['embeddings', 'rerank', 'videos']);
   for (const row of rows) {
+    if (row.tag === 'videos') {
+      assert.deepEqual([row.unconfirmed, row.estimated, row.status, row.cost], [false, false, 200, 800_000_000n]);
+      continue;
+    }
     assert.deepEqual([row.unconfirmed, row.status], [true, null], row.tag);
-    if (row.tag === 'videos') assert.equal(row.cost, 800_000_000n);
-    else checkCost(row.tag, row);
+    checkCost(row.tag, row);
   }
-  // The claim of its poller has not ended yet.
-  assert.equal(((await (await next.get(`/videos/${id}`)).json()) as { status: string }).status, 'in_progress');
+  const cost = rows.reduce((sum, row) => sum + row.cost, 0n);
+  assert.deepEqual(await readDays(embeddedTarget(home)).then((days) => [days.requests, days.cost]), [3n, cost]);
 });
 
 /** About a token for four bytes of the body; 150 documents are two search units on top. */

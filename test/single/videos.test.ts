@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
 import OpenAI from 'openai';
+import { createLog } from '../../src/base/log.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { connectOnce } from '../../src/testing/database/database.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
@@ -13,17 +14,15 @@ const model = (upstream_id: string) => ({
   pricing: { prompt: '0', completion: '0', output_second: '0.1' },
   output_modalities: ['video'],
 });
-const gateway = await startGateway(
-  { after: (close) => after(close as () => Promise<void>) },
-  {
-    env: { GATEHOUSE_NAMESPACE: 'openrouter' },
-    providers: {
-      sora: { kind: 'openai', model: model('sora-2') },
-      twin: { kind: 'openrouter', model: model('acme/film') },
-      simulated: { kind: 'simulated', model: model('video') },
-    },
+const options = {
+  env: { GATEHOUSE_NAMESPACE: 'openrouter' },
+  providers: {
+    sora: { kind: 'openai', model: model('sora-2') },
+    twin: { kind: 'openrouter', model: model('acme/film') },
+    simulated: { kind: 'simulated', model: model('video') },
   },
-);
+};
+const gateway = await startGateway({ after: (close) => after(close as () => Promise<void>) }, options);
 const openai = new OpenAI({ apiKey: INFERENCE_KEY, baseURL: gateway.api, maxRetries: 0 });
 const openrouter = new OpenRouter({ apiKey: INFERENCE_KEY, serverURL: gateway.api, retryConfig: { strategy: 'none' } });
 
@@ -125,20 +124,6 @@ test('a video whose length nobody says is charged by an estimate', async () => {
   script(json({ id: 'v_1', status: 'queued' }), json({ id: 'v_1', status: 'completed' }), CONTENT);
   const job = await create({ duration: undefined });
   assert.equal((await ended(job.id)).usage!.cost, 0.5);
-});
-
-test('a job that was taken for lost while the database was away is completed', async (t) => {
-  script(QUEUED, DONE, CONTENT);
-  const job = await create();
-  const sql = await connectOnce(t, gateway.target);
-  await sql.query(`update videos set status = 'failed', error = 'lost' where id = $1`, [job.id]);
-  const done = await until(async () => {
-    gateway.clock.jump(5_000);
-    const seen = await look(job.id);
-    return seen.status === 'completed' ? seen : undefined;
-  }, 'the job is completed');
-  assert.equal(done.error, undefined);
-  assert.equal(done.usage!.cost, 0.8);
 });
 
 test('the requests of running jobs have a limit', async (t) => {
@@ -273,19 +258,76 @@ test('the content expires, then the job', async () => {
   assert.equal((await gateway.get(`/videos/${job.id}/content`)).status, 410);
 });
 
-test('the next process ends the jobs of a dead one and removes expired content', async (t) => {
-  const [lost, old] = [await create({ model: 'test/simulated' }), await create({ model: 'test/simulated' })];
-  for (const { id } of [lost, old]) await ended(id);
-  const sql = await connectOnce(t, gateway.target);
-  const past = `now() - interval '1 hour'`;
-  await sql.query(`update videos set status = 'in_progress', claimed_until = ${past} where id = $1`, [lost.id]);
-  await sql.query(`update videos set expires_at = ${past} where id = $1`, [old.id]);
-  const next = await startGateway(t, { target: gateway.target, jobs: 'now' });
-  const failed = await until(async () => {
-    const job = (await (await next.get(`/videos/${lost.id}`)).json()) as Job;
-    return job.status === 'failed' && job;
-  }, 'the job has failed');
-  assert.match((failed as Job).error!, /stopped/);
+test('another process ends the jobs of dead processes and of one that stops, each once, and removes expired content', async (t) => {
+  // A database of its own: every gateway of this file that runs jobs would take them over.
+  const first = await startGateway(t, options);
+  const { target } = first;
+  const sql = await connectOnce(t, target);
+  const make = async (from: typeof first, body = {}) => {
+    const response = await from.post('/videos', { model: 'test/sora', prompt: 'a cat', duration: 8, ...body });
+    const job = (await response.json()) as Job;
+    assert.equal(response.status, 202, JSON.stringify(job));
+    return job;
+  };
+  const seen = (from: typeof first, { id }: Job) =>
+    from.get(`/videos/${id}`).then((found) => found.json() as Promise<Job>);
+  const set = (change: string, { id }: Job) => sql.query(`update videos set ${change} where id = $1`, [id]);
+
+  const [lost, old] = [await make(first, { model: 'test/simulated' }), await make(first, { model: 'test/simulated' })];
+  first.clock.jump(5_000);
+  for (const each of [lost, old])
+    await until(async () => (await seen(first, each)).status === 'completed', 'the video is made');
+  // Of an earlier version, whose jobs ended with their process.
+  await set(`status = 'in_progress', upstream_id = null, claimed_until = 'epoch'`, lost);
+  await set(`expires_at = now() - interval '1 hour'`, old);
+  first.upstream.script('sora', [QUEUED, DONE, CONTENT]);
+  first.upstream.script('twin', { ...RUNNING, repeat: true });
+  // As if the database had been out of reach of its process, which still polls, for longer than a claim.
+  const both = await make(first);
+  const [expired, waiting] = [await make(first, { model: 'test/twin' }), await make(first, { model: 'test/twin' })];
+  for (const each of [both, expired, waiting]) await set('claimed_by = null', each);
+  for (const each of [expired, waiting]) await set(`endpoint_id = 'gone'`, each);
+  await set(`expires_at = now() - interval '1 hour'`, expired);
+  const leaving = await startGateway(t, { ...options, target });
+  leaving.upstream.script('twin', [json({ id: 'v_2', status: 'pending' })]);
+  const left = await make(leaving, { model: 'test/twin' });
+  await leaving.close();
+
+  const lines: string[] = [];
+  const log = createLog({ stream: { write: (line: string) => lines.push(line) } });
+  const next = await startGateway(t, { ...options, target, jobs: 'now', log });
+  next.upstream.script('sora', [DONE, CONTENT]);
+  next.upstream.script('twin', [json({ id: 'v_2', status: 'completed', seconds: '7' }), CONTENT]);
+  const end = (job: Job) =>
+    until(async () => {
+      const now = await seen(next, job);
+      return now.status === 'in_progress' ? undefined : now;
+    }, 'the job ends');
+  const rowOfJob = async ({ generation_id }: Job) => {
+    const found = await next.get(`/generation?id=${generation_id}`);
+    return ((await found.json()) as { data: Record<string, unknown> }).data;
+  };
+  assert.match((await end(lost)).error!, /stopped/);
+  const taken = await end(left);
+  assert.deepEqual([taken.status, taken.usage!.cost], ['completed', 0.7]);
+  const film = await next.get(`/videos/${left.id}/content`);
+  assert.equal(film.status, 200, film.ok ? '' : await film.text());
+  assert.deepEqual(Buffer.from(await film.arrayBuffer()), FILM);
+  const row = await rowOfJob(left);
+  assert.deepEqual([row['total_cost'], row['upstream_id'], row['cancelled']], [0.7, 'v_2', false]);
+  assert.equal((await end(both)).status, 'completed');
+  await until(() => {
+    first.clock.jump(5_000);
+    return first.upstream.requests('sora').length === 3;
+  }, 'the first process has the video, too');
+  assert.equal((await rowOfJob(both))['total_cost'], 0.8);
+  assert.equal((await end(expired)).status, 'failed');
+  const estimated = await rowOfJob(expired);
+  assert.deepEqual([estimated['total_cost'], estimated['finish_reason']], [0.8, 'error']);
+  await until(() => lines.some((line) => line.includes(waiting.id)), 'the log names the job without an endpoint');
+  assert.equal((await seen(next, waiting)).status, 'in_progress');
+  const holds = await sql.query('select id from spend_holds');
+  assert.deepEqual(holds.rows, [{ id: waiting.generation_id }]);
   await until(async () => {
     const { rows } = await sql.query('select blob_id from videos where id = $1', [old.id]);
     return rows[0].blob_id === null;

@@ -7,10 +7,18 @@ import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { auditMigrations } from '../../src/audit/index.ts';
 import { generationId } from '../../src/base/ids.ts';
+import { silentLog } from '../../src/base/log.ts';
 import { type Budget, listProcesses, type Reservation, type Spend, spendMigrations } from '../../src/spend/index.ts';
+import { replayJournal } from '../../src/spend/replay.ts';
 import { freshDatabase } from '../../src/testing/database/database.ts';
 import { SpendProcess, type SpendWorld } from '../../src/testing/database/spend-process.ts';
-import { NOON, sampleAccepted, sampleBudget, sampleGeneration } from '../../src/testing/laws/spend-samples.ts';
+import {
+  NOON,
+  sampleAccepted,
+  sampleAttempt,
+  sampleBudget,
+  sampleGeneration,
+} from '../../src/testing/laws/spend-samples.ts';
 
 const CENT = 10_000_000n;
 const DOLLAR = 100n * CENT;
@@ -110,6 +118,48 @@ test('rows and what their owner writes come together: a failure enters neither',
   await enter(false);
   assert.equal((await place.database.query('select 1 from owners')).length, 1);
   assert.equal((await spend.stateOf(budgets))[0]!.spentNano, 10n * CENT);
+});
+
+test('a request that was handed over outlives kill -9: its row is entered once, by whoever ends it first', async (t) => {
+  const place = await world(t);
+  const budgets = [sampleBudget(DOLLAR)];
+  const first = await SpendProcess.start(place);
+  const open = async () => {
+    const accepted = sampleAccepted(generationId(NOON));
+    const held = (await reserve(first.spend, budgets, 30n * CENT))!;
+    const begun = (await first.spend.begin(accepted, sampleAttempt({ promptNano: 5n * CENT }), held, () => true))!;
+    return { begun, row: sampleGeneration(accepted, { costNano: 20n * CENT }) };
+  };
+  const [handed, kept, refused] = [await open(), await open(), await open()];
+  await handed.begun.handOver(async () => {});
+  await kept.begun.handOver(async () => {});
+  await assert.rejects(
+    refused.begun.handOver(async () => {
+      throw new Error('the owner cannot be stored');
+    }),
+    /cannot be stored/,
+  );
+  await new Promise<void>((resolve) => refused.begun.settle(refused.row, resolve));
+  await first.spend.flush();
+  // It only calls back: the owner enters the row.
+  await new Promise<void>((resolve) => handed.begun.settle({ ...handed.row, costNano: 1n }, resolve));
+  await first.kill();
+  const { processId } = first.spend;
+  await replayJournal(join(place.dataDir, 'journal', processId), processId, place.database, silentLog);
+  const second = await started(t, place);
+  assert.equal((await second.spend.stateOf(budgets))[0]!.spentNano, 20n * CENT, 'the replay leaves them alone');
+  let written = 0;
+  const settle = (spend: Spend) =>
+    spend.holds.settle(handed.row, async () => {
+      written += 1;
+    });
+  const third = await started(t, place);
+  const [one, other] = await Promise.all([settle(second.spend), settle(third.spend)]);
+  assert.deepEqual([one !== other, written], [true, 1]);
+  assert.equal((await second.spend.stateOf(budgets))[0]!.spentNano, 40n * CENT);
+  assert.equal(await fits(second.spend, budgets, 40n * CENT), false);
+  await second.spend.holds.settle(kept.row, async () => {});
+  assert.equal(await fits(second.spend, budgets, 39n * CENT), true);
 });
 
 test('whatever is held, entered and released, the leases of a window are what is held, and its spend the sum of the rows', async (t) => {

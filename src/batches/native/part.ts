@@ -1,8 +1,13 @@
 /** A native batch: a part of a batch that a provider runs in its own batch interface. */
-import { createHash } from 'node:crypto';
-import { type Caller, NO_GUARDRAILS, NO_TERMS } from '../../access/index.ts';
-import { GatewayError } from '../../base/errors.ts';
-import { atBatch, type Candidate, type InferenceParts, targetOf } from '../../inference/index.ts';
+import { type Caller, callerWithoutRules } from '../../access/index.ts';
+import {
+  atBatch,
+  type Candidate,
+  credentialOf,
+  type InferenceParts,
+  notConfigured,
+  targetOf,
+} from '../../inference/index.ts';
 import type { BatchAccount, BatchService, Delivery } from '../../providers/index.ts';
 import type { Batch } from '../batch.ts';
 
@@ -51,10 +56,6 @@ export function positionOf(partId: string, id: string): number | undefined {
   return /^\d{1,9}$/.test(digits) ? Number(digits) : undefined;
 }
 
-export function fingerprint(credential: string | null): string {
-  return credential === null ? '' : createHash('sha256').update(credential).digest('hex').slice(0, 32);
-}
-
 /** Where the calls of a part go, by the present configuration. */
 interface Place {
   candidate: Candidate;
@@ -72,8 +73,10 @@ export function placeOf(part: NativePart, batch: Batch | undefined, inference: I
     .find(part.model)
     ?.endpoints.find(({ id }) => id === part.endpointId);
   const service = endpoint?.provider.kind.batches;
-  if (endpoint === undefined || service === undefined) throw missing(`the endpoint ${part.endpointId}`);
-  const candidate = atBatch({ endpoint, rank: 0, ...credentialOf(part, batch, endpoint, inference) });
+  if (endpoint === undefined || service === undefined) throw notConfigured(`the endpoint ${part.endpointId}`);
+  const caller = batch && lastCaller(batch, '');
+  const credential = credentialOf(part, endpoint, caller, inference.byokCredentials);
+  const candidate = atBatch({ endpoint, rank: 0, ...credential });
   const target = targetOf(candidate, inference.credentials.choose(candidate));
   return { candidate, service, account: { target, parts: inference, clientHeaders: batch?.headers ?? {} } };
 }
@@ -94,41 +97,7 @@ export function providerNameOf(
   return endpoint?.provider.name ?? endpointId;
 }
 
-function credentialOf(
-  { byokId, credential, model }: NativePart,
-  batch: Batch | undefined,
-  { provider }: Candidate['endpoint'],
-  { byokCredentials }: InferenceParts,
-): Pick<Candidate, 'byok' | 'credentialId'> {
-  if (byokId !== null) {
-    const ids = { id: provider.id, kindId: provider.kind.id };
-    const keys = batch === undefined ? [] : byokCredentials?.of(lastCaller(batch, ''), ids, model);
-    const byok = keys?.find(({ id }) => id === byokId);
-    if (byok === undefined) throw missing('the BYOK credential');
-    return { byok };
-  }
-  if (credential === '') return {};
-  const at = provider.credentials.findIndex((each) => fingerprint(each) === credential);
-  if (at < 0) throw missing(`the credential of ${provider.id}`);
-  return { credentialId: `${provider.id}#${at}` };
-}
-
-function missing(what: string): GatewayError {
-  return new GatewayError('server', `${what} that a native batch uses is not configured`, { status: 503 });
-}
-
-/** A caller without rules, for what must be paid although the key of the batch may no longer be used. */
+/** For what must be paid although the key of the batch may no longer be used. */
 export function lastCaller({ keyHash, organizationId, workspaceId }: Batch, keyId: string): Caller {
-  return {
-    ...{ keyId, keyHash, kind: 'inference', name: '', label: '', userId: null, organizationId, workspaceId },
-    ...{
-      limitNano: null,
-      limitReset: null,
-      includeByokInLimit: false,
-      rateLimits: null,
-      externalUser: null,
-      internId: null,
-    },
-    ...{ expiresAt: null, workspace: NO_TERMS, guardrails: NO_GUARDRAILS },
-  };
+  return callerWithoutRules({ keyId, keyHash, organizationId, workspaceId });
 }

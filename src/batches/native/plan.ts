@@ -7,7 +7,13 @@ import type { Timer } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Blobs } from '../../blobs/index.ts';
-import { type BatchableCall, encodeForBatch, hasBatches, type InferenceParts } from '../../inference/index.ts';
+import {
+  type BatchableCall,
+  encodeForBatch,
+  fingerprint,
+  hasBatches,
+  type InferenceParts,
+} from '../../inference/index.ts';
 import type { BatchService } from '../../providers/index.ts';
 import type { HoldDraft, Reservation } from '../../spend/index.ts';
 import type { Queryable } from '../../storage/database.ts';
@@ -18,7 +24,7 @@ import { failedResult, itemErrorOf } from '../results/result.ts';
 import { retryDelayMs } from '../running/pace.ts';
 import type { RunParts } from '../running/run.ts';
 import { markSeen } from '../store.ts';
-import { fingerprint, itemId, type NativePart } from './part.ts';
+import { itemId, type NativePart } from './part.ts';
 import * as sql from './parts.sql.ts';
 
 export interface NativeParts extends RunParts {

@@ -224,6 +224,8 @@ export interface DirectTarget {
 export interface Adapter<Request, Answer> {
   /** @throws Uncarried if the service cannot express the request; the router then tries the next endpoint */
   start(request: Request, target: DirectTarget): CallPlan<Answer>;
+  /** Continues with a job that the service has accepted, in this process or another. Absent: the service has no jobs. */
+  resume?(request: Request, job: string): CallPlan<Answer>;
   /** Decodes a reply with an error status; `body` may not be JSON. A provider whose errors differ overrides it. */
   decodeFailure(status: number, body: string): UpstreamFailure;
 }

@@ -30,11 +30,13 @@ const REFUSED = /moderation|content_policy|content_filter|safety|sensitive/i;
 
 export const openaiVideos: VideoAdapter = {
   start: (request, target) => job(request, openaiCall(request, target)),
+  resume: (request, id) => poll(request, id),
   decodeFailure,
 };
 
 export const publicVideos: VideoAdapter = {
   start: (request, target) => job(request, publicCall(request, target)),
+  resume: (request, id) => poll(request, id),
   decodeFailure,
 };
 
@@ -94,12 +96,11 @@ function state(reply: Reply, request: VideoRequest): Step<MadeVideo> {
     const isTheirs = REFUSED.test(textOf(fieldsOf(error)['code']) || textOf(fieldsOf(error)['type']));
     return { failure: { kind: isTheirs ? 'content_filter' : 'server', status: isTheirs ? 400 : 502, message: told } };
   }
-  const path = `${PATH}/${encodeURIComponent(id)}`;
   if (status === 'completed') {
     const usage = usageOf(object.value, request);
     return {
       next: {
-        call: { method: 'GET', path: `${path}/content`, body: '' },
+        call: { method: 'GET', path: `${pathOf(id)}/content`, body: '' },
         share: 0,
         again: AGAIN,
         read: (content) => madeOf(content),
@@ -108,13 +109,20 @@ function state(reply: Reply, request: VideoRequest): Step<MadeVideo> {
       ...(usage && { usage }),
     };
   }
-  const next: CallPlan<MadeVideo> = {
-    call: { method: 'GET', path, body: '' },
+  return { next: poll(request, id), upstreamId: id, afterMs: LOOK_MS, accepted: true };
+}
+
+function poll(request: VideoRequest, id: string): CallPlan<MadeVideo> {
+  return {
+    call: { method: 'GET', path: pathOf(id), body: '' },
     share: 0,
     again: AGAIN,
     read: (looked) => state(looked, request),
   };
-  return { next, upstreamId: id, afterMs: LOOK_MS, accepted: true };
+}
+
+function pathOf(id: string): string {
+  return `${PATH}/${encodeURIComponent(id)}`;
 }
 
 /** Undefined if neither the service nor the request says how long the video is; then it is estimated. */

@@ -155,6 +155,7 @@ async function callOf(
 
 const NOBODY: AttemptOwner = {
   attemptAdvanced() {},
+  attemptAccepted() {},
   attemptCompleted() {},
   attemptFailed() {},
   attemptBlocked() {},

@@ -53,7 +53,7 @@ function passing(error: unknown): void {
 }
 
 /** The pipeline without what concerns the traffic of this process. */
-function standalone(parts: InferenceParts, spend: SettledOnly): InferenceParts {
+export function standalone(parts: InferenceParts, spend: SettledOnly): InferenceParts {
   const health = new Health(parts.clock);
   const { attempted: _, cached: __, ...rest } = uncounted(parts);
   return {
@@ -106,7 +106,8 @@ const HELD: Reservation = {
   release() {},
 };
 
-class SettledOnly implements OpenGeneration {
+/** Keeps the row, which the owner of the request's hold enters. */
+export class SettledOnly implements OpenGeneration {
   row: Generation | undefined;
 
   attempt(): void {}
@@ -119,5 +120,9 @@ class SettledOnly implements OpenGeneration {
     // The time of reading says nothing about the provider.
     this.row = { ...row, latencyMs: null, generationMs: null };
     written?.();
+  }
+
+  async handOver(): Promise<void> {
+    throw new Error('the request has a hold already');
   }
 }

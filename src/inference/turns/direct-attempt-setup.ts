@@ -23,8 +23,8 @@ export interface DirectAttemptSetup<Answer> {
   screen?: { answer(answer: Answer): Answer; readonly hits: readonly Hit[] } | undefined;
   /** The content of the complete answer, if it is logged. */
   transcribe?: ((answer: Answer) => Transcript) | undefined;
-  /** The upstream has accepted a job. */
-  accepted(): void;
+  /** Of the job that the plan continues; undefined if it begins one. */
+  upstreamId?: string | undefined;
   /** The client asked for a stream. */
   stream: boolean;
   owner: AttemptOwner;

@@ -42,6 +42,8 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   #pending = '';
   /** Bytes passed on so far. */
   #passed = 0;
+  /** The owner knows of the upstream's job. */
+  #accepted = false;
   /** Usage of the completed calls. Within a stream, later usage events replace earlier ones. */
   #earlier: Usage | undefined;
 
@@ -67,6 +69,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   constructor(setup: DirectAttemptSetup<Answer>) {
     this.#setup = setup;
     this.#plan = setup.plan;
+    this.upstreamId = setup.upstreamId;
   }
 
   get over(): boolean {
@@ -195,10 +198,13 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
 
   #follow(next: CallPlan<Answer>, afterMs: number | undefined, accepted: boolean): void {
     const { clock, totalMs } = this.#setup;
-    if (accepted) this.#setup.accepted();
-    else this.paid = true;
+    if (!accepted) this.paid = true;
     this.#plan = next;
     this.#mode = 'waiting';
+    if (this.upstreamId !== undefined && !this.#accepted) {
+      this.#accepted = true;
+      this.#setup.owner.attemptAccepted(this);
+    }
     if (clock.monotonic() - this.#startedAt + (afterMs ?? 0) > totalMs) {
       this.#fail({ kind: 'timeout', status: null, message: `the upstream took longer than ${totalMs} ms` });
     } else if (afterMs === undefined) {

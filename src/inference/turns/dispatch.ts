@@ -62,6 +62,7 @@ export class Dispatcher {
 
   /** Why no candidate is left, unless a failed attempt is the reason. */
   get refusal(): GatewayError | undefined {
+    if (this.#context.hasJob) return undefined;
     if (this.#refused) return this.#refused;
     if (this.#begun) return undefined;
     if (this.#uncarried.length > 0) return uncarriedError(this.#uncarried, this.#task);
@@ -84,6 +85,7 @@ export class Dispatcher {
   /** The next candidate that can be tried; undefined when none is left. */
   async next(owner: AttemptOwner, generation: OpenGeneration | undefined): Promise<Dispatched | undefined> {
     for (;;) {
+      if (this.#context.hasJob) return undefined;
       const candidate = this.#retry ?? this.#candidates[this.#position++];
       this.#retry = undefined;
       if (candidate === undefined) return undefined;

@@ -19,6 +19,8 @@ export interface Dispatched {
   readonly stamp: Stamp;
   readonly generation: OpenGeneration;
   readonly credential: Credential;
+  /** As it was journalled. */
+  readonly intent: SpendAttempt;
   /** Monotonic; 0 before `start`. */
   readonly startedAt: number;
   start(): void;
@@ -63,7 +65,7 @@ export class DispatchedCall implements Dispatched {
   readonly #parts: InferenceParts;
   readonly #context: RequestContext;
   readonly credential: Credential;
-  readonly #intent: SpendAttempt;
+  readonly intent: SpendAttempt;
   readonly #apiType: ApiType;
   #trace: AttemptTrace | undefined;
   startedAt = 0;
@@ -78,7 +80,7 @@ export class DispatchedCall implements Dispatched {
     this.#parts = parts;
     this.#context = context;
     this.credential = setup.credential;
-    this.#intent = setup.intent;
+    this.intent = setup.intent;
     this.#apiType = setup.apiType;
   }
 
@@ -127,7 +129,7 @@ export class DispatchedCall implements Dispatched {
   }
 
   rejournal(): void {
-    this.generation.attempt({ ...this.#intent, earlier: this.#dispatcher.earlier });
+    this.generation.attempt({ ...this.intent, earlier: this.#dispatcher.earlier });
   }
 
   ended(mayHaveCost: boolean): void {

@@ -5,9 +5,10 @@
  */
 import type { GatewayError } from '../../base/errors.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import type { OpenGeneration, ProviderResponse } from '../../spend/index.ts';
+import { estimatedRow, type OpenGeneration, type ProviderResponse } from '../../spend/index.ts';
 import { type Metered, withLosses } from '../accounting/meter.ts';
 import { costOf, failureFields, keepSession, observe, responseOf } from '../accounting/observe.ts';
+import { acceptedOf } from '../accounting/record.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
 import { asGatewayError } from '../answer/error-response.ts';
 import type { RequestContext } from '../context.ts';
@@ -160,6 +161,15 @@ export class UpstreamTurn implements AttemptOwner {
       this.current!.recovered();
     }
     this.#setup.owner.turnAdvanced(attempt);
+  }
+
+  attemptAccepted(attempt: Attempt): void {
+    const { context, task } = this.#setup;
+    if (context.accepted === undefined) return;
+    const { candidate, credential, generation, intent } = this.#hedge.of(attempt);
+    context.hasJob = true;
+    const estimate = estimatedRow(acceptedOf(context, task.apiType), intent);
+    context.accepted({ id: attempt.upstreamId!, candidate, credential, generation, estimate });
   }
 
   attemptCompleted(attempt: Attempt): void {

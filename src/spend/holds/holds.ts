@@ -18,7 +18,7 @@ import type { HeldReservation } from '../reservation.ts';
 import { encodeRow } from '../row.ts';
 import { enterGenerations } from '../store.ts';
 import type { BudgetWindow } from '../window.ts';
-import { deleteHold, type HoldWindow, holdWindows, insertHold } from './store.ts';
+import { deleteHold, type HoldWindow, holdWindows, insertHold, lockHold } from './store.ts';
 
 /** Collects reservations of this process until they are kept. Exactly one of `keep` and `release` is called. */
 export interface HoldDraft {
@@ -36,6 +36,11 @@ export interface Holds {
    * cover is entered all the same.
    */
   enter(id: string, work: (tx: Queryable) => Promise<readonly Generation[]>): Promise<void>;
+  /**
+   * Ends the hold of one request that was handed over (`OpenGeneration.handOver`): enters its row, returns what is left, and
+   * writes `also`, in one transaction. False: another process has ended it before, and nothing is written.
+   */
+  settle(row: Generation, also: (tx: Queryable) => Promise<void>): Promise<boolean>;
   /** Returns what is left of the hold. Does nothing for one that is gone. */
   release(tx: Queryable, id: string): Promise<void>;
 }
@@ -51,38 +56,56 @@ interface HoldParts {
 
 export function createHolds(parts: HoldParts): Holds {
   const { database, changes } = parts;
+  const release = async (tx: Queryable, id: string) => {
+    const windows = await holdWindows(tx, id);
+    if (windows === undefined) return;
+    await forgetProcess(tx, id);
+    await deleteHold(tx, id);
+    await changes.announce(tx, RETURN, ...windows.map((window) => `${id} ${window.id}`));
+  };
   return {
     draft: () => new Draft(parts),
-    async enter(id, work) {
-      let months = new Set<string>();
-      const enter = () =>
-        database.transaction(async (tx) => {
-          const rows = await work(tx);
-          months = new Set(rows.map(({ createdAt }) => new Date(createdAt).toISOString().slice(0, 7)));
-          const windows = (await holdWindows(tx, id)) ?? [];
-          if (rows.length > 0)
-            await enterGenerations(
-              tx,
-              id,
-              rows.map((row) => entryOf(row, windows)),
-            );
-        });
-      try {
-        await enter();
-      } catch (error) {
-        if (!isPartitionMissing(error)) throw error;
-        await addPartitions(database, months);
-        await enter();
-      }
+    enter: (id, work) => entering(database, (tx, enter) => work(tx).then((rows) => enter(id, rows))),
+    async settle(row, also) {
+      let isFirst = false;
+      await entering(database, async (tx, enter) => {
+        isFirst = await lockHold(tx, row.id);
+        if (!isFirst) return;
+        await also(tx);
+        await enter(row.id, [row]);
+        await release(tx, row.id);
+      });
+      return isFirst;
     },
-    async release(tx, id) {
-      const windows = await holdWindows(tx, id);
-      if (windows === undefined) return;
-      await forgetProcess(tx, id);
-      await deleteHold(tx, id);
-      await changes.announce(tx, RETURN, ...windows.map((window) => `${id} ${window.id}`));
-    },
+    release,
   };
+}
+
+type EnterRows = (id: string, rows: readonly Generation[]) => Promise<void>;
+
+/** Runs the transaction again if the table of a row's month was missing. */
+async function entering(database: Database, run: (tx: Queryable, enter: EnterRows) => Promise<void>): Promise<void> {
+  let months = new Set<string>();
+  const once = () =>
+    database.transaction((tx) =>
+      run(tx, async (id, rows) => {
+        months = new Set(rows.map(({ createdAt }) => new Date(createdAt).toISOString().slice(0, 7)));
+        const windows = (await holdWindows(tx, id)) ?? [];
+        if (rows.length > 0)
+          await enterGenerations(
+            tx,
+            id,
+            rows.map((row) => entryOf(row, windows)),
+          );
+      }),
+    );
+  try {
+    await once();
+  } catch (error) {
+    if (!isPartitionMissing(error)) throw error;
+    await addPartitions(database, months);
+    await once();
+  }
 }
 
 function entryOf(row: Generation, windows: readonly HoldWindow[]): Entry {

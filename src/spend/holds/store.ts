@@ -40,6 +40,17 @@ export async function holdWindows(tx: Queryable, id: string): Promise<HoldWindow
   return row?.windows;
 }
 
+/** Locks the hold until the transaction ends. False: it was released. */
+export async function lockHold(tx: Queryable, id: string): Promise<boolean> {
+  return (await tx.query('select from spend_holds where id = $1 for update', [id])).length > 0;
+}
+
+/** Of requests, by their ids: those that a hold has. */
+export async function heldAmong(db: Queryable, ids: readonly string[]): Promise<string[]> {
+  const rows = await db.query<{ id: string }>('select id from spend_holds where id = any($1)', [ids]);
+  return rows.map(({ id }) => id);
+}
+
 export async function deleteHold(tx: Queryable, id: string): Promise<void> {
   await tx.query('delete from spend_holds where id = $1', [id]);
 }

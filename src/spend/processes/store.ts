@@ -147,6 +147,12 @@ export async function readProcesses(db: Queryable): Promise<ProcessRow[]> {
   return rows.concat(unknown.map(({ id }) => ({ id, ...nothing })));
 }
 
+/** Those whose journal is not replayed; a dead one on another machine is among them. */
+export async function livingProcesses(db: Queryable): Promise<string[]> {
+  const rows = await db.query<{ id: string }>('select id from spend_processes where replayed_at is null');
+  return rows.map(({ id }) => id);
+}
+
 interface LeaseRow {
   processId: string;
   windowId: string;

@@ -1,4 +1,5 @@
 import { videos } from './0270-videos.ts';
 import { videoList } from './0271-video-list.ts';
+import { resumedVideos } from './0272-resumed-videos.ts';
 
-export const videoMigrations = [videos, videoList];
+export const videoMigrations = [videos, videoList, resumedVideos];
