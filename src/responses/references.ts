@@ -1,6 +1,7 @@
 /** Items of a request's input that only name a stored item: of a response or a conversation of the workspace. */
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { applyEdits, type JsonDocument, parseJson, readDocument, stringifyJson } from '../base/json.ts';
+import { storable } from '../base/storable.ts';
 import { isFields, listOf } from '../formats/conversation/fields.ts';
 import type { Sealing } from '../sealing/index.ts';
 import type { Queryable } from '../storage/database.ts';
@@ -42,8 +43,9 @@ export async function withReferenced(
   input.forEach((item, index) => {
     if (!isReference(item)) return;
     const { id } = item as { id?: unknown };
-    if (typeof id !== 'string' || id === '') throw invalidField(`input[${index}].id`, 'must be the id of an item');
-    named.set(index, id);
+    const path = `input[${index}].id`;
+    if (typeof id !== 'string' || id === '') throw invalidField(path, 'must be the id of an item');
+    named.set(index, storable(path, id));
   });
   if (named.size > MOST_REFERENCES) throw invalidField('input', `has more than ${MOST_REFERENCES} references`);
   const found = await itemsOf([...new Set(named.values())], viewer, parts);

@@ -2,6 +2,7 @@
 import type { Caller } from '../access/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { applyEdits, type JsonDocument, readDocument } from '../base/json.ts';
+import { storable } from '../base/storable.ts';
 import type { Catalog } from '../catalog/index.ts';
 import { type Fields, fieldsOf, isFields } from '../formats/conversation/fields.ts';
 import type { RequestFacts, ServedFormat } from '../formats/conversation/format.ts';
@@ -36,16 +37,17 @@ export function wantedOf({ structure }: JsonDocument): Wanted | undefined {
   if (previous !== null && (typeof previous !== 'string' || previous === '')) {
     throw invalidField('previous_response_id', 'must be the id of a stored response');
   }
+  storable('previous_response_id', previous);
   const inBackground = background === true;
   return { store: store === true || inBackground, background: inBackground, previousId: previous, conversationId };
 }
 
 /** As `"conv_1"` or `{"id": "conv_1"}`. */
 function conversationIdOf(conversation: unknown): string {
-  if (typeof conversation === 'string' && conversation !== '') return conversation;
-  const id = fieldsOf(conversation)['id'];
-  if (typeof id === 'string' && id !== '') return id;
-  throw invalidField(isFields(conversation) ? 'conversation.id' : 'conversation', 'must be the id of a conversation');
+  const path = isFields(conversation) ? 'conversation.id' : 'conversation';
+  const id = isFields(conversation) ? conversation['id'] : conversation;
+  if (typeof id !== 'string' || id === '') throw invalidField(path, 'must be the id of a conversation');
+  return storable(path, id);
 }
 
 /** The request without the members that this folder reads. */

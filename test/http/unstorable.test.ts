@@ -18,6 +18,14 @@ const BODIES: [path: string, body: object][] = [
   ['/guardrails/GUARDRAIL/assignments/members/remove', { member_user_ids: ['\0'] }],
 ];
 
+/** Members of a request to a model that name something stored. */
+const NAMES: [path: string, members: object][] = [
+  ['previous_response_id', { previous_response_id: 'resp_\0' }],
+  ['conversation', { conversation: 'conv_\0' }],
+  ['conversation.id', { conversation: { id: 'conv_\0' } }],
+  ['input[0].id', { input: [{ type: 'item_reference', id: 'msg_\0' }] }],
+];
+
 test('a character that cannot be stored is 404 in every path and 400 in a body', async (t) => {
   const { gateway, token, control } = await startDirectory(t);
   const contracts = operations({ limits: { inferenceBodyBytes: 1024 } } as Parameters<typeof operations>[0]);
@@ -43,5 +51,13 @@ test('a character that cannot be stored is 404 in every path and 400 in a body',
     const answer = await control.call('POST', path.replace('GUARDRAIL', id), body);
     assert.equal(answer.status, 400, `${path}: ${JSON.stringify(answer.body)}`);
     assert.match(answer.body.error.message, /U\+0000/);
+  }
+  for (const operation of ['/responses', '/responses/compact', '/responses/input_tokens']) {
+    for (const [path, members] of NAMES) {
+      const response = await gateway.post(operation, { model: 'test/none', input: 'x', ...members });
+      const { error } = (await response.json()) as { error: { message: string } };
+      assert.equal(response.status, 400, `${operation} ${path}: ${error.message}`);
+      assert.ok(error.message.startsWith(`${path} `) || operation !== '/responses', `${operation}: ${error.message}`);
+    }
   }
 });
