@@ -12,14 +12,26 @@ import {
   textOrUndefined,
 } from '../conversation/fields.ts';
 import { decodeMedium } from './decode-media.ts';
-import { listMember, member, objectMember } from './names.ts';
+import { camelCase, listMember, member, objectMember } from './names.ts';
 import { GOOGLE, unseal } from './thought-seal.ts';
 
 const ROLES = new Set(['user', 'model', 'function']);
+/** What a part may hold; it has one of them, as at Google. */
+const CONTENTS = new Set([
+  'text',
+  'inlineData',
+  'fileData',
+  'functionCall',
+  'functionResponse',
+  'executableCode',
+  'codeExecutionResult',
+  'toolCall',
+  'toolResponse',
+]);
 
 /** @throws GatewayError 400 with the path of what is wrong */
 export function decodeContents(contents: readonly unknown[]): Message[] {
-  const calls = new Calls();
+  const calls = new Calls(contents);
   const messages: Message[] = [];
   contents.forEach((value, index) => {
     const at = `contents[${index}]`;
@@ -27,8 +39,10 @@ export function decodeContents(contents: readonly unknown[]): Message[] {
     const role = value['role'] ?? 'user';
     if (typeof role !== 'string' || !ROLES.has(role)) throw invalidField(`${at}.role`, 'must be user or model');
     const parts = listMember(value, 'parts', `${at}.parts`).map((part, place) => {
-      if (!isFields(part)) throw invalidField(`${at}.parts[${place}]`, 'must be an object');
-      return { part, at: `${at}.parts[${place}]` };
+      const path = `${at}.parts[${place}]`;
+      if (!isFields(part)) throw invalidField(path, 'must be an object');
+      checkPart(part, path);
+      return { part, at: path };
     });
     if (role === 'model') addModelTurn(messages, parts, calls);
     else messages.push(...userMessages(parts, calls));
@@ -41,24 +55,64 @@ interface Placed {
   at: string;
 }
 
-/** Calls without an id get one, and responses without an id belong to the next open call of their name. */
+/** @throws GatewayError 400 for a second content, which would be lost, or a text that is none */
+export function checkPart(part: Fields, at: string): void {
+  let content: string | undefined;
+  for (const [name, value] of Object.entries(part)) {
+    if (value === null || value === '' || !CONTENTS.has(camelCase(name))) continue;
+    if (content !== undefined) throw invalidField(`${at}.${name}`, `cannot be used together with ${content}`);
+    if (name === 'text' && typeof value !== 'string') throw invalidField(`${at}.text`, 'must be a string');
+    content = name;
+  }
+}
+
+/**
+ * Calls without an id get one, and responses without an id belong to the next open call of their name. No two open
+ * calls have the same id.
+ */
 class Calls {
-  readonly #open: { id: string; name: string }[] = [];
+  readonly #open: { id: string; given: string | undefined; name: string }[] = [];
+  readonly #given: ReadonlySet<string>;
   #made = 0;
 
-  made(given: unknown, name: string): string {
-    const id = nonEmptyText(given) ?? `call_${this.#made}`;
+  constructor(contents: readonly unknown[]) {
+    this.#given = new Set(callIds(contents));
+  }
+
+  made(value: unknown, name: string): string {
+    const given = nonEmptyText(value);
+    const id = given === undefined || this.#open.some((call) => call.id === given) ? this.#newId() : given;
     this.#made += 1;
-    this.#open.push({ id, name });
+    this.#open.push({ id, given, name });
     return id;
   }
 
-  answered(given: unknown, name: string): string | undefined {
-    const id = nonEmptyText(given);
-    const at = this.#open.findIndex((call) => (id === undefined ? call.name === name : call.id === id));
+  answered(value: unknown, name: string): string | undefined {
+    const given = nonEmptyText(value);
+    const isNamed = (call: { name: string }) => call.name === name;
+    const isGiven = (call: { given: string | undefined }) => call.given === given;
+    const exact = this.#open.findIndex((call) => isNamed(call) && isGiven(call));
+    const at = exact === -1 ? this.#open.findIndex(given === undefined ? isNamed : isGiven) : exact;
     if (at === -1) return undefined;
     return this.#open.splice(at, 1)[0]!.id;
   }
+
+  #newId(): string {
+    let id = `call_${this.#made}`;
+    while (this.#given.has(id)) id += '_';
+    return id;
+  }
+}
+
+/** Ids that the client gave to calls. */
+export function callIds(contents: readonly unknown[]): string[] {
+  return contents.flatMap(partsOf).flatMap((part) => nonEmptyText(fieldsOf(member(part, 'functionCall'))['id']) ?? []);
+}
+
+/** The parts of a content, whatever is wrong with them. */
+export function partsOf(content: unknown): Fields[] {
+  const { parts } = fieldsOf(content);
+  return isFields(parts) ? [parts] : listOf(parts).map(fieldsOf);
 }
 
 /** Clients keep each event of a stream as a content of its own, so contents of the model in a row are one message. */

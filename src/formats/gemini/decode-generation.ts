@@ -102,30 +102,44 @@ function decodeMediaSettings(config: Fields, conversation: Conversation): void {
 
 function outputOf(config: Fields): OutputFormat | undefined {
   const type = member(config, 'responseMimeType') ?? '';
-  const [name, given] =
-    SCHEMAS.map((each) => [each, member(config, each)]).find(([, value]) => value !== undefined) ?? [];
-  if (given !== undefined && !isFields(given)) throw invalidField(`${AT}.${String(name)}`, 'must be an object');
-  if (type === '' || type === 'text/plain') return undefined;
-  if (type !== 'application/json') {
+  const [name, other] = SCHEMAS.filter((each) => member(config, each) !== undefined);
+  const given = name === undefined ? undefined : member(config, name);
+  if (given !== undefined && !isFields(given)) throw invalidField(`${AT}.${name}`, 'must be an object');
+  if (other !== undefined) throw invalidField(`${AT}.${other}`, `cannot be used together with ${name}`);
+  if (type !== '' && type !== 'text/plain' && type !== 'application/json') {
     throw invalidField(`${AT}.responseMimeType`, 'must be text/plain or application/json');
+  }
+  if (type !== 'application/json') {
+    // A schema without effect would be a surprise; Google refuses it, too.
+    if (given !== undefined) throw invalidField(`${AT}.responseMimeType`, `must be application/json with ${name}`);
+    return undefined;
   }
   if (given === undefined) return { type: 'json' };
   return { type: 'schema', name: 'response', schema: name === 'responseSchema' ? jsonSchemaOf(given) : given };
 }
 
 function thinkingOf(thinking: Fields): ReasoningSettings | undefined {
+  const at = `${AT}.thinkingConfig`;
+  refuseTwins(thinking, `${at}.`);
   const [level, budget] = [member(thinking, 'thinkingLevel'), member(thinking, 'thinkingBudget')];
+  const shown = member(thinking, 'includeThoughts');
+  if (shown !== undefined && typeof shown !== 'boolean') {
+    throw invalidField(`${at}.includeThoughts`, 'must be true or false');
+  }
   if (level !== undefined) {
     const word = textOf(level).toUpperCase();
     const effort = Object.hasOwn(LEVELS, word) ? LEVELS[word] : undefined;
+    if (effort !== undefined && budget !== undefined) {
+      throw invalidField(`${at}.thinkingBudget`, 'cannot be used together with thinkingLevel');
+    }
     if (effort !== undefined) return { effort };
     if (word !== 'THINKING_LEVEL_UNSPECIFIED') {
-      throw invalidField(`${AT}.thinkingConfig.thinkingLevel`, `must be one of ${Object.keys(LEVELS).join(', ')}`);
+      throw invalidField(`${at}.thinkingLevel`, `must be one of ${Object.keys(LEVELS).join(', ')}`);
     }
   }
   if (budget !== undefined) {
     if (typeof budget !== 'number' || !Number.isInteger(budget) || budget < -1) {
-      throw invalidField(`${AT}.thinkingConfig.thinkingBudget`, 'must be -1, 0 or a number of tokens');
+      throw invalidField(`${at}.thinkingBudget`, 'must be -1, 0 or a number of tokens');
     }
     if (budget === 0) return { effort: 'none' };
     if (budget > 0) return { budgetTokens: budget };

@@ -2,7 +2,7 @@
 import { invalidField } from '../../base/errors.ts';
 import type { Conversation, Part } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, nonEmptyText, textOrUndefined } from '../conversation/fields.ts';
-import { decodeContents } from './decode-contents.ts';
+import { checkPart, decodeContents } from './decode-contents.ts';
 import { decodeGeneration } from './decode-generation.ts';
 import { decodeTools } from './decode-tools.ts';
 import { listMember, member, objectMember, otherMembers } from './names.ts';
@@ -64,8 +64,10 @@ export function tierOf(request: Fields): string | undefined {
 function decodeInstruction(request: Fields): Part[] {
   const parts = listMember(instructionOf(request), 'parts', 'systemInstruction.parts');
   return parts.flatMap((part, index): Part[] => {
+    const at = `systemInstruction.parts[${index}]`;
+    if (isFields(part)) checkPart(part, at);
     const text = isFields(part) ? textOrUndefined(part['text']) : undefined;
-    if (text === undefined) throw invalidField(`systemInstruction.parts[${index}]`, 'must be a text');
+    if (text === undefined) throw invalidField(at, 'must be a text');
     return text === '' ? [] : [{ type: 'text', text }];
   });
 }

@@ -19,6 +19,7 @@ import {
 } from '../conversation/fields.ts';
 import type { RequestFacts } from '../conversation/format.ts';
 import { tierOf } from './decode.ts';
+import { partsOf } from './decode-contents.ts';
 import { member } from './names.ts';
 import { needsOf } from './needs.ts';
 
@@ -40,25 +41,13 @@ export function facts(body: unknown): RequestFacts {
   return result;
 }
 
-/** Ids of the tool calls in the history. */
-export function callIds(body: unknown): string[] {
-  return partsOf(body).flatMap((part) => nonEmptyText(fieldsOf(member(part, 'functionCall'))['id']) ?? []);
-}
-
 /** The parts that hold images. */
 export function images(body: unknown): ReadonlySet<unknown> {
   return imagesFound((media) => void countMedia(body, media));
 }
 
-function partsOf(body: unknown): Fields[] {
-  return listOf(fieldsOf(body)['contents']).flatMap((content) => {
-    const { parts } = fieldsOf(content);
-    return isFields(parts) ? [parts] : listOf(parts).map(fieldsOf);
-  });
-}
-
 function countMedia(body: unknown, media = noContents()): Contents {
-  for (const part of partsOf(body)) {
+  for (const part of listOf(fieldsOf(body)['contents']).flatMap(partsOf)) {
     countPart(part, media);
     for (const inner of listOf(fieldsOf(member(part, 'functionResponse'))['parts'])) countPart(fieldsOf(inner), media);
   }

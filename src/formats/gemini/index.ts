@@ -3,12 +3,13 @@
  * Contains both halves and the relay between them; pure functions only.
  */
 import { FACT_MEMBERS } from '../conversation/fact-members.ts';
-import { fieldsOf } from '../conversation/fields.ts';
+import { fieldsOf, listOf } from '../conversation/fields.ts';
 import type { ServedFormat, SpokenFormat } from '../conversation/format.ts';
 import { loggedMessages } from '../conversation/logged-content.ts';
 import { renewed } from '../conversation/renewal.ts';
 import { check } from './check.ts';
 import { decode } from './decode.ts';
+import { callIds } from './decode-contents.ts';
 import { showsThoughts } from './decode-generation.ts';
 import { decodeReply } from './decode-reply.ts';
 import { GeminiDecoder } from './decoder.ts';
@@ -16,7 +17,7 @@ import { encode } from './encode.ts';
 import { encodeFailure } from './encode-failure.ts';
 import { encodeReply } from './encode-reply.ts';
 import { GeminiEncoder } from './encoder.ts';
-import { callIds, facts, images } from './facts.ts';
+import { facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { familyOf } from './family.ts';
 import { history } from './history.ts';
@@ -44,7 +45,7 @@ export const gemini: ServedFormat & SpokenFormat = {
   facts,
   factMembers: FACT_MEMBERS,
   decode,
-  callIds,
+  callIds: (body) => callIds(listOf(fieldsOf(body)['contents'])),
   texts,
   loggedContent: (document) => loggedMessages(document, 'contents', givenName(document.structure, 'systemInstruction')),
   images,

@@ -31,9 +31,15 @@ export function objectMember(fields: Fields, name: string, path: string): Fields
 /** Members not in `known`, whose names are in camelCase; undefined when there are none. */
 export function otherMembers(fields: Fields, known: ReadonlySet<string>): Fields | undefined {
   const others = Object.entries(fields).filter(
-    ([name, value]) => value !== null && value !== undefined && !known.has(name) && !known.has(camelCase(name)),
+    ([name, value]) => value !== null && value !== undefined && !known.has(name) && !isSpelled(name, known),
   );
   return others.length === 0 ? undefined : Object.fromEntries(others);
+}
+
+/** Whether it is a known name in snake_case; a mix of both spellings is none. */
+function isSpelled(name: string, known: ReadonlySet<string>): boolean {
+  const other = camelCase(name);
+  return known.has(other) && snakeCase(other) === name;
 }
 
 /** A member under two names would mean one thing here and another at a provider. @throws GatewayError 400 */
@@ -56,5 +62,5 @@ function snakeCase(name: string): string {
 }
 
 export function camelCase(name: string): string {
-  return name.includes('_') ? name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) : name;
+  return name.includes('_') ? name.replaceAll(/(?<!^)_([a-z])/g, (_, letter: string) => letter.toUpperCase()) : name;
 }

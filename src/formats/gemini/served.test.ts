@@ -26,6 +26,24 @@ test('what is wrong is refused by its path', () => {
     [{ generationConfig: { temperature: 3 } }, 'generationConfig.temperature'],
     [{ generationConfig: { responseMimeType: 'text/x.enum' } }, 'generationConfig.responseMimeType'],
     [{ generationConfig: { responseSchema: 5 } }, 'generationConfig.responseSchema'],
+    [{ generationConfig: { responseSchema: {} } }, 'generationConfig.responseMimeType'],
+    [
+      { generationConfig: { responseJsonSchema: {}, responseMimeType: 'text/plain' } },
+      'generationConfig.responseMimeType',
+    ],
+    [{ generationConfig: { responseSchema: {}, response_json_schema: {} } }, 'generationConfig.responseSchema'],
+    [
+      { generationConfig: { thinkingConfig: { thinkingLevel: 'LOW', thinkingBudget: 9 } } },
+      'generationConfig.thinkingConfig.thinkingBudget',
+    ],
+    [
+      { generationConfig: { thinkingConfig: { thinkingBudget: 9, thinking_budget: 1 } } },
+      'generationConfig.thinkingConfig.thinking_budget',
+    ],
+    [
+      { generationConfig: { thinkingConfig: { includeThoughts: 'yes' } } },
+      'generationConfig.thinkingConfig.includeThoughts',
+    ],
     [{ generationConfig: { stopSequences: [5] } }, 'generationConfig.stopSequences[0]'],
     [{ generationConfig: { thinkingConfig: 5 } }, 'generationConfig.thinkingConfig'],
     [
@@ -54,6 +72,14 @@ test('what is wrong is refused by its path', () => {
     [{ contents: [{ parts: 'x' }] }, 'contents[0].parts'],
     [{ contents: [{ role: 'assistant', parts: [] }] }, 'contents[0].role'],
     [{ contents: [{ parts: [{}] }] }, 'contents[0].parts[0]'],
+    [{ contents: [{ parts: [{ text: 5 }] }] }, 'contents[0].parts[0].text'],
+    [{ contents: [{ parts: [{ text: 'a', inline_data: {} }] }] }, 'contents[0].parts[0].inline_data'],
+    [{ contents: [{ parts: [{ fileData: {}, file_data: {} }] }] }, 'contents[0].parts[0].file_data'],
+    [
+      { contents: [hi, { role: 'model', parts: [{ text: 'a', ...call.parts[0] }] }] },
+      'contents[1].parts[0].functionCall',
+    ],
+    [{ systemInstruction: { parts: [{ text: 'a', fileData: {} }] } }, 'systemInstruction.parts[0].fileData'],
     [
       { contents: [{ parts: [{ inlineData: { mimeType: 'x', data: '' } }] }] },
       'contents[0].parts[0].inlineData.mimeType',
@@ -126,4 +152,40 @@ test('recorded requests are understood', { skip: corpusMissing }, () => {
     }
   }
   assert.ok(asked >= 7, `${asked} requests`);
+});
+
+test('every result belongs to its call, whichever calls have an id and however they are called', () => {
+  const calls = (...given: [name: string, id?: string][]) => ({
+    role: 'model',
+    parts: given.map(([name, id]) => ({ functionCall: { name, ...(id && { id }) } })),
+  });
+  const results = (...given: [name: string, id?: string][]) => ({
+    parts: given.map(([name, id]) => ({ functionResponse: { name, response: { output: name }, ...(id && { id }) } })),
+  });
+  const histories = [
+    [calls(['f', 'call_1'], ['g']), results(['g'], ['f', 'call_1'])],
+    [calls(['f'], ['g', 'call_0']), results(['g', 'call_0'], ['f'])],
+    [calls(['f', 'c'], ['g', 'c']), results(['g', 'c'], ['f', 'c'])],
+    [calls(['f', 'c']), results(['f', 'c']), calls(['g', 'c']), results(['g', 'c'])],
+    [calls(['f', 'c'], ['f']), results(['f'], ['f', 'c'])],
+  ];
+  for (const history of histories) {
+    const { messages } = gemini.decode({ contents: [hi, ...history] });
+    const open = new Map<string, string>();
+    for (const part of messages.flatMap(({ parts }) => parts)) {
+      if (part.type === 'toolCall') {
+        assert.ok(!open.has(part.id), `two open calls are ${part.id}`);
+        open.set(part.id, part.name);
+      } else if (part.type === 'toolResult') {
+        assert.deepEqual(part.parts, [{ type: 'text', text: open.get(part.callId) }]);
+        open.delete(part.callId);
+      }
+    }
+    assert.equal(open.size, 0);
+  }
+});
+
+test('a member that mixes both spellings is none of the known ones', () => {
+  const { settings, extras } = gemini.decode({ contents: [hi], generationConfig: { max_outputTokens: 5, top_k: 3 } });
+  assert.deepEqual([settings, extras?.gemini], [{ topK: 3 }, { generationConfig: { max_outputTokens: 5 } }]);
 });
