@@ -96,6 +96,31 @@ test('filters read every text, sealed reasoning and instructions too, and what t
   assert.equal(text.split('[project]').length, 5, text);
 });
 
+test('only what a service can read is sent to be counted', async () => {
+  const seal = Buffer.from(JSON.stringify({ svc_sealed: { origin: 'anthropic-claude-v1', signature: 'c2ln' } }));
+  const thought = { text: '', thought: true, thoughtSignature: seal.toString('base64') };
+  gateway.upstream.script('google', wholeOf({ totalTokens: 7 }));
+  const contents = [hi, { role: 'model', parts: [thought, { text: 'Hello' }] }, hi];
+  const reply = await gateway.post('/models/test/google:countTokens', { contents });
+  assert.deepEqual(await reply.json(), { totalTokens: 7 });
+  assert.deepEqual(sent('google').generateContentRequest.contents, [
+    hi,
+    { role: 'model', parts: [{ text: 'Hello' }] },
+    hi,
+  ]);
+});
+
+test('a request that HTTP alone makes wrong gets the status of a wrong argument', async () => {
+  const path = '/models/test/gpt:streamGenerateContent';
+  for (const [reply, code] of [
+    [await gateway.post(path, { contents: [hi] }, { 'content-type': 'text/plain' }), 415],
+    [await gateway.post(`${path}?alt=media`, { contents: [hi] }), 400],
+  ] as const) {
+    const { error } = (await reply.json()) as Json;
+    assert.deepEqual([reply.status, error.code, error.status], [code, code, 'INVALID_ARGUMENT']);
+  }
+});
+
 test('a preset gives what the request does not say, setting by setting', async () => {
   await gateway.post('/presets/brief/chat/completions', {
     model: 'test/gpt',

@@ -237,6 +237,22 @@ test('tokens are counted, by the provider where it can', async () => {
   assert.match(await wrong.text(), /stopSequences/);
 });
 
+test('a whole request is counted under both spellings, and refused together with contents', async () => {
+  const contents = [{ role: 'user', parts: [{ text: 'hello there' }] }];
+  const count = (body: object) => gateway.post('/models/test/chat:countTokens', body);
+  for (const name of ['generateContentRequest', 'generate_content_request']) {
+    const { totalTokens } = (await (await count({ [name]: { model: 'models/x', contents } })).json()) as {
+      totalTokens: number;
+    };
+    assert.ok(totalTokens > 0, name);
+    for (const body of [{ [name]: { contents }, contents }, { [name]: 5 }]) {
+      const reply = await count(body);
+      assert.equal(reply.status, 400, await reply.clone().text());
+      assert.match(await reply.text(), /generateContentRequest|generate_content_request/);
+    }
+  }
+});
+
 test('an answer of a model at Google arrives as Google wrote it, with the cost', async () => {
   const candidate = {
     content: { role: 'model', parts: [{ text: 'Rome, 20 C' }] },
@@ -389,6 +405,19 @@ test('contents are embedded, one and several', async () => {
   assert.equal(single.usageMetadata.cost, 0.000012);
   const failed = (await (await embed({ content })).json()) as { error: { status: string } };
   assert.equal(failed.error.status, 'INVALID_ARGUMENT');
-  const refused = (await (await embed({ content, title: 't' })).json()) as { error: { message: string } };
-  assert.match(refused.error.message, /^title is not supported/);
+  gateway.upstream.script('vectors', wholeOf({ object: 'list', model: 'm', data: data.slice(0, 1), usage }));
+  await embed({ content, task_type: 'RETRIEVAL_QUERY', output_dimensionality: 3, title: null, model: null });
+  assert.equal((gateway.upstream.requests('vectors').at(-1)!.json as { dimensions: number }).dimensions, 3);
+  const batch = (body: object) => gateway.post('/models/test/vectors:batchEmbedContents', body);
+  for (const [reply, message] of [
+    [await embed({ content, title: 't' }), /^title is not supported/],
+    [await embed({ content, taskType: 'A', task_type: 'B' }), /^task_type repeats taskType/],
+    [await embed({ content: { parts: [{ text: 'a', inlineData: {} }] } }), /^content.parts\[0\].inlineData cannot/],
+    [await batch({ requests: [{ content }], taskType: 'A' }), /^taskType is not supported/],
+    [await batch({ requests: Array(2_049).fill({ content }) }), /^requests must have at most/],
+  ] as const) {
+    const { error } = (await reply.json()) as { error: { code: number; message: string } };
+    assert.deepEqual([reply.status, error.code], [400, 400]);
+    assert.match(error.message, message);
+  }
 });

@@ -3,8 +3,9 @@ import { invalidField } from '../../base/errors.ts';
 import { stringifyJson } from '../../base/json.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { costMembers } from '../conversation/format.ts';
-import { gemini } from '../gemini/index.ts';
+import { checkPart, gemini, member, otherMembers, refuseTwins } from '../gemini/index.ts';
 import type { embedding } from './index.ts';
+import { MAX_INPUTS } from './request.ts';
 import { vectorJson } from './vectors.ts';
 
 /** Google's task types that the public format has other words for. */
@@ -14,6 +15,7 @@ const INPUT_TYPES: Readonly<Record<string, string>> = {
   SEMANTIC_SIMILARITY: 'similarity',
 };
 const READ = new Set(['model', 'content', 'taskType', 'outputDimensionality']);
+const BATCH = new Set(['requests']);
 const MODEL = /^(?:models\/)?(.*)$/s;
 
 /**
@@ -23,6 +25,8 @@ const MODEL = /^(?:models\/)?(.*)$/s;
 export function embeddingsRequestOf(body: Fields, model: string, batch: boolean): Fields {
   const requests = batch ? body['requests'] : [body];
   if (!Array.isArray(requests) || requests.length === 0) throw invalidField('requests', 'must be a non-empty list');
+  if (requests.length > MAX_INPUTS) throw invalidField('requests', `must have at most ${MAX_INPUTS} items`);
+  if (batch) refuseOthers(body, BATCH, '');
   const read = requests.map((value, index) => readRequest(value, batch ? `requests[${index}]` : '', model));
   const [{ settings } = { settings: {} }] = read;
   read.forEach((each, index) => {
@@ -46,13 +50,12 @@ interface ReadRequest {
 function readRequest(value: unknown, path: string, model: string): ReadRequest {
   const at = path === '' ? '' : `${path}.`;
   if (!isFields(value)) throw invalidField(path, 'must be an object');
-  const other = Object.keys(value).find((name) => !READ.has(name) && value[name] !== null);
-  if (other !== undefined) throw invalidField(`${at}${other}`, 'is not supported');
-  const { content, model: named, taskType: task, outputDimensionality: dimensions } = value;
+  refuseOthers(value, READ, at);
+  const [named, task, dimensions] = ['model', 'taskType', 'outputDimensionality'].map((name) => member(value, name));
   if (named !== undefined && MODEL.exec(textOf(named))?.[1] !== MODEL.exec(model)?.[1]) {
     throw invalidField(`${at}model`, 'must be the model of the path');
   }
-  const given = fieldsOf(content)['parts'];
+  const given = fieldsOf(value['content'])['parts'];
   const list = isFields(given) ? [given] : listOf(given);
   if (list.length === 0) throw invalidField(`${at}content`, 'must have a part');
   if (task !== undefined && typeof task !== 'string') throw invalidField(`${at}taskType`, 'must be a string');
@@ -69,9 +72,19 @@ function readRequest(value: unknown, path: string, model: string): ReadRequest {
   };
 }
 
-function partOf({ text, inlineData }: Fields, at: string): Fields {
-  if (typeof text === 'string') return { type: 'text', text };
-  const { mimeType, data } = fieldsOf(inlineData);
+/** A member without effect would change what a vector means. */
+function refuseOthers(fields: Fields, known: ReadonlySet<string>, at: string): void {
+  refuseTwins(fields, at);
+  const [other] = Object.keys(otherMembers(fields, known) ?? {});
+  if (other !== undefined) throw invalidField(`${at}${other}`, 'is not supported');
+}
+
+function partOf(part: Fields, at: string): Fields {
+  checkPart(part, at);
+  const [text, inline] = [part['text'], member(part, 'inlineData')];
+  if (typeof text === 'string' && inline === undefined) return { type: 'text', text };
+  const { data } = fieldsOf(inline);
+  const mimeType = member(fieldsOf(inline), 'mimeType');
   if (typeof mimeType !== 'string' || typeof data !== 'string') {
     throw invalidField(at, 'must have text or inlineData');
   }

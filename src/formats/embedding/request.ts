@@ -6,7 +6,7 @@ import { type Fields, isFields, listOf, textOf, textOrUndefined } from '../conve
 import { checkCommon, commonMembers } from '../direct/body.ts';
 
 /** More inputs than any service accepts per call; longer lists are a client error. */
-const MAX_INPUTS = 2048;
+export const MAX_INPUTS = 2048;
 
 export type Encoding = 'float' | 'base64';
 

@@ -4,7 +4,6 @@ import type { Fields } from '../conversation/fields.ts';
 import type { FailureContext } from '../conversation/format.ts';
 
 const STATUS: Readonly<Record<number, string>> = {
-  400: 'INVALID_ARGUMENT',
   401: 'UNAUTHENTICATED',
   402: 'FAILED_PRECONDITION',
   403: 'PERMISSION_DENIED',
@@ -12,8 +11,6 @@ const STATUS: Readonly<Record<number, string>> = {
   405: 'UNIMPLEMENTED',
   408: 'DEADLINE_EXCEEDED',
   409: 'ABORTED',
-  413: 'INVALID_ARGUMENT',
-  422: 'INVALID_ARGUMENT',
   429: 'RESOURCE_EXHAUSTED',
   500: 'INTERNAL',
   501: 'UNIMPLEMENTED',
@@ -45,7 +42,11 @@ export function errorMember(error: GatewayError, generationId: string | null = n
     details.push({ '@type': `${TYPE}BadRequest`, fieldViolations: [violation] });
   }
   if (generationId !== null) details.push({ '@type': `${TYPE}RequestInfo`, requestId: generationId });
-  return { code: error.status, message: error.message, status: STATUS[error.status] ?? 'UNAVAILABLE', details };
+  return { code: error.status, message: error.message, status: statusOf(error), details };
+}
+
+function statusOf({ status }: GatewayError): string {
+  return STATUS[status] ?? (status < 500 ? 'INVALID_ARGUMENT' : 'UNAVAILABLE');
 }
 
 export function encodeFailure(error: GatewayError, about: FailureContext): Fields {

@@ -32,7 +32,9 @@ import { texts } from './texts.ts';
 import { tokenCount } from './token-count.ts';
 import { toolTrace } from './tool-trace.ts';
 
+export { checkPart } from './decode-contents.ts';
 export type { GeminiDialect } from './dialect.ts';
+export { member, otherMembers, refuseTwins } from './names.ts';
 export { geminiPath } from './path.ts';
 export { vertexTokenCount } from './token-count.ts';
 

@@ -13,12 +13,17 @@ export function contentsEdit(document: JsonDocument, { model }: EncodeTarget): E
   const needsChange = (content: unknown) => isModels(content) && changed(fieldsOf(content), third) !== undefined;
   // Only ASCII members decide, so the undecoded structure suffices.
   if (!listOf(document.structure['contents']).some(needsChange)) return [];
-  const contents = listOf(document.exact['contents']).flatMap((content) => {
+  return [{ key: 'contents', json: stringifyJson(relayedContents(document.exact['contents'], model)) }];
+}
+
+/** The contents as a service of the format can read them. */
+export function relayedContents(contents: unknown, model: string): unknown[] {
+  const { third } = familyOf(model);
+  return listOf(contents).flatMap((content) => {
     const parts = isModels(content) ? changed(fieldsOf(content), third) : undefined;
     if (parts === undefined) return [content];
     return parts.length === 0 ? [] : [{ ...fieldsOf(content), parts }];
   });
-  return [{ key: 'contents', json: stringifyJson(contents) }];
 }
 
 function isModels(content: unknown): boolean {

@@ -3,9 +3,10 @@ import { fieldsOf } from '../conversation/fields.ts';
 import type { TokenCount } from '../conversation/format.ts';
 import { member } from './names.ts';
 import { nameOf } from './path.ts';
+import { relayedContents } from './relay-contents.ts';
 
-/** Members that contribute to the length. */
-const COUNTED = ['contents', 'systemInstruction', 'tools', 'toolConfig', 'cachedContent'];
+/** Members that contribute to the length, besides the contents. */
+const COUNTED = ['systemInstruction', 'tools', 'toolConfig'];
 
 /**
  * `countTokens` on Vertex, relative to a project: the members are at the top level. A tuned model is counted at its
@@ -16,11 +17,11 @@ export const vertexTokenCount: TokenCount = {
     /^endpoints\//.test(model)
       ? `/${model}:countTokens`
       : `/publishers/google/models/${encodeURIComponent(nameOf(model.replace(/^google\//, '')))}:countTokens`,
-  body(request) {
+  body(request, model) {
     const given = fieldsOf(request);
     const [systemInstruction, tools] = [member(given, 'systemInstruction'), member(given, 'tools')];
     return {
-      contents: given['contents'],
+      contents: relayedContents(given['contents'], model),
       ...(systemInstruction !== undefined && { systemInstruction }),
       ...(tools !== undefined && { tools }),
     };
@@ -36,7 +37,8 @@ export const tokenCount: TokenCount = {
       const value = member(given, key);
       return value === undefined ? [] : [[key, value]];
     });
-    return { generateContentRequest: { model: `models/${nameOf(model)}`, ...Object.fromEntries(counted) } };
+    const contents = relayedContents(given['contents'], model);
+    return { generateContentRequest: { model: `models/${nameOf(model)}`, contents, ...Object.fromEntries(counted) } };
   },
   read: (reply) => fieldsOf(reply)['totalTokens'],
 };

@@ -1,6 +1,7 @@
 /** What Google's clients call on a model besides generating: counting tokens and embedding. */
 import type { Caller } from '../../access/index.ts';
-import { readDocument, stringifyJson } from '../../base/json.ts';
+import { invalidField } from '../../base/errors.ts';
+import { type JsonDocument, readDocument, stringifyJson } from '../../base/json.ts';
 import { withMembers } from '../../base/json-members.ts';
 import { type Fields, isFields } from '../../formats/conversation/fields.ts';
 import { embedding, embeddingForGemini, embeddingsRequestOf } from '../../formats/embedding/index.ts';
@@ -26,16 +27,26 @@ export function geminiMethods(parts: InferenceParts): MoreMethods {
 let checkSchema: ReturnType<typeof documentCheck> | undefined;
 
 async function count(exchange: Exchange<Caller>, model: string, parts: InferenceParts): Promise<void> {
-  const given = exchange.document!;
-  // The whole request, or only its contents.
-  const whole = given.exact['generateContentRequest'];
-  const request = isFields(whole) ? readDocument(Buffer.from(stringifyJson(whole))) : given;
-  const document = withMembers(request, { model, stream: false });
+  const document = withMembers(countedIn(exchange.document!), { model, stream: false });
   checkSchema ??= documentCheck(gemini.schema);
   checkSchema(document);
   const accepted = acceptExchange(exchange, gemini, parts, document);
   const { input_tokens, estimated } = await countTokens(accepted, exchange, parts);
   exchange.reply(200, { totalTokens: input_tokens, ...(estimated && { estimated }) });
+}
+
+const WHOLE = ['generateContentRequest', 'generate_content_request'];
+
+/** The whole request if the body has one, otherwise the body, which has its contents. @throws GatewayError 400 */
+function countedIn(document: JsonDocument): JsonDocument {
+  const { exact } = document;
+  const name = WHOLE.find((each) => (exact[each] ?? null) !== null);
+  if (name === undefined) return document;
+  const other = Object.keys(exact).find((each) => each !== name && exact[each] !== null);
+  if (other !== undefined) throw invalidField(other, `cannot be used together with ${name}`);
+  const whole = exact[name];
+  if (!isFields(whole)) throw invalidField(name, 'must be an object');
+  return readDocument(Buffer.from(stringifyJson(whole)));
 }
 
 function embed(exchange: Exchange<Caller>, model: string, parts: InferenceParts, batch: boolean): Promise<void> {

@@ -43,7 +43,9 @@ export function operationsInPath(
     anyText: true,
     keyInQuery: true,
     query: Type.Object({
-      alt: Type.Optional(Type.String({ description: `\`${words.eventsAs}\`: a stream of events; otherwise a list` })),
+      alt: Type.Optional(
+        Type.Enum([words.eventsAs, 'json'], { description: 'Streams are events, or one list in JSON (default)' }),
+      ),
       key: Type.Optional(Type.String({ description: 'The key, instead of a header' })),
     }),
     body: {
