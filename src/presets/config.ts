@@ -22,6 +22,7 @@ export interface PresetContent {
  */
 export function contentOf(format: ServedFormat, document: JsonDocument): PresetContent {
   const body = document.exact;
+  if ((body['preset'] ?? null) !== null) throw invalidField('preset', NESTED);
   const kept = [...COMMON_MEMBERS, ...OWN_MEMBERS[format.id]!];
   // Clients write the default tier into every request.
   const isUnset = (name: string) => (body[name] ?? null) === null || (name === 'service_tier' && body[name] === 'auto');
@@ -35,12 +36,13 @@ export function contentOf(format: ServedFormat, document: JsonDocument): PresetC
   return { config: text, systemPrompt };
 }
 
+const NESTED = 'must not name a preset: a preset cannot use another one';
 const MESSAGE = [{ role: 'user', content: 'x' }];
 
 function checkConfig(format: ServedFormat, config: Fields): void {
   const { model } = config;
   if (typeof model === 'string' && model.includes('@preset/')) {
-    throw invalidField('model', 'must not be a preset: a preset cannot use another one');
+    throw invalidField('model', NESTED);
   }
   format.check({ model: 'x', ...config, messages: MESSAGE, input: 'x' });
   listOf(config['tools']).forEach((tool, index) => {

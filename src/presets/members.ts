@@ -72,6 +72,9 @@ export const ALTERNATIVES: readonly (readonly string[])[] = [
 /** Members that hold settings of which a request may override some. */
 export const MERGED: ReadonlySet<string> = new Set(['generationConfig']);
 
+/** Settings of the output in a member of `MERGED`; they belong together like the alternatives above. */
+export const OUTPUT_SETTINGS = ['responseMimeType', 'responseSchema', 'responseJsonSchema', '_responseJsonSchema'];
+
 /** Translates the settings of one format into another. Settings that the other format lacks are left out. */
 export function translated(config: Fields, from: FormatId, to: FormatId): Fields {
   if (from === to) return config;

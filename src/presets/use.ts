@@ -4,9 +4,10 @@ import { GatewayError, invalidField } from '../base/errors.ts';
 import { applyEdits, type Edit, type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
 import { type Fields, fieldsOf } from '../formats/conversation/fields.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
+import { camelCase } from '../formats/gemini/index.ts';
 import { documentCheck } from '../http/validate.ts';
 import { hasSystemText } from './config.ts';
-import { ALTERNATIVES, MERGED, translated } from './members.ts';
+import { ALTERNATIVES, MERGED, OUTPUT_SETTINGS, translated } from './members.ts';
 
 const MARK = '@preset/';
 
@@ -85,11 +86,18 @@ function settingEdits(config: Fields, document: JsonDocument, model: unknown): E
   return edits;
 }
 
-/** Of a member that holds settings, those of the request override the preset's one by one. */
+/**
+ * Of a member that holds settings, those of the request, in either spelling, override the preset's one by one. The
+ * preset has them in camelCase.
+ */
 function mergedEdit({ exact, members }: JsonDocument, name: string, preset: Fields): Edit {
   const [own = name] = ALTERNATIVES.find((names) => names.includes(name)) ?? [];
   const key = members.find((member) => member.key === name)?.key ?? own;
-  return { key, json: stringifyJson({ ...preset, ...fieldsOf(exact[key]) }) };
+  const given = fieldsOf(exact[key]);
+  const overridden = new Set(Object.keys(given).map(camelCase));
+  if (OUTPUT_SETTINGS.some((each) => overridden.has(each))) for (const each of OUTPUT_SETTINGS) overridden.add(each);
+  const kept = Object.entries(preset).filter(([setting]) => !overridden.has(setting));
+  return { key, json: stringifyJson({ ...Object.fromEntries(kept), ...given }) };
 }
 
 /** A request without a system text of its own gets the preset's. */

@@ -140,6 +140,29 @@ test('a preset gives what the request does not say, setting by setting', async (
   );
 });
 
+test("a request's settings override those of a preset, however they are spelled", async () => {
+  const schema = { type: 'object', properties: {} };
+  await gateway.post('/presets/formed/chat/completions', {
+    max_tokens: 50,
+    temperature: 0.3,
+    response_format: { type: 'json_schema', json_schema: { name: 'a', schema } },
+  });
+  for (const [given, format] of [
+    [{ max_output_tokens: 7 }, 'json_schema'],
+    [{ maxOutputTokens: 7, responseMimeType: 'text/plain' }, undefined],
+    [
+      { maxOutputTokens: 7, response_mime_type: 'application/json', response_schema: { type: 'OBJECT' } },
+      'json_schema',
+    ],
+  ] as const) {
+    gateway.upstream.script('gpt', answerOf('chat', false, { text: 'ok' }));
+    const reply = await ask({ generation_config: given, preset: 'formed' });
+    assert.equal(reply.status, 200, await reply.clone().text());
+    const { temperature, max_tokens, max_completion_tokens, response_format } = sent();
+    assert.deepEqual([temperature, max_tokens ?? max_completion_tokens, response_format?.type], [0.3, 7, format]);
+  }
+});
+
 test('an answer comes from the cache with an id of its own, costs nothing, and is logged', async () => {
   const ids = new Set<string>();
   for (const model of ['test/gpt', 'test/google']) {

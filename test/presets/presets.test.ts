@@ -194,6 +194,7 @@ test('what a preset cannot hold is refused with its field', async () => {
     call('POST', `/presets/${slug}/${format}`, body);
   for (const [body, path] of [
     [{ model: '@preset/all' }, 'model'],
+    [{ preset: 'all' }, 'preset'],
     [{ temperature: 9 }, 'temperature'],
     [{ tools: [{ type: 'function' }] }, 'tools[0].function'],
     [{ tools: [{ type: 'mcp', authorization: 'x' }] }, 'tools[0].authorization'],

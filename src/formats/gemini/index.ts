@@ -34,7 +34,7 @@ import { toolTrace } from './tool-trace.ts';
 
 export { checkPart } from './decode-contents.ts';
 export type { GeminiDialect } from './dialect.ts';
-export { member, otherMembers, refuseTwins } from './names.ts';
+export { camelCase, member, otherMembers, refuseTwins } from './names.ts';
 export { geminiPath } from './path.ts';
 export { vertexTokenCount } from './token-count.ts';
 
