@@ -47,6 +47,7 @@ async function bundle(folder: string): Promise<void> {
       main: 'src/main.ts',
       // A thread or process starts at a file of its own, which is searched for next to the file that starts it.
       'count-worker': 'src/inference/tokens/count-worker.ts',
+      'docx-worker': 'src/inference/documents/docx-worker.ts',
       'pdf-worker': 'src/inference/documents/pdf-worker.ts',
       'page-worker': 'src/inference/documents/page-worker.ts',
       embedder: 'src/providers/local/embedder.ts',

@@ -17,6 +17,7 @@ export { type LeastPrice, leastTokens, type PromptTerms, promptTerms } from './b
 export { atBatch, type BatchableCall, encodeForBatch, hasBatches } from './batched/prepare.ts';
 export { settleBatched } from './batched/settle.ts';
 export { RequestContext, type UpstreamJob } from './context.ts';
+export { DocxReader } from './documents/docx-reader.ts';
 export { createOcr } from './documents/ocr.ts';
 export { PageReader } from './documents/page-reader.ts';
 export { PdfReader } from './documents/pdf-reader.ts';

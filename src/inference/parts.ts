@@ -20,6 +20,7 @@ import type { Transcripts } from '../transcripts/index.ts';
 import type { VectorSearch } from '../vector-stores/index.ts';
 import type { Concurrency } from './admission/concurrency.ts';
 import type { RateLimiting } from './admission/rate-limits.ts';
+import type { DocxReader } from './documents/docx-reader.ts';
 import type { Ocr } from './documents/ocr.ts';
 import type { PageReader } from './documents/page-reader.ts';
 import type { PdfReader } from './documents/pdf-reader.ts';
@@ -94,6 +95,8 @@ export interface InferenceParts {
   tokens?: TokenCounter;
   /** Reads the text of PDFs. Absent: they are not read. */
   pdf?: PdfReader;
+  /** Reads the text of Word documents. Absent: they are not read. */
+  docx?: DocxReader;
   /** Files of workspaces, for requests that reference them. Absent: ids are left to the upstream. */
   files?: FileContents;
   /** Files of workspaces, for the tool of a request that changes them. Absent: none can. */

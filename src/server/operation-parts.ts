@@ -218,7 +218,7 @@ function storingOf({ database, changes, blobs }: Parts, clock: Clock, { name }: 
 function vectorStoreParts(
   { clock, log }: AppOptions,
   live: LiveConfig,
-  { database, changes, sealing, jobs, pdf, access }: Parts,
+  { database, changes, sealing, jobs, pdf, docx, access }: Parts,
   inference: InferenceParts,
 ): VectorStoreParts {
   const files = inference.files!;
@@ -229,7 +229,7 @@ function vectorStoreParts(
   };
   return {
     ...{ ...shared, changes, jobs },
-    addFile: addFileJob({ ...shared, log, pdf, callerOfKey: (hash) => access.callerOfKey(hash) }),
+    addFile: addFileJob({ ...shared, log, pdf, docx, callerOfKey: (hash) => access.callerOfKey(hash) }),
     search: inference.vectorStores!,
     embeddingModel: () => live.settings.embeddingModel,
   };
@@ -256,7 +256,7 @@ function inferenceParts(
   observability: Observability,
   namespace: Namespace,
 ): InferenceParts {
-  const { spend, statistics, byokCredentials, cache, transcripts, limiter, inFlight, transport, egress, tokens, pdf } =
+  const { spend, statistics, byokCredentials, cache, transcripts, limiter, inFlight, transport, egress, tokens } =
     parts;
   const { random, endOfTurn } = parts;
   const health = new Health(clock);
@@ -272,7 +272,8 @@ function inferenceParts(
       transport,
       egress,
       tokens,
-      pdf,
+      pdf: parts.pdf,
+      docx: parts.docx,
       health,
       random,
       endOfTurn,

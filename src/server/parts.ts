@@ -17,6 +17,7 @@ import { EgressProxy, socketFolderFor } from '../egress-proxy/index.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { guardrailsReader } from '../guardrails/index.ts';
 import {
+  DocxReader,
   Identities,
   PageReader,
   PdfReader,
@@ -211,7 +212,8 @@ async function startSandboxes({ config, sandboxDrivers }: AppOptions, live: Live
 
 /** What works in threads of its own, which start when they are needed. */
 function readersOf(clock: Clock) {
-  return { tokens: new TokenCounter(clock), pdf: new PdfReader(clock), pages: new PageReader(clock) };
+  const documents = { pdf: new PdfReader(clock), docx: new DocxReader(clock), pages: new PageReader(clock) };
+  return { tokens: new TokenCounter(clock), ...documents };
 }
 
 /** Fetches for requests never wait for destinations, so these have a pool of their own. */
@@ -253,7 +255,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.sandboxes.close();
   parts.releases.end();
   await parts.egressProxy.end();
-  await Promise.all([parts.tokens.close(), parts.pdf.close(), parts.pages.close()]);
+  await Promise.all([parts.tokens, parts.pdf, parts.docx, parts.pages].map((each) => each.close()));
   await parts.spend.close();
   await parts.limiter.close();
   await parts.statistics.close();

@@ -25,6 +25,7 @@ export interface AddJobParts {
   log: Log;
   files: Pick<FileContents, 'find' | 'read'>;
   pdf: { read(bytes: Uint8Array): Promise<{ pages: readonly string[] } | { fault: string }> };
+  docx: { read(bytes: Uint8Array): Promise<{ text: string } | { fault: string }> };
   callerOfKey(hash: string): Caller | Promise<Caller>;
   /** A governed request of the caller. Rejects with GatewayError. */
   embed(caller: Caller, model: string, texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>;
@@ -41,6 +42,8 @@ const MOST_POSITIONS = 32;
 const LAST_POSITION = 16_383;
 /** Chunks after which other work gets its turn. */
 const TURN = 50;
+const PDF = 'application/pdf';
+const DOCX = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
 const TEXT_TYPE = /^(?:text\/|application\/(?:json|x-ndjson)$)/;
 
 /** A file that cannot be added, ever. */
@@ -126,27 +129,29 @@ function tooManyChunks(): Unusable {
   return new Unusable('invalid_file', `the vector store would have more than ${MOST_CHUNKS} chunks`);
 }
 
-async function textOf(file: UsableFile, { files, pdf }: AddJobParts, signal: AbortSignal): Promise<string> {
+async function textOf(file: UsableFile, { files, pdf, docx }: AddJobParts, signal: AbortSignal): Promise<string> {
   const { mimeType, bytes } = file;
   const isText = TEXT_TYPE.test(mimeType);
-  if (!isText && mimeType !== 'application/pdf') {
+  if (!isText && mimeType !== PDF && mimeType !== DOCX) {
     throw new Unusable('unsupported_file', `files of the type ${mimeType} have no text that can be searched`);
   }
   if (bytes > MOST_FILE_BYTES) throw new Unusable('invalid_file', `the file has more than ${MOST_FILE_BYTES} bytes`);
   const content = await files.read(file, signal);
-  const text = isText ? content.toString('utf8').replace(/^\ufeff/, '') : await pdfText(content, pdf);
+  const text = isText
+    ? content.toString('utf8').replace(/^\ufeff/, '')
+    : documentText(mimeType === PDF ? await pdf.read(content) : await docx.read(content));
   if (text.length > LONGEST_TEXT) {
     throw new Unusable('invalid_file', `the text of the file is longer than ${LONGEST_TEXT} characters`);
   }
   return text;
 }
 
-async function pdfText(content: Buffer, pdf: AddJobParts['pdf']): Promise<string> {
-  const read = await pdf.read(content);
+function documentText(read: { pages: readonly string[] } | { text: string } | { fault: string }): string {
   if ('pages' in read) return read.pages.join('\n\n');
+  if ('text' in read) return read.text;
   // The thread reads other files first.
-  if (read.fault === 'busy') throw new Error('too many PDFs wait');
-  throw new Unusable('invalid_file', `the PDF cannot be read (${read.fault})`);
+  if (read.fault === 'busy') throw new Error('too many documents wait');
+  throw new Unusable('invalid_file', `the document cannot be read (${read.fault})`);
 }
 
 /** The words of a chunk, as a literal of `tsvector`. */

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
 import OpenAI, { toFile } from 'openai';
 import { BODY_FORMATS, type BodyFormat } from '../../src/testing/clients/served-answer.ts';
+import { docxOf } from '../../src/testing/documents/docx.ts';
 import { pdfOf } from '../../src/testing/documents/pdf.ts';
 import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
@@ -89,7 +90,25 @@ for (const served of BODY_FORMATS) {
       bodyOf(served, 'test/chat', partOf(served, Buffer.from('%PDF-1.4 x')), { plugins: PLUGINS }),
     );
     assert.equal(broken.status, 400, broken.text);
-    assert.match(broken.text, /(messages|input)\[0\]\.content\[1\] is not a PDF that can be read/);
+    assert.match(broken.text, /(messages|input)\[0\]\.content\[1\] is a PDF that cannot be read/);
+  });
+}
+
+for (const served of ['chat', 'responses'] as const) {
+  test(`${served}: a Word document reaches a model as text, and one that unpacks to too much is refused`, async () => {
+    const type = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
+    const wordOf = (bytes: Buffer) => {
+      const data = `data:${type};base64,${bytes.toString('base64')}`;
+      const file = { filename: 'report.docx', file_data: data };
+      return served === 'chat' ? { type: 'file', file } : { type: 'input_file', ...file };
+    };
+    const asked = (bytes: Buffer) => ask(served, bodyOf(served, 'test/chat', wordOf(bytes), { plugins: PLUGINS }));
+    const { status, text, sent } = await asked(docxOf(['The answer', 'is forty-two']));
+    assert.equal(status, 200, text);
+    assert.match(textsOf(sent), /Text of the file report\.docx:\n\nThe answer\n\nis forty-two/);
+    const bomb = await asked(docxOf(['text'], { 'word/media/a.png': Buffer.alloc(65 * 1024 * 1024) }));
+    assert.equal(bomb.status, 400, bomb.text);
+    assert.match(bomb.text, /(messages|input)\[0\]\.content\[1\] is a Word document with too much text/);
   });
 }
 

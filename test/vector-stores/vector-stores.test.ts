@@ -7,6 +7,7 @@ import { after, test } from 'node:test';
 import OpenAI, { toFile } from 'openai';
 import { CLIENT_FORMATS, PATH_OF, wholeAnswer } from '../../src/testing/clients/whole-answer.ts';
 import { until } from '../../src/testing/clock/clock.ts';
+import { docxOf } from '../../src/testing/documents/docx.ts';
 import { pdfOf } from '../../src/testing/documents/pdf.ts';
 import { type Gateway, INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
@@ -74,12 +75,13 @@ test('files are added and found by keywords, and go with their file', async () =
     await upload('cats.md', CATS, plainOpenai),
     await upload('refunds.txt', REFUNDS, plainOpenai),
     await upload('paper.pdf', pdfOf('Photosynthesis feeds plants'), plainOpenai),
+    await upload('letter.docx', docxOf(['Dear Sir', 'Umbrellas are sold out']), plainOpenai),
   ];
   const made = await plainOpenai.vectorStores.create({ name: 'facts', file_ids: ids, metadata: { team: 'a' } });
   assert.match(made.id, /^svc_vs_[0-9a-f]{32}$/);
-  assert.deepEqual([made.status, made.file_counts.total, made.metadata], ['in_progress', 3, { team: 'a' }]);
+  assert.deepEqual([made.status, made.file_counts.total, made.metadata], ['in_progress', 4, { team: 'a' }]);
   const store = await ready(plainOpenai, made.id);
-  assert.equal(store.file_counts.completed, 3);
+  assert.equal(store.file_counts.completed, 4);
   assert.ok(store.usage_bytes > 0);
   const search = async (query: string) => (await plainOpenai.vectorStores.search(made.id, { query })).data;
   for (const [query, name] of [
@@ -88,6 +90,7 @@ test('files are added and found by keywords, and go with their file', async () =
     ['große', 'refunds.txt'],
     ['東京', 'refunds.txt'],
     ['photosynthesis', 'paper.pdf'],
+    ['umbrella', 'letter.docx'],
   ] as const) {
     const [best] = await search(query);
     assert.equal(best?.filename, name, query);
@@ -99,7 +102,7 @@ test('files are added and found by keywords, and go with their file', async () =
   assert.deepEqual((await plainOpenai.vectorStores.search(made.id, strict)).data, []);
   await plainOpenai.files.delete(ids[1]!);
   assert.deepEqual(await search('refund'), []);
-  assert.equal((await plainOpenai.vectorStores.retrieve(made.id)).file_counts.total, 2);
+  assert.equal((await plainOpenai.vectorStores.retrieve(made.id)).file_counts.total, 3);
 });
 
 test('with an embedding model, files are found by meaning; its calls are charged to the key that adds or searches', async () => {

@@ -46,7 +46,7 @@ export interface RequestedPlugin {
 /** What a step before guardrail filters may use. */
 export type AdmissionParts = Pick<
   InferenceParts,
-  'accountPolicy' | 'catalog' | 'clock' | 'egress' | 'files' | 'limits' | 'ocr' | 'pdf'
+  'accountPolicy' | 'catalog' | 'clock' | 'docx' | 'egress' | 'files' | 'limits' | 'ocr' | 'pdf'
 >;
 
 export interface AdmissionStep {

@@ -1,4 +1,4 @@
-/** The PDFs of a request: those in it, those behind its URLs, and stored ones that it references. */
+/** The PDFs and Word documents of a request: those in it, those behind its URLs, and stored ones that it references. */
 import { createHash } from 'node:crypto';
 import { GatewayError, invalidField } from '../../../base/errors.ts';
 import type { Fields } from '../../../formats/conversation/fields.ts';
@@ -51,9 +51,10 @@ export async function parseDocuments(
       throw invalidField(found.path, `and others bring more than ${parts.limits.fetchedMedia} files`);
     }
     const bytes = await found.load();
-    if (!isPdf(bytes)) continue;
+    const kind = kindOf(bytes);
+    if (kind === undefined) continue;
     const hash = createHash('sha256').update(bytes).digest('hex');
-    const texts = known.get(hash) ?? (await textsOf(bytes, found.path, parts, recognize));
+    const texts = known.get(hash) ?? (await textsOf(kind, bytes, found.path, { parts, recognize }));
     length += texts.reduce((sum, text) => sum + text.length, 0);
     if (length > MAX_LENGTH) throw invalidField(found.path, `brings the files over ${MAX_LENGTH} characters of text`);
     parsed.set(found.key, { key: found.key, file: { hash, filename: found.filename, texts } });
@@ -61,7 +62,7 @@ export async function parseDocuments(
   return [...parsed.values()];
 }
 
-/** Identifies the document of a part among all parts of the request; undefined if it has none that can be a PDF. */
+/** Identifies the document of a part among all parts of the request; undefined if it has none that can be one. */
 export function documentKey(part: Fields, words: FileWords): string | undefined {
   const document = words.document(part);
   if (document?.url !== undefined) return document.url;
@@ -105,34 +106,46 @@ function decoded(data: string, path: string, { limits }: AdmissionParts): Buffer
 
 /** A `data:` URL of another media type. */
 function isOther(data: string): boolean {
-  return data.startsWith('data:') && !/^data:(?:application\/pdf|application\/octet-stream)?[;,]/i.test(data);
+  return (
+    data.startsWith('data:') &&
+    !/^data:(?:application\/pdf|application\/octet-stream|application\/vnd\.openxmlformats-officedocument\.wordprocessingml\.document)?[;,]/i.test(
+      data,
+    )
+  );
 }
 
-function isPdf(bytes: Buffer): boolean {
-  return bytes.subarray(0, 1024).includes('%PDF-');
+function kindOf(bytes: Buffer): 'pdf' | 'docx' | undefined {
+  if (bytes.subarray(0, 1024).includes('%PDF-')) return 'pdf';
+  const isZip = bytes.subarray(0, 4).toString('latin1') === 'PK\x03\x04';
+  return isZip && bytes.includes('word/document.xml') ? 'docx' : undefined;
 }
 
 async function textsOf(
+  kind: 'pdf' | 'docx',
   bytes: Buffer,
   path: string,
-  { pdf }: AdmissionParts,
-  recognize: RecognizePages | undefined,
+  { parts: { pdf, docx }, recognize }: Pick<Parsing, 'parts' | 'recognize'>,
 ): Promise<string[]> {
+  if (kind === 'docx') {
+    const read = await docx!.read(bytes);
+    if ('fault' in read) throw refusal(read.fault, path, 'Word document');
+    return [read.text];
+  }
   const read = await pdf!.read(bytes);
-  if ('fault' in read) throw refusal(read.fault, path);
+  if ('fault' in read) throw refusal(read.fault, path, 'PDF');
   const pages = recognize === undefined ? read.pages : await recognize(bytes, read.pages.length);
   return pages.map((page, index) => `[Page ${index + 1}]\n${page.trim()}`);
 }
 
 const PROBLEMS: Readonly<Record<Exclude<PdfFailure, 'busy'>, string>> = {
-  unreadable: 'is not a PDF that can be read',
-  encrypted: 'is a PDF that needs a password',
-  pages: 'is a PDF with too many pages',
-  length: 'is a PDF with too much text',
-  slow: 'is a PDF that takes too long to read',
+  unreadable: 'that cannot be read',
+  encrypted: 'that needs a password',
+  pages: 'with too many pages',
+  length: 'with too much text',
+  slow: 'that takes too long to read',
 };
 
-function refusal(fault: PdfFailure, path: string): GatewayError {
-  if (fault !== 'busy') return invalidField(path, PROBLEMS[fault]);
-  return new GatewayError('provider_overloaded', 'too many PDFs are being read', { retryAfterSeconds: 1 });
+function refusal(fault: PdfFailure, path: string, what: string): GatewayError {
+  if (fault !== 'busy') return invalidField(path, `is a ${what} ${PROBLEMS[fault]}`);
+  return new GatewayError('provider_overloaded', 'too many documents are being read', { retryAfterSeconds: 1 });
 }
