@@ -159,14 +159,19 @@ export class VectorSearch {
       const sealed = await chunks.vectorsOf(this.#database, ids);
       return new Map([...sealed].map(([id, record]) => [id, key.open(id, 'vectors', record)]));
     };
-    const scored: Scored[] = [];
+    let best: Scored[] = [];
+    let least = Number.NEGATIVE_INFINITY;
     const byId = new Map(entries.map((entry) => [entry.id, entry]));
     for await (const [id, packed] of this.#vectors.each([...byId.keys()], load)) {
+      const before = best.length;
       cosines(packed, unit).forEach((score, position) => {
-        scored.push({ entry: byId.get(id)!, position, score: Math.min(1, Math.max(0, score)) });
+        if (score > least) best.push({ entry: byId.get(id)!, position, score: Math.min(1, Math.max(0, score)) });
       });
+      if (best.length <= CANDIDATES || best.length === before) continue;
+      best = best.sort((one, other) => other.score - one.score).slice(0, CANDIDATES);
+      least = best.at(-1)!.score;
     }
-    return scored.sort((one, other) => other.score - one.score).slice(0, CANDIDATES);
+    return best.sort((one, other) => other.score - one.score);
   }
 
   async #withTexts(top: readonly Scored[], key: StoreKey): Promise<FoundChunk[]> {

@@ -2,6 +2,8 @@
 
 const MOST_BYTES = 64 * 1024 * 1024;
 const LOADED_AT_ONCE = 32;
+/** Bytes of vectors after which other work gets its turn: a few milliseconds of comparing. */
+const TURN_BYTES = 2 * 1024 * 1024;
 
 type Load = (ids: readonly string[]) => Promise<ReadonlyMap<string, Buffer>>;
 
@@ -12,6 +14,7 @@ export class VectorMemory {
 
   /** The vectors of the files that have any. Other work gets its turn in between. */
   async *each(ids: readonly string[], load: Load): AsyncGenerator<readonly [string, Buffer]> {
+    let bytes = 0;
     for (let first = 0; first < ids.length; first += LOADED_AT_ONCE) {
       const some = ids.slice(first, first + LOADED_AT_ONCE);
       const missing = some.filter((id) => !this.#kept.has(id));
@@ -21,6 +24,10 @@ export class VectorMemory {
         if (vectors === undefined) continue;
         this.#keep(id, vectors);
         yield [id, vectors];
+        bytes += vectors.length;
+        if (bytes < TURN_BYTES) continue;
+        bytes = 0;
+        await new Promise(setImmediate);
       }
       await new Promise(setImmediate);
     }
