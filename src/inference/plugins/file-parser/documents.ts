@@ -104,14 +104,12 @@ function decoded(data: string, path: string, { limits }: AdmissionParts): Buffer
   return bytes;
 }
 
+const READ_TYPE =
+  /^data:(?:application\/(?:pdf|octet-stream|vnd\.openxmlformats-officedocument\.wordprocessingml\.document))?[;,]/i;
+
 /** A `data:` URL of another media type. */
 function isOther(data: string): boolean {
-  return (
-    data.startsWith('data:') &&
-    !/^data:(?:application\/pdf|application\/octet-stream|application\/vnd\.openxmlformats-officedocument\.wordprocessingml\.document)?[;,]/i.test(
-      data,
-    )
-  );
+  return data.startsWith('data:') && !READ_TYPE.test(data);
 }
 
 function kindOf(bytes: Buffer): 'pdf' | 'docx' | undefined {
