@@ -2,6 +2,7 @@
 import type { ApiGeneration, ApiGenerationContent } from '../api.gen.ts';
 import { useApi } from '../query.ts';
 import { Endpoints } from '../requests/endpoints.tsx';
+import { Timeline } from '../requests/timeline.tsx';
 import { link } from '../route.ts';
 import { Badge, Card, Code, Copy, Facts, Note, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { count, duration, NONE, usd } from '../ui/format.ts';
@@ -94,7 +95,7 @@ export function RequestDetail({ id }: { id: string }) {
           </Card>
           <div class="columns">
             <Tokens generation={generation} estimated={summary.estimated} />
-            <Attempts generation={generation} />
+            <Timeline generation={generation} />
           </div>
           <Endpoints generation={generation} />
           {generation.guardrails.length > 0 && <Marks marks={generation.guardrails as Open[]} />}
@@ -134,41 +135,6 @@ function Tokens({ generation, estimated }: { generation: Generation; estimated: 
           ['Per second', rate === null ? NONE : rate.toFixed(1)],
         ]}
       />
-    </Card>
-  );
-}
-
-function Attempts({ generation }: { generation: Generation }) {
-  const attempts = (generation.provider_responses ?? []) as Open[];
-  return (
-    <Card title="Attempts" flush>
-      {attempts.length === 0 ? (
-        <p class="soft pad">No upstream was asked.</p>
-      ) : (
-        <Table
-          label="Attempts, in order"
-          rows={attempts.map((attempt, at) => ({ attempt, at }))}
-          keyOf={({ at }) => String(at)}
-          columns={[
-            { head: '#', cell: ({ at }) => at + 1 },
-            { head: 'Provider', cell: ({ attempt }) => String(attempt['provider_name'] ?? NONE) },
-            {
-              head: 'Model',
-              minor: true,
-              cell: ({ attempt }) => <span class="mono clip">{String(attempt['model_permaslug'] ?? NONE)}</span>,
-            },
-            {
-              head: 'Status',
-              cell: ({ attempt }) => (
-                <Badge tone={attempt['status'] === 200 ? 'good' : 'bad'}>
-                  {String(attempt['status'] ?? 'no answer')}
-                </Badge>
-              ),
-            },
-            { head: 'Latency', end: true, cell: ({ attempt }) => duration(attempt['latency'] as number | undefined) },
-          ]}
-        />
-      )}
     </Card>
   );
 }

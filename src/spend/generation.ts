@@ -29,12 +29,17 @@ export type DataRegion = 'global' | 'europe' | 'us';
 /** One upstream attempt with wire member names (`ProviderResponse` in `openapi.json`). Stored as it is. */
 export interface ProviderResponse {
   endpoint_id?: string;
+  /** Why it did not answer: the kind of its failure, or `given_up`. */
+  ended?: string;
   id?: string;
   is_byok?: boolean;
+  /** Milliseconds that it took. */
   latency?: number;
   model_permaslug?: string;
   provider_name?: string;
   routed_service_tier?: 'flex' | 'priority';
+  /** Milliseconds after the request was accepted. Absent for the only attempt of a request. */
+  started?: number;
   status: number | null;
 }
 
@@ -146,7 +151,12 @@ const OUTCOME = {
   generationMs: column('generation_ms', kind.duration, { generation_time: NUMBER_OR_NULL }),
   moderationMs: column('moderation_ms', kind.duration, { moderation_latency: NUMBER_OR_NULL }),
   providerResponses: column('provider_responses', kind.json<readonly ProviderResponse[]>([]), {
-    provider_responses: nullable(Type.Array(Type.Object({ status: COUNT_OR_NULL }, { additionalProperties: true }))),
+    provider_responses: nullable(
+      Type.Array(Type.Object({ status: COUNT_OR_NULL }, { additionalProperties: true }), {
+        description:
+          'The attempts at upstreams. `started` is in ms after acceptance, and `ended` says why one did not answer; an only attempt that answered has neither',
+      }),
+    ),
   }),
   /** Endpoints of the requested models that were not asked; absent if there are none. */
   unaskedEndpoints: column('unasked_endpoints', kind.tuples(unaskedOnWire), {

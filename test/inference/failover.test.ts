@@ -261,10 +261,16 @@ test('the row of a request has its attempts, and the cost is the tokens times th
   assert.equal(row.status, 200);
   const { data } = (await row.json()) as { data: Record<string, unknown> };
   assert.equal(data['total_cost'], body.usage.cost);
+  const attempts = data['provider_responses'] as { status: number; ended?: string; started: number; latency: number }[];
   assert.deepEqual(
-    (data['provider_responses'] as { status: number }[]).map(({ status }) => status),
-    [500, 200],
+    attempts.map(({ status, ended }) => [status, ended]),
+    [
+      [500, 'server'],
+      [200, undefined],
+    ],
   );
+  const [first, second] = attempts;
+  assert.ok(second!.started >= first!.started + first!.latency - 2, JSON.stringify(attempts));
 });
 
 test('if no endpoint answers, the metadata of the error counts the attempts and selects no endpoint', async (t) => {

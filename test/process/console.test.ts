@@ -338,6 +338,52 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await page.close();
   });
 
+  test('the attempts of a request are bars on one axis, and a list in words', async () => {
+    const page = await open('#/requests');
+    const request = await page.locator('a.row-link').first().getAttribute('href');
+    const attempt = { provider_name: 'Acme', model_permaslug: 'acme/large', status: 200 };
+    await page.route(/\/generation\?id=/, async (route) => {
+      const response = await route.fetch();
+      const body = await response.json();
+      body.data.latency = 100;
+      body.data.provider_responses = [
+        { ...attempt, status: 529, latency: 400, started: 0, ended: 'overloaded' },
+        { ...attempt, status: null, latency: 300, started: 400, ended: 'given_up' },
+        { ...attempt, provider_name: 'Other', latency: 600, started: 500 },
+      ];
+      await route.fulfill({ response, json: body });
+    });
+    await page.addInitScript(COUNT_SHIFTS);
+    for (const [scheme, viewport, rules] of [
+      ['light', WIDE, RULES],
+      ['dark', NARROW, LOOKS],
+    ] as const) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.setViewportSize(viewport);
+      await page.goto(`${gateway.url}/console/${request}`);
+      const attempts = page.locator('.timeline > li');
+      await attempts.nth(2).waitFor();
+      const words = await attempts.locator('p').allTextContents();
+      assert.deepEqual(words, [
+        'Began after 0 ms, took 400 ms. The provider was overloaded.',
+        'Began after 400 ms, took 300 ms. It was given up: the client had left, or another attempt was faster.',
+        'Began after 500 ms, took 600 ms, first token after 100 ms.',
+      ]);
+      const bars = await page
+        .locator('.timeline rect.waiting-part')
+        .evaluateAll((all) =>
+          all.map((bar) => bar.getBoundingClientRect()).map(({ left, right }) => ({ left, right })),
+        );
+      assert.ok(Math.abs(bars[0]!.right - bars[1]!.left) < 1 && bars[2]!.left < bars[1]!.right);
+      assert.deepEqual(await findings(page, rules), [], scheme);
+      const wider = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
+      assert.equal(wider, false, scheme);
+      const shift = await page.evaluate(() => (globalThis as { shift?: number }).shift ?? 0);
+      assert.ok(shift < GOOD_SHIFT, `${scheme} moved by ${shift}`);
+    }
+    await page.close();
+  });
+
   test('the sign-in page says what is wrong with a key, and is accessible', async () => {
     const stranger = await browser.newContext({ viewport: NARROW });
     const page = await stranger.newPage();

@@ -3,7 +3,7 @@
 import type { Endpoint, Measured } from '../../catalog/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { ProviderResponse } from '../../spend/index.ts';
-import type { InferenceParts } from '../parts.ts';
+import type { AttemptOutcome, InferenceParts } from '../parts.ts';
 import type { Route } from '../routing/index.ts';
 import type { Task } from '../task.ts';
 import type { Dispatched } from '../turns/dispatched-call.ts';
@@ -52,20 +52,36 @@ export function keepSession(
   if (session.named || cached) sessions.keep(session, candidate.endpoint.id);
 }
 
-export function responseOf(
+/** Enters an attempt that has ended in the list for the request's row. */
+export function enterResponse(
+  responses: ProviderResponse[],
   { candidate: { endpoint, byok }, attempt, startedAt }: Dispatched,
-  status: number | null,
+  { status, ended, acceptedAt }: AttemptEnd,
   { clock }: InferenceParts,
-): ProviderResponse {
-  return {
+): void {
+  const latency = Math.round(clock.monotonic() - startedAt);
+  const response: ProviderResponse = {
     endpoint_id: endpoint.id,
     id: attempt.upstreamId,
     is_byok: byok !== undefined,
-    latency: Math.round(clock.monotonic() - startedAt),
+    latency,
     model_permaslug: endpoint.modelId,
     provider_name: endpoint.provider.name,
     status: status || null,
   };
+  // Most requests have one attempt, whose row stays small.
+  if (ended !== 'answered' || responses.length > 0) {
+    response.started = Math.max(0, Math.round(clock.now() - acceptedAt) - latency);
+    if (ended !== 'answered') response.ended = ended;
+  }
+  responses.push(response);
+}
+
+interface AttemptEnd {
+  status: number | null;
+  ended: AttemptOutcome;
+  /** Wall time in ms when the request was accepted. */
+  acceptedAt: number;
 }
 
 /** The log fields of a failed attempt. */

@@ -7,12 +7,12 @@ import type { GatewayError } from '../../base/errors.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { estimatedRow, type OpenGeneration, type ProviderResponse } from '../../spend/index.ts';
 import { type Metered, withLosses } from '../accounting/meter.ts';
-import { costOf, failureFields, keepSession, observe, responseOf } from '../accounting/observe.ts';
+import { costOf, enterResponse, failureFields, keepSession, observe } from '../accounting/observe.ts';
 import { acceptedOf } from '../accounting/record.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
 import { asGatewayError } from '../answer/error-response.ts';
 import type { RequestContext } from '../context.ts';
-import type { InferenceParts } from '../parts.ts';
+import type { AttemptOutcome, InferenceParts } from '../parts.ts';
 import type { Route } from '../routing/index.ts';
 import type { Attempt, AttemptOwner, Task } from '../task.ts';
 import { Dispatcher } from './dispatch.ts';
@@ -66,7 +66,7 @@ export class UpstreamTurn implements AttemptOwner {
   firstOutputAt: number | null = null;
 
   constructor(setup: TurnSetup) {
-    const { context, task, route, parts, reservation, log } = setup;
+    const { context, task, route, parts, reservation } = setup;
     this.#setup = setup;
     this.generation = setup.generation;
     this.#dispatcher = new Dispatcher(context, task, route, parts, reservation);
@@ -76,7 +76,7 @@ export class UpstreamTurn implements AttemptOwner {
       nextCandidate: () => this.#dispatcher.next(this, this.generation),
       meter: (dispatched) => costOf(dispatched, task, false),
       lost: (loser) => {
-        log.responses.push(responseOf(loser, loser.attempt.status, parts));
+        this.#enter(loser, 'given_up');
         // Its first token would have arrived even later. Without this sample, slow endpoints would look fast.
         observe(loser, 'none', parts.clock.monotonic(), parts);
         loser.attempted('given_up');
@@ -144,10 +144,10 @@ export class UpstreamTurn implements AttemptOwner {
 
   /** The client or the gateway ends the answer: enters the current attempt in statistics and log. */
   abandon(): void {
-    const { log, parts } = this.#setup;
+    const { parts } = this.#setup;
     const current = this.current;
     if (current === undefined || this.#hasAnswered || this.hasFailed) return;
-    log.responses.push(responseOf(current, current.attempt.status, parts));
+    this.#enter(current, 'given_up');
     observe(current, 'none', this.firstOutputAt, parts);
     current.attempted('given_up');
   }
@@ -221,7 +221,7 @@ export class UpstreamTurn implements AttemptOwner {
     const mayHaveCost = attempt.paid === true || (sent && (failure.status ?? 0) < 300);
     dispatched.ended(mayHaveCost);
     this.#lastCost = mayHaveCost ? costOf(dispatched, task, false) : null;
-    log.responses.push(responseOf(dispatched, failure.status, parts));
+    this.#enter(dispatched, failure.kind, failure.status);
     log.failed.push(failedAt(dispatched.candidate, failure));
     this.#lastFailed = attempt;
     const verdict = verdictOf(failure);
@@ -248,15 +248,20 @@ export class UpstreamTurn implements AttemptOwner {
   }
 
   #answered(dispatched: Dispatched): void {
-    const { log, parts, task } = this.#setup;
+    const { parts, task } = this.#setup;
     this.#hasAnswered = true;
     // Only an answer that no endpoint gives is charged for what failed.
     this.#lastCost = null;
     this.#hedge.won(dispatched.attempt);
     dispatched.recovered();
-    log.responses.push(responseOf(dispatched, dispatched.attempt.status, parts));
+    this.#enter(dispatched, 'answered');
     observe(dispatched, 'answered', this.firstOutputAt, parts, task.answersWhole);
     dispatched.attempted('answered');
+  }
+
+  #enter(dispatched: Dispatched, ended: AttemptOutcome, status: number | null = dispatched.attempt.status): void {
+    const { log, context, parts } = this.#setup;
+    enterResponse(log.responses, dispatched, { status, ended, acceptedAt: context.request.startedAt }, parts);
   }
 
   #tryNext(): void {
