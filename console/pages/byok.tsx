@@ -2,12 +2,12 @@
 import { useState } from 'preact/hooks';
 import type { ApiByokKey } from '../api.gen.ts';
 import { api } from '../api.ts';
+import { AddKey, EditKey, RemoveKey } from '../byok/dialogs.tsx';
 import type { PageParts } from '../frame.tsx';
 import { useApi, useChange } from '../query.ts';
 import { useParams } from '../route.ts';
 import { Badge, Button, Empty, Page, Problem } from '../ui/basics.tsx';
 import { dayText } from '../ui/format.ts';
-import { Area, Check, Confirm, Dialog, Form, Text } from '../ui/forms.tsx';
 import { ActionInRow, DeleteInRow } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
 import { inWorkspace, WorkspaceChoice } from '../ui/workspace-choice.tsx';
@@ -22,6 +22,7 @@ export function Byok(_: PageParts) {
   const reading = useApi('GET /byok', {
     query: { offset, limit: PAGE, ...inWorkspace(workspace) },
   });
+  const edited = reading.data?.data.find(({ id }) => id === params.get('edit'));
   const toggle = useChange(
     (item: ApiByokKey) => api('PATCH /byok/{id}', { path: { id: item.id }, body: { disabled: !item.disabled } }),
     ['GET /byok'],
@@ -71,6 +72,9 @@ export function Byok(_: PageParts) {
             end: true,
             cell: (item) => (
               <>
+                <ActionInRow name={item.label} onClick={() => set({ edit: item.id })}>
+                  Edit
+                </ActionInRow>
                 <ActionInRow name={item.label} onClick={() => toggle.mutate(item)}>
                   {item.disabled ? 'Enable' : 'Disable'}
                 </ActionInRow>
@@ -81,74 +85,8 @@ export function Byok(_: PageParts) {
         ]}
       />
       {params.get('new') === 'byok' && <AddKey workspace={workspace} onClose={() => set({ new: undefined }, true)} />}
+      {edited && <EditKey item={edited} onClose={() => set({ edit: undefined }, true)} />}
       {removing && <RemoveKey item={removing} onClose={() => setRemoving(undefined)} />}
     </Page>
-  );
-}
-
-function AddKey({ workspace, onClose }: { workspace: string; onClose(): void }) {
-  const [provider, setProvider] = useState('');
-  const [key, setKey] = useState('');
-  const [name, setName] = useState('');
-  const [models, setModels] = useState('');
-  const [fallback, setFallback] = useState(false);
-  const [only, setOnly] = useState(false);
-  const providers = useApi('GET /providers');
-  const allowed = models
-    .split('\n')
-    .map((line) => line.trim())
-    .filter(Boolean);
-  const change = useChange(
-    () =>
-      api('POST /byok', {
-        body: {
-          ...{ provider, key: key.trim(), name: name || null, is_fallback: fallback, is_byok_only: only },
-          allowed_models: allowed.length === 0 ? null : allowed,
-          ...inWorkspace(workspace),
-        },
-      }),
-    ['GET /byok'],
-    onClose,
-  );
-  return (
-    <Dialog title="Add an own provider key" onClose={onClose}>
-      <Form submit="Add" change={change} onCancel={onClose}>
-        <Text
-          label="Provider"
-          required
-          value={provider}
-          onInput={setProvider}
-          list={(providers.data?.data ?? []).map(({ slug }) => slug)}
-        />
-        <Text label="Key" type="password" required value={key} onInput={setKey} />
-        <Text label="Name" value={name} onInput={setName} />
-        <Area
-          label="Only for these models, one a line"
-          code
-          rows={2}
-          value={models}
-          onInput={setModels}
-          hint="Empty: all models of the provider"
-        />
-        <Check
-          label="Use it only after the gateway's own credentials failed"
-          checked={fallback}
-          onChange={setFallback}
-        />
-        <Check label="Never use the gateway's own credentials for this provider" checked={only} onChange={setOnly} />
-      </Form>
-    </Dialog>
-  );
-}
-
-function RemoveKey({ item, onClose }: { item: ApiByokKey; onClose(): void }) {
-  const change = useChange(() => api('DELETE /byok/{id}', { path: { id: item.id } }), ['GET /byok'], onClose);
-  return (
-    <Confirm title={`Delete the key of ${item.provider}?`} action="Delete the key" change={change} onClose={onClose}>
-      <p>
-        The gateway forgets {item.label}, which cannot be undone. Requests then use the gateway's own credentials, or
-        are refused if there are none.
-      </p>
-    </Confirm>
   );
 }

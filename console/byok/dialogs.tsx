@@ -1,0 +1,175 @@
+/** The dialogs that add, edit and delete an own provider key. Its value is sent, and never shown. */
+import { useState } from 'preact/hooks';
+import type { ApiByokKey } from '../api.gen.ts';
+import { api } from '../api.ts';
+import { useApi, useChange } from '../query.ts';
+import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { inWorkspace } from '../ui/workspace-choice.tsx';
+
+/** As the fields have it. */
+interface Draft {
+  key: string;
+  name: string;
+  /** One a line. */
+  models: string;
+  keys: string;
+  fallback: boolean;
+  required: boolean;
+  only: boolean;
+  /** '' for null. */
+  zdr: string;
+}
+
+const EMPTY: Draft = {
+  ...{ key: '', name: '', models: '', keys: '' },
+  ...{ fallback: false, required: false, only: false, zdr: '' },
+};
+
+const RETENTION: readonly Option[] = [
+  ['', 'As known for the provider'],
+  ['true', 'Nothing is retained'],
+  ['false', 'Prompts may be retained'],
+];
+
+export function AddKey({ workspace, onClose }: { workspace: string; onClose(): void }) {
+  const [provider, setProvider] = useState('');
+  const [draft, setDraft] = useState(EMPTY);
+  const providers = useApi('GET /providers');
+  const change = useChange(
+    () =>
+      api('POST /byok', {
+        body: { ...bodyOf(draft), provider, key: draft.key.trim(), ...inWorkspace(workspace) },
+      }),
+    ['GET /byok'],
+    onClose,
+  );
+  return (
+    <Dialog title="Add an own provider key" onClose={onClose}>
+      <Form submit="Add" change={change} onCancel={onClose}>
+        <Text
+          label="Provider"
+          required
+          value={provider}
+          onInput={setProvider}
+          list={(providers.data?.data ?? []).map(({ slug }) => slug)}
+        />
+        <Fields draft={draft} onChange={setDraft} />
+      </Form>
+    </Dialog>
+  );
+}
+
+export function EditKey({ item, onClose }: { item: ApiByokKey; onClose(): void }) {
+  const [draft, setDraft] = useState<Draft>({
+    key: '',
+    name: item.name ?? '',
+    models: (item.allowed_models ?? []).join('\n'),
+    keys: (item.allowed_api_key_hashes ?? []).join('\n'),
+    fallback: item.is_fallback,
+    required: item.is_required,
+    only: item.is_byok_only,
+    zdr: item.declared_zdr === null ? '' : String(item.declared_zdr),
+  });
+  const change = useChange(
+    () => {
+      const key = draft.key.trim();
+      return api('PATCH /byok/{id}', { path: { id: item.id }, body: { ...bodyOf(draft), ...(key !== '' && { key }) } });
+    },
+    ['GET /byok'],
+    onClose,
+  );
+  return (
+    <Dialog title={`Edit the key of ${item.provider}`} onClose={onClose}>
+      <Form submit="Save" change={change} onCancel={onClose}>
+        <Fields draft={draft} onChange={setDraft} isStored />
+      </Form>
+    </Dialog>
+  );
+}
+
+interface FieldsProps {
+  draft: Draft;
+  onChange(draft: Draft): void;
+  /** The gateway has a credential, which stays if none is given. */
+  isStored?: boolean;
+}
+
+function Fields({ draft, onChange, stored }: { draft: Draft; onChange(draft: Draft): void; stored?: string }) {
+  const set = (change: Partial<Draft>) => onChange({ ...draft, ...change });
+  return (
+    <>
+      <Text
+        label={isStored ? 'New key' : 'Key'}
+        type="password"
+        required={!isStored}
+        value={draft.key}
+        onInput={(key) => set({ key })}
+        hint={isStored && 'Empty: the present key stays'}
+      />
+      <Text label="Name" value={draft.name} onInput={(name) => set({ name })} />
+      <Area
+        label="Only for these models, one a line"
+        code
+        rows={2}
+        value={draft.models}
+        onInput={(models) => set({ models })}
+        hint="Empty: all models of the provider"
+      />
+      <Area
+        label="Only for these keys of the gateway, one hash a line"
+        code
+        rows={2}
+        value={draft.keys}
+        onInput={(keys) => set({ keys })}
+        hint="Empty: all keys"
+      />
+      <Choice
+        label="Data retention of the account"
+        value={draft.zdr}
+        options={RETENTION}
+        onChange={(zdr) => set({ zdr })}
+      />
+      <Check
+        label="Use it only after the gateway's own credentials failed"
+        checked={draft.fallback}
+        onChange={(fallback) => set({ fallback })}
+      />
+      <Check
+        label="Never use the gateway's own credentials for its models"
+        checked={draft.required}
+        onChange={(required) => set({ required })}
+      />
+      <Check
+        label="Never use the gateway's own credentials for this provider"
+        checked={draft.only}
+        onChange={(only) => set({ only })}
+      />
+    </>
+  );
+}
+
+function bodyOf({ name, models, keys, fallback, required, only, zdr }: Draft) {
+  return {
+    ...{ name: name || null, is_fallback: fallback, is_required: required, is_byok_only: only },
+    ...{ allowed_models: linesOf(models), allowed_api_key_hashes: linesOf(keys) },
+    declared_zdr: zdr === '' ? null : zdr === 'true',
+  };
+}
+
+/** Null if there are none: all are allowed. */
+function linesOf(text: string): string[] | null {
+  const lines = text.split('\n').flatMap((line) => line.trim() || []);
+  return lines.length === 0 ? null : lines;
+}
+
+export function RemoveKey({ item, onClose }: { item: ApiByokKey; onClose(): void }) {
+  const change = useChange(() => api('DELETE /byok/{id}', { path: { id: item.id } }), ['GET /byok'], onClose);
+  return (
+    <Confirm title={`Delete the key of ${item.provider}?`} action="Delete the key" change={change} onClose={onClose}>
+      <p>
+        The gateway forgets {item.label}, which cannot be undone. Requests then use the gateway's own credentials, or
+        are refused if there are none.
+      </p>
+    </Confirm>
+  );
+}
