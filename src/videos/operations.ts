@@ -75,6 +75,7 @@ function show(parts: VideoParts): Operation<Caller> {
 }
 
 const USUAL_PAGE = 20;
+const JOB_ID = /^vid_[0-9a-f]{32}$/;
 
 function list(parts: VideoParts): Operation<Caller> {
   return {
@@ -88,6 +89,8 @@ function list(parts: VideoParts): Operation<Caller> {
     replies: ok('One page', schema.VideoListReply),
     async handle(exchange) {
       const { after, limit = USUAL_PAGE, order } = exchange.query as { after?: string; limit?: number; order?: string };
+      // It may be deleted by now: clients delete what they list.
+      if (after !== undefined && !JOB_ID.test(after)) throw invalidField('after', 'must be the id of a video job');
       const page = { after, limit: limit + 1, ascending: order === 'asc' };
       const found = await listVideos(parts.database, exchange.caller.workspaceId, page);
       const jobs = found.slice(0, limit);

@@ -5,6 +5,7 @@ import { nullable } from '../http/contract.ts';
 export const VideoParams = Type.Object({ jobId: Type.String({ minLength: 1, maxLength: 100 }) });
 export const ContentQuery = Type.Object({
   index: Type.Optional(Type.Integer({ minimum: 0, description: 'A job makes one video, with the index 0' })),
+  variant: Type.Optional(Type.Literal('video', { description: 'There are no thumbnails and no spritesheets' })),
 });
 
 export const VideoReply = Type.Object(

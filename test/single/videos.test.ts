@@ -188,6 +188,8 @@ test('the jobs of a workspace are listed in pages, and one that has ended is del
     [second.id],
   );
   assert.equal((await page.getNextPage()).data[0]!.id, first.id);
+  await assert.rejects(openai.videos.list({ after: 'nope' }), { status: 400, message: /after must be the id/ });
+  await assert.rejects(openai.videos.downloadContent(first.id, { variant: 'thumbnail' }), { status: 400 });
   const oldest = await openai.videos.list({ limit: 1, order: 'asc' });
   assert.notEqual(oldest.data[0]!.id, second.id);
   await assert.rejects(openai.videos.delete(second.id), { status: 409 });
@@ -344,6 +346,8 @@ test('bad input names the field', async () => {
     [{ size: 'large' }, 'size'],
     [{ callback_url: 'https://example.com' }, 'callback_url'],
     [{ previous_job_id: 'vid_1' }, 'previous_job_id'],
+    [{ seconds: '4' }, 'seconds'],
+    [{ input_reference: 'x' }, 'input_reference'],
     [{ upscale_factor: 0 }, 'upscale_factor'],
     [{ resolution: '720p' }, 'resolution'],
     [{ frame_images: [frame('https://a.b/c')] }, 'frame_images[0].image_url.url'],

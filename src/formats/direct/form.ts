@@ -18,3 +18,9 @@ export function numberOf(name: string, text: string): number {
   if (!Number.isFinite(number)) throw invalidField(name, 'must be a number');
   return number;
 }
+
+/** @throws GatewayError 400 */
+export function booleanOf(name: string, text: string): boolean {
+  if (text !== 'true' && text !== 'false') throw invalidField(name, 'must be true or false');
+  return text === 'true';
+}

@@ -4,7 +4,7 @@ import type { Form, FormFile } from '../../base/form.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { sniffMediaType } from '../../base/media-type.ts';
 import type { Fields } from '../conversation/fields.ts';
-import { numberOf } from '../direct/form.ts';
+import { booleanOf, numberOf } from '../direct/form.ts';
 import { imagesIn } from './request.ts';
 
 const NUMBERS = ['n', 'output_compression', 'seed', 'partial_images'];
@@ -28,7 +28,7 @@ export function editOfForm({ texts, files }: Form): Fields {
     if (values.length > 1) throw invalidField(name, 'must be given once');
     if (NUMBERS.includes(name)) body[name] = numberOf(name, value!);
     else if (OPTIONS.includes(name)) options[name] = value;
-    else if (name === 'stream') body[name] = value === 'true';
+    else if (name === 'stream') body[name] = booleanOf(name, value!);
     else body[name] = value;
   }
   return Object.keys(options).length === 0 ? body : { ...body, provider: { options: { openai: options } } };

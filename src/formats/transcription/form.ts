@@ -2,7 +2,7 @@
 import { invalidField } from '../../base/errors.ts';
 import type { Form } from '../../base/form.ts';
 import type { Fields } from '../conversation/fields.ts';
-import { numberOf, oneFile } from '../direct/form.ts';
+import { booleanOf, numberOf, oneFile } from '../direct/form.ts';
 
 const LISTS = [
   'timestamp_granularities',
@@ -28,7 +28,7 @@ export function transcriptionOfForm({ texts, files }: Form): Fields {
     if (LISTS.includes(name)) body[name] = values;
     else if (values.length > 1) throw invalidField(name, 'must be given once');
     else if (name === 'temperature') body[name] = numberOf(name, values[0]!);
-    else if (name === 'stream') body[name] = values[0] === 'true';
+    else if (name === 'stream') body[name] = booleanOf(name, values[0]!);
     else if (name === 'provider' || name === 'trace') body[name] = jsonOf(name, values[0]!);
     else body[name] = values[0]!;
   }

@@ -68,14 +68,19 @@ export const schema: TSchema = Type.Object(
   { $id: 'VideoRequest' },
 );
 
+/** Members without effect that would change the video, its price or who hears of it. */
+const REFUSED = {
+  callback_url: 'is not supported; poll polling_url',
+  previous_job_id: 'is not supported',
+  seconds: 'exists in forms only; use duration',
+  input_reference: 'exists in forms only; use input_references',
+};
+
 /** Rules that the schema cannot express. */
 export function check(document: JsonDocument): void {
   checkCommon(document);
-  for (const name of ['callback_url', 'previous_job_id']) {
-    const value = document.structure[name];
-    if (value !== undefined && value !== null) {
-      throw invalidField(name, name === 'callback_url' ? 'is not supported; poll polling_url' : 'is not supported');
-    }
+  for (const [name, problem] of Object.entries(REFUSED)) {
+    if ((document.structure[name] ?? null) !== null) throw invalidField(name, problem);
   }
   const size = textOrUndefined(document.structure['size']);
   if (size !== undefined && !SIZE.test(size)) throw invalidField('size', 'must be <width>x<height>');

@@ -63,6 +63,7 @@ test('bad parts are named', async () => {
   await refused(openai.images.edit({ ...base, image, mask: await png('m.png') }), 'mask');
   await refused(openai.images.edit({ ...base, image: await toFile(Buffer.from('text'), 'a.png') }), 'image[0]');
   await refused(openai.images.edit({ ...base, image, n: 1.5 }), 'n');
+  await refused(openai.images.edit({ ...base, image, stream: 'yes' as never }), 'stream must be true or false');
   await refused(openai.images.edit({ ...base, image, response_format: 'url' }), 'response_format');
   const json = await gateway.post('/images/edits', { model: 'test/old', prompt: 'x' });
   assert.equal(json.status, 400);
