@@ -119,8 +119,8 @@ function keyOf(record: Members, at: Path, parts: ReadParts): KeyDraft[] {
   };
   const hash = hashOf(token);
   if (hash === undefined) return skip('token', 'is neither a token nor its hash');
-  if (blocked === true) return skip('blocked', 'is true');
-  const ends = typeof expires === 'string' ? Date.parse(withZone(expires)) : undefined;
+  if (!isNothing(blocked ?? null)) return skip('blocked', 'is set');
+  const ends = (expires ?? null) === null ? undefined : Date.parse(withZone(String(expires)));
   if (ends !== undefined && Number.isNaN(ends)) return skip('expires', 'is not a time');
   if (ends !== undefined && ends <= now) return skip('expires', 'is in the past');
   const terms = termsOf(record, at, parts);
@@ -147,19 +147,30 @@ function teamOf(record: Members, at: Path, parts: ReadParts): TeamDraft[] {
   }
   const terms = termsOf(record, at, parts);
   if (terms === undefined) return [];
-  if (record['blocked'] === true) parts.findings.lacks([...at, 'blocked'], 'has no counterpart: disable its keys');
+  if (!isNothing(record['blocked'] ?? null))
+    parts.findings.lacks([...at, 'blocked'], 'has no counterpart: disable its keys');
   listOthers(record, at, parts);
   return [{ ...terms, teamId, name: textOf(record['team_alias'])?.slice(0, 100) ?? teamId.slice(0, 100) }];
 }
 
-/** Undefined: it allows nothing; then it is a finding. */
+/** Undefined: it allows nothing, or has a limit that cannot be read; then it is a finding. */
 function termsOf(record: Members, at: Path, parts: ReadParts): Terms | undefined {
   const { findings, idOf } = parts;
   const table = record['litellm_budget_table'];
   const shared = isMembers(table) ? table : {};
   const given = (name: string) => record[name] ?? shared[name] ?? null;
-  const names = (Array.isArray(record['models']) ? record['models'] : []).filter((name) => typeof name === 'string');
   const path = [...at, 'models'];
+  const names = record['models'] ?? [];
+  // Anything that is not understood would lift the restriction.
+  if (!Array.isArray(names) || !names.every((name) => typeof name === 'string')) {
+    findings.lacks(path, 'is not a list of names; not imported');
+    return undefined;
+  }
+  const wrong = LIMITS.find(([name, read]) => given(name) !== null && read(given(name)) === undefined);
+  if (wrong !== undefined) {
+    findings.lacks([...at, wrong[0]], 'is not a limit that the gateway has; not imported');
+    return undefined;
+  }
   if (names.includes('no-default-models')) {
     findings.lacks(path, 'allows no model; not imported');
     return undefined;
@@ -186,6 +197,11 @@ function termsOf(record: Members, at: Path, parts: ReadParts): Terms | undefined
   };
 }
 
+const LIMITS: readonly (readonly [name: string, read: (value: Json) => number | undefined])[] = [
+  ['max_budget', amountOf],
+  ['rpm_limit', countOf],
+  ['tpm_limit', countOf],
+];
 const DAYS: Readonly<Record<string, number>> = { d: 1, w: 7, mo: 30, h: 1 / 24, m: 1 / 1440, s: 1 / 86_400 };
 
 /** @returns `remains`: the budget is for good, so what was spent counts */
