@@ -56,6 +56,7 @@ export function deploymentOf(entry: Json, at: Path, parts: DeploymentParts): Dep
   const made = upstreamOf({ ...target, params, at: inside, values, findings });
   if (made === undefined) return undefined;
   const { upstream, author, ...provider } = made;
+  if (upstream.trim() === '') return lacking(findings, [...inside, 'model'], 'names no model');
   const timeout = params['timeout'] ?? null;
   const total = timeout === null ? undefined : durationText(timeout);
   if (timeout !== null && total === undefined) findings.lacks([...inside, 'timeout'], 'is not a number of seconds');

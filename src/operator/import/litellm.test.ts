@@ -60,7 +60,7 @@ const upstream = fc.oneof(
   fc
     .tuple(
       fc.constantFrom(...Object.keys(SERVICES), 'unknown', 'replicate'),
-      fc.constantFrom('large', '*', 'claude-sonnet-4-5', 'us.amazon.nova-pro-v1:0', 'a/b/c'),
+      fc.constantFrom('large', '', '*', 'claude-sonnet-4-5', 'us.amazon.nova-pro-v1:0', 'a/b/c'),
     )
     .map(([service, model]) => `${service}/${model}`),
   fc.constantFrom(
@@ -77,7 +77,24 @@ const entry = fc.record(
     litellm_params: fc.record(
       {
         model: upstream,
-        api_base: fc.constantFrom('https://example.com/v1', 'os.environ/BASE', 'https://my.openai.azure.com/'),
+        api_base: fc.constantFrom(
+          ...[
+            'https://example.com/v1',
+            'os.environ/BASE',
+            'https://my.openai.azure.com/',
+            'example.com',
+            'file:///etc',
+          ],
+        ),
+        extra_headers: fc.record(
+          {
+            'X-Team': fc.constantFrom('plain', 'a\nb', '', 5, null),
+            'X-Session': fc.constant('literal-secret'),
+            'X-Api-Key': fc.constant('literal-secret'),
+            'a name': fc.constant('plain'),
+          },
+          { requiredKeys: [] },
+        ),
         api_key: fc.constantFrom('os.environ/KEY', 'literal-secret', '', null),
         timeout: fc.constantFrom(5, 'soon'),
         input_cost_per_token: fc.constantFrom(3e-7, 'free', -1),
@@ -99,7 +116,8 @@ test('every entry of a model list is served under its name, or listed with its p
           ({ path }) =>
             path.startsWith(`model_list[${index}].model_name`) ||
             path === `model_list[${index}]` ||
-            path.startsWith(`model_list[${index}].litellm_params.model`),
+            path.startsWith(`model_list[${index}].litellm_params.model`) ||
+            path === `model_list[${index}].litellm_params.api_base`,
         );
         if (listed) return;
         const wildcard = asked.includes('*') || model.includes('*');

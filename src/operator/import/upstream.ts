@@ -1,4 +1,5 @@
 /** The provider of a deployment: its kind, address, credential and options, and the upstream's name of the model. */
+import { headerProblem } from '../../base/config/header-reader.ts';
 import { KINDS } from '../../providers/index.ts';
 import type { ProviderDraft } from './deployments.ts';
 import type { Findings, Path } from './findings.ts';
@@ -32,6 +33,10 @@ export function upstreamOf(wanted: Wanted): Upstream | undefined {
       [...at, 'model'],
       'names a service without an address: the entry needs an api_base and is not imported',
     );
+  }
+  if (typeof base === 'string' && variableOf(base) === undefined && !/^https?:\/\/[^/]/i.test(base)) {
+    const member = params['api_base'] === base ? 'api_base' : 'base_url';
+    return void findings.lacks([...at, member], 'is not an http or https URL; the entry is not imported');
   }
   switch (service.kind) {
     case 'bedrock':
@@ -88,7 +93,7 @@ function credential({ service, params, at, values }: Wanted): Members {
   return own && !elsewhere ? {} : { api_key: reference(variable) };
 }
 
-const SECRET_HEADER = /auth|key|token|secret|cookie/i;
+const SECRET_HEADER = /auth|credential|cookie|jwt|key|passw|secret|session|signature|token/i;
 
 function headers({ params, at, values, findings }: Wanted): Members {
   const made: Members = {};
@@ -102,6 +107,11 @@ function headers({ params, at, values, findings }: Wanted): Members {
     }
     for (const [name, value] of Object.entries(given)) {
       const path = [...at, member, name];
+      const problem = headerProblem(name, value);
+      if (problem !== undefined) {
+        findings.lacks(path, problem);
+        continue;
+      }
       const text = SECRET_HEADER.test(name)
         ? values.secret(value, `LITELLM_HEADER_${name.toUpperCase().replace(/\W/g, '_')}`, path)
         : values.text(value, path);
