@@ -57,7 +57,8 @@ export async function addFiles(
     if (id === undefined) {
       throw new GatewayError('not_found', `${path}: the workspace has no file with the id ${file.file_id}`, { path });
     }
-    unique.set(id, { file, chunking: chunkingOf(file.chunking_strategy) });
+    const [at = ''] = /^files\[\d+\]\./.exec(path) ?? [];
+    unique.set(id, { file, chunking: chunkingOf(file.chunking_strategy, `${at}chunking_strategy`) });
   });
   const { workspaceId: _, now, ...place } = target;
   // Lists are in the order of the ids, and those of one millisecond are in none.
@@ -77,14 +78,12 @@ export async function addFiles(
   return made;
 }
 
-function chunkingOf(strategy: ChunkingStrategy | undefined): Chunking {
+/** @param path of the strategy, for errors @throws GatewayError 400 */
+export function chunkingOf(strategy: ChunkingStrategy | undefined, path = 'chunking_strategy'): Chunking {
   if (strategy === undefined || strategy.type === 'auto') return AUTO_CHUNKING;
   const { max_chunk_size_tokens: tokens, chunk_overlap_tokens: overlap } = strategy.static;
   if (overlap * 2 > tokens) {
-    throw invalidField(
-      'chunking_strategy.static.chunk_overlap_tokens',
-      'must be at most half of max_chunk_size_tokens',
-    );
+    throw invalidField(`${path}.static.chunk_overlap_tokens`, 'must be at most half of max_chunk_size_tokens');
   }
   return { tokens, overlap };
 }

@@ -5,7 +5,7 @@ import { GatewayError, invalidField } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import { ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
-import { addFiles } from './add.ts';
+import { addFiles, chunkingOf } from './add.ts';
 import { entryOperations } from './entry-operations.ts';
 import { readFilter } from './filters.ts';
 import {
@@ -67,6 +67,7 @@ function createStore(parts: VectorStoreParts): Operation<Caller> {
         dataKey: await newStoreKey(parts.sealing, id),
       };
       const { chunking_strategy: chunking, file_ids: fileIds = [] } = body;
+      chunkingOf(chunking);
       const reply = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
         if ((await store.lockCountOf(tx, workspaceId)) >= MOST_STORES) {
           throw new GatewayError('permission_denied', `a workspace has at most ${MOST_STORES} vector stores`);
