@@ -228,6 +228,10 @@ test('tokens are counted, by the provider where it can', async () => {
   assert.match(JSON.stringify(json), /hello there/);
   const estimated = await genai.models.countTokens({ model: 'test/chat', contents: 'hello there' });
   assert.ok(estimated.totalTokens! > 0);
+  const config = { responseMimeType: 'application/json', responseJsonSchema: { type: 'object' }, candidateCount: 2 };
+  const asked = { contents: [{ parts: [{ text: 'hello there' }] }], generationConfig: config };
+  const whole = await gateway.post('/models/test/chat:countTokens', { generateContentRequest: asked });
+  assert.deepEqual(await whole.json(), { totalTokens: estimated.totalTokens, estimated: true });
   await assert.rejects(genai.models.countTokens({ model: 'test/none', contents: 'x' }), /test\/none/);
   const wrong = await gateway.post('/models/test/claude:countTokens', {
     contents: [{ role: 'user', parts: [{ text: 'x' }] }],

@@ -86,12 +86,16 @@ export async function countTokens(
   return countLocally(inMessages(format, document), candidates[0]?.endpoint, parts);
 }
 
-/** The conversation in the words that are counted here. @throws GatewayError 400 for content that has no words there */
+/**
+ * What is counted of the conversation, in the words that are counted here; settings have no tokens.
+ * @throws GatewayError 400 for content that has no words there
+ */
 function inMessages(format: ServedFormat, { exact, value }: JsonDocument): Fields {
   if (format.id === messages.id) return value;
   const target = { model: '', stream: false, maxOutputTokens: null, origin: 'unknown', user: '', dialect: {} } as const;
   try {
-    return messages.encode(format.decode(exact), target, new Losses()) as Fields;
+    const { messages: turns, tools } = format.decode(exact);
+    return messages.encode({ messages: turns, ...(tools && { tools }), settings: {} }, target, new Losses()) as Fields;
   } catch (error) {
     if (!(error instanceof Uncarried)) throw error;
     throw new GatewayError('invalid_request', `tokens cannot be counted for this content: ${error.message}`, {
