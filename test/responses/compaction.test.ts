@@ -6,7 +6,7 @@ import { responses } from '../../src/formats/index.ts';
 import type { Json } from '../../src/testing/gateway/sdk.ts';
 import { startScene, UPSTREAMS } from './scene.ts';
 
-const { openai, script } = await startScene();
+const { gateway, openai, script } = await startScene();
 
 const SUMMARY = 'Ada asked for the weather in Köln. It was sunny.';
 const CALLED: Json[] = [
@@ -66,6 +66,24 @@ for (const upstream of UPSTREAMS) {
     await assert.rejects(count({ model: 'test/none', input: 'Who?' }), { status: 400 });
   });
 }
+
+test('a compaction that a vendor made is never dropped: models elsewhere are refused', async () => {
+  for (const type of ['compaction', 'context_compaction']) {
+    const input = [
+      { type, encrypted_content: 'Z0FBQUFB' },
+      { role: 'user', content: 'Go on.' },
+    ];
+    const refused = await gateway.post('/responses', { model: 'test/chat', input });
+    assert.equal(refused.status, 400, await refused.clone().text());
+    for (const tools of [[], [{ type: 'svc:datetime' }]]) {
+      script('openai', false, { text: 'on' });
+      assert.equal((await gateway.post('/responses', { model: 'test/openai', input, tools })).status, 200);
+      const { input: sent } = gateway.upstream.requests('openai').at(-1)!.json as { input: Json[] };
+      assert.deepEqual(sent[0], input[0]);
+      assert.equal(sent.length, 2);
+    }
+  }
+});
 
 test('where no state is read, as in batches, a compaction is refused by its path', () => {
   const item = { type: 'compaction', encrypted_content: packSummary('x') };

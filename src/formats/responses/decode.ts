@@ -122,13 +122,7 @@ function isMessage(item: Fields): boolean {
   return item['type'] === undefined || item['type'] === null || item['type'] === 'message';
 }
 
-const MODEL_ITEMS = new Set<unknown>([
-  'compaction',
-  'context_compaction',
-  'mcp_approval_request',
-  'mcp_list_tools',
-  'reasoning',
-]);
+const MODEL_ITEMS = new Set<unknown>(['mcp_approval_request', 'mcp_list_tools', 'reasoning']);
 
 /** Whether the model produced the item: messages, reasoning, calls and results of vendor-run tools. */
 function isModelItem(item: Fields): boolean {
