@@ -69,7 +69,7 @@ export const ALTERNATIVES: readonly (readonly string[])[] = [
   ['service_tier', 'serviceTier'],
 ];
 
-/** Members that hold settings of which a request may override some. */
+/** Members whose settings a request overrides one by one. */
 export const MERGED: ReadonlySet<string> = new Set(['generationConfig']);
 
 /** Settings of the output in a member of `MERGED`; they belong together like the alternatives above. */

@@ -55,7 +55,7 @@ interface Placed {
   at: string;
 }
 
-/** @throws GatewayError 400 for a second content, which would be lost, or a text that is none */
+/** @throws GatewayError 400 for a second content, which would be lost, and for a text that is not a string */
 export function checkPart(part: Fields, at: string): void {
   let content: string | undefined;
   for (const [name, value] of Object.entries(part)) {

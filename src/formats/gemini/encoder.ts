@@ -39,14 +39,16 @@ export class GeminiEncoder implements StreamEncoder {
         this.#usage = event.usage;
         return '';
       case 'partStart':
-        return this.#told(event.choice, this.#at(event.choice).writer.start(event.index, event.part));
+        return this.#candidateEvent(event.choice, this.#at(event.choice).writer.start(event.index, event.part));
       case 'partDelta':
-        return this.#told(event.choice, this.#at(event.choice).writer.delta(event.index, event.delta));
+        return this.#candidateEvent(event.choice, this.#at(event.choice).writer.delta(event.index, event.delta));
       case 'partStop':
-        return this.#told(event.choice, this.#at(event.choice).writer.stop(event.index));
+        return this.#candidateEvent(event.choice, this.#at(event.choice).writer.stop(event.index));
       case 'logprobs': {
         const logprobsResult = logprobsOf(event.logprobs);
-        return logprobsResult === undefined ? '' : this.#told(event.choice, [{ text: '' }], { logprobsResult });
+        return logprobsResult === undefined
+          ? ''
+          : this.#candidateEvent(event.choice, [{ text: '' }], { logprobsResult });
       }
       case 'finish':
         // Held until the closing figures are known: an error may still follow.
@@ -91,7 +93,7 @@ export class GeminiEncoder implements StreamEncoder {
     return this.#candidates[index]!;
   }
 
-  #told(choice: number, parts: Fields[], more: Fields = {}): string {
+  #candidateEvent(choice: number, parts: Fields[], more: Fields = {}): string {
     if (parts.length === 0) return '';
     return frame({ candidates: [{ ...candidateOf(choice, parts), ...more }], ...this.#head });
   }

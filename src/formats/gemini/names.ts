@@ -36,7 +36,7 @@ export function otherMembers(fields: Fields, known: ReadonlySet<string>): Fields
   return others.length === 0 ? undefined : Object.fromEntries(others);
 }
 
-/** Whether it is a known name in snake_case; a mix of both spellings is none. */
+/** Whether it is a known name in snake_case; a mix of both spellings is not. */
 function isSpelled(name: string, known: ReadonlySet<string>): boolean {
   const other = camelCase(name);
   return known.has(other) && snakeCase(other) === name;

@@ -131,7 +131,7 @@ export class PartWriter {
     }
   }
 
-  /** What proves a thought comes after it. Google's signature of a text stands alone. */
+  /** The signature of a thought follows its text. Google signs a text in a part of its own. */
   #signature(part: ReasoningPart): Fields[] {
     const proof = part.signature ?? part.encrypted;
     if (part.origin === GOOGLE) {

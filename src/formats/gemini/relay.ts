@@ -127,7 +127,7 @@ class GeminiRelayStream implements RelayStream {
     for (const event of events) if (event.type === 'usage') this.#usage = event.usage;
     this.#note(value);
     const before = this.#flush();
-    if (this.#open.size > 0) return before + this.#told(data);
+    if (this.#open.size > 0) return before + this.#stamped(data);
     this.#held = { text: data, value };
     return before;
   }
@@ -138,11 +138,11 @@ class GeminiRelayStream implements RelayStream {
     return framed(patched(text, this.#stamp, usage, closing));
   }
 
-  /** What was held is told, without the end that it announced. */
+  /** Sends the held event, but not the finish reasons in it. */
   failure(error: GatewayError, closing: Closing): string {
     const held = this.#held;
     this.#held = undefined;
-    return (held === undefined ? '' : this.#told(unfinished(held.text))) + errorEvent(error, closing);
+    return (held === undefined ? '' : this.#stamped(unfinished(held.text))) + errorEvent(error, closing);
   }
 
   #note(value: Fields): void {
@@ -158,10 +158,10 @@ class GeminiRelayStream implements RelayStream {
   #flush(): string {
     const held = this.#held;
     this.#held = undefined;
-    return held === undefined ? '' : this.#told(held.text);
+    return held === undefined ? '' : this.#stamped(held.text);
   }
 
-  #told(text: string): string {
+  #stamped(text: string): string {
     return framed(patched(text, this.#stamp, []));
   }
 }

@@ -185,7 +185,7 @@ test('every result belongs to its call, whichever calls have an id and however t
   }
 });
 
-test('a member that mixes both spellings is none of the known ones', () => {
+test('a member that mixes both spellings is unknown', () => {
   const { settings, extras } = gemini.decode({ contents: [hi], generationConfig: { max_outputTokens: 5, top_k: 3 } });
   assert.deepEqual([settings, extras?.gemini], [{ topK: 3 }, { generationConfig: { max_outputTokens: 5 } }]);
 });

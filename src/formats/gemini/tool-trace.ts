@@ -12,12 +12,13 @@ import {
   type ToolStart,
   type ToolTrace,
 } from '../conversation/tool-steps.ts';
+import { partsOf } from './decode-contents.ts';
 
 /** Distinguishes the gateway's tools from those that Google ran. */
 const ID_PREFIX = `${WIRE_NAME}_`;
 
 export const toolTrace: ToolTrace = {
-  holds: ({ contents }) => listOf(contents).some((content) => listOf(fieldsOf(content)['parts']).some(isOwnStep)),
+  holds: ({ contents }) => listOf(contents).some((content) => partsOf(content).some(isOwnStep)),
   replaces: false,
   start: (step) =>
     part({ toolCall: { id: idOf(step), toolType: step.tool, args: { name: step.name, input: inputOf(step) } } }),

@@ -1,6 +1,6 @@
 /**
  * The operations of a format whose clients name the model in the path (`PathWords`): the model and what the method says
- * become members of the body, and the request goes on as one of any format.
+ * become members of the body, and the request then continues like one of any other format.
  */
 import { Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
