@@ -94,7 +94,7 @@ interface FieldsProps {
   isStored?: boolean;
 }
 
-function Fields({ draft, onChange, stored }: { draft: Draft; onChange(draft: Draft): void; stored?: string }) {
+function Fields({ draft, onChange, isStored = false }: FieldsProps) {
   const set = (change: Partial<Draft>) => onChange({ ...draft, ...change });
   return (
     <>
