@@ -40,10 +40,7 @@ const METRIC_SQL: Record<MetricName, string> = {
     / nullif(sum(g.generation_ms) filter (where g.generation_ms > 0), 0)`,
 };
 
-/**
- * The same over the daily totals (`generation_days`, `generation_model_days`), which equal the rows for whole days.
- * Queries over months with many millions of rows are answered from here.
- */
+/** The same over daily totals, of which a single request is one of one. */
 const DAY_METRIC_SQL: Partial<Record<MetricName, string>> = {
   request_count: sum('g.requests'),
   active_keys: 'count(distinct g.key_id)',
@@ -56,7 +53,6 @@ const DAY_METRIC_SQL: Partial<Record<MetricName, string>> = {
 };
 const DAY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['model', 'endpoint', 'api_key_id', 'user', 'workspace']);
 const KEY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['api_key_id', 'user']);
-const DAY_MS = 86_400_000;
 
 /** `value` is grouped and filtered by; `shown` is what a row of the answer displays. */
 interface DimensionSql {
@@ -114,7 +110,7 @@ interface Source {
   from: string;
   metrics: Partial<Record<MetricName, string>>;
   requests: string;
-  /** Condition on the time range, in the form that the source's index supports. */
+  /** Condition on the organization and the time range, in the form that the source's index supports. */
   within: string;
 }
 
@@ -122,25 +118,44 @@ const ROWS: Source = {
   from: 'generations',
   metrics: METRIC_SQL,
   requests: 'count(*)',
-  within: 'g.created_at >= $2 and g.created_at < $3',
+  within: 'g.organization_id = $1 and g.created_at >= $2 and g.created_at < $3',
 };
-const dayOf = (parameter: string) => `(${parameter}::timestamptz at time zone 'UTC')::date`;
-const DAYS: Source = {
-  from: `(select *, day::timestamp at time zone 'UTC' as created_at from generation_days)`,
-  metrics: DAY_METRIC_SQL,
-  requests: sum('g.requests'),
-  within: `g.day >= ${dayOf('$2')} and g.day < ${dayOf('$3')}`,
-};
-/** The same without the key, for organizations with many keys. */
-const MODEL_DAYS: Source = { ...DAYS, from: DAYS.from.replace('generation_days', 'generation_model_days') };
+const FIRST_MIDNIGHT = `date_trunc('day', $2::timestamptz + interval '1 day' - interval '1 microsecond', 'UTC')`;
+const LAST_MIDNIGHT = `date_trunc('day', $3::timestamptz, 'UTC')`;
+const dayAt = (midnight: string) => `(${midnight} at time zone 'UTC')::date`;
 
-function sourceOf({ from, until, granularity, dimensions, filters, metrics }: AnalyticsQuery): Source {
-  const wholeDays = from.getTime() % DAY_MS === 0 && until.getTime() % DAY_MS === 0;
+/**
+ * The daily totals of the whole days in the range, which equal the rows, and the rows before and after them. Queries over
+ * months with many millions of rows are answered from here.
+ */
+function daysOf(table: string, keys: string): Source {
+  const rows = (from: string, until: string) => `
+    select created_at, ${keys}, 1, ${PROMPT}, g.output_tokens, g.reasoning_tokens, g.cost_nano, g.byok_nano
+    from generations g where organization_id = $1 and created_at >= ${from} and created_at < ${until}`;
+  return {
+    from: `(
+    select day::timestamp at time zone 'UTC' as created_at, ${keys}, requests, prompt_tokens, completion_tokens,
+      reasoning_tokens, cost_nano, byok_nano
+    from ${table}
+    where organization_id = $1 and day >= ${dayAt(FIRST_MIDNIGHT)} and day < ${dayAt(LAST_MIDNIGHT)}
+    union all ${rows('$2', `least($3, ${FIRST_MIDNIGHT})`)}
+    union all ${rows(`greatest(${FIRST_MIDNIGHT}, ${LAST_MIDNIGHT})`, '$3')})`,
+    metrics: DAY_METRIC_SQL,
+    requests: sum('g.requests'),
+    within: 'true',
+  };
+}
+
+const DAYS = daysOf('generation_days', 'workspace_id, key_id, model, endpoint_id');
+/** The same without the key, for organizations with many keys. */
+const MODEL_DAYS = daysOf('generation_model_days', 'workspace_id, model, endpoint_id');
+
+function sourceOf({ granularity, dimensions, filters, metrics }: AnalyticsQuery): Source {
   const used = [...dimensions, ...filters.map(({ field }) => field)];
   const known = used.every((name) => DAY_DIMENSIONS.has(name));
   const byKey = used.some((name) => KEY_DIMENSIONS.has(name));
   const summed = metrics.every((name) => DAY_METRIC_SQL[name] !== undefined);
-  if (!wholeDays || !known || !summed || granularity === 'minute' || granularity === 'hour') return ROWS;
+  if (!known || !summed || granularity === 'minute' || granularity === 'hour') return ROWS;
   return byKey || metrics.includes('active_keys') ? DAYS : MODEL_DAYS;
 }
 
@@ -192,7 +207,7 @@ function statementOf(query: AnalyticsQuery, slugs: ReadonlyMap<string, string>, 
   const partition = dimensions.length > 0 ? `partition by ${dimensions.map((_, at) => `v${at}`).join(', ')} ` : '';
   return `with grouped as (
       select ${columns.join(', ')} from ${source.from} g ${joins.join(' ')}
-      where g.organization_id = $1 and ${source.within}${filters.join('')}
+      where ${source.within}${filters.join('')}
       ${keys > 0 ? `group by ${groups}` : ''}
     ), placed as (
       select *, count(*) over () as total, row_number() over (${partition}order by ${order}) as place from grouped
