@@ -18,11 +18,13 @@ import { testGuardrail } from './trial.ts';
 export type { AnswerFilters, AnswerScreening, ScreenedText } from './filters/answer-filters.ts';
 export { patternEngine } from './filters/engine.ts';
 export { BlockedByFilter, type Hit } from './filters/filters.ts';
-export { importModelList } from './imported.ts';
+export { checkPatterns } from './filters/patterns.ts';
+export { addDefaultFilters, importFilters, importModelList, type NewFilters } from './imported.ts';
 export { guardrailMigrations } from './migrations/index.ts';
 export type { GuardrailParts } from './operations.ts';
 export { guardrailsReader } from './policies.ts';
 export { type EndpointRule, OPEN_POLICY, type Policy, policyOf } from './policy.ts';
+export type { BuiltinFilter, FilterAction, FilterDirection, PatternFilter } from './settings.ts';
 export { endGuardrails } from './workspace-end.ts';
 
 export function guardrailOperations(parts: GuardrailParts): Operation<Caller>[] {

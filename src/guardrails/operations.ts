@@ -176,17 +176,7 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
         const now = new Date(parts.clock.now());
         const before = await existingGuardrail(tx, organizationId, id, true);
         const settings = changedSettings(before, body);
-        const revision = uuidv7(now.getTime());
-        const guardrail: store.StoredGuardrail = { ...before, ...settings, revision, updatedAt: now };
-        if (isWritten(before)) await store.updateGuardrail(tx, id, settings, { revision, updatedAt: now });
-        else if (!(await store.insertGuardrail(tx, organizationId, guardrail))) throw conflict();
-        await changed({
-          action: 'guardrail.updated',
-          ...guardrailResource(guardrail),
-          before: guardrailReply(before),
-          after: guardrailReply(guardrail),
-          announce: announced(guardrail),
-        });
+        const guardrail = await rewriteGuardrail(tx, changed, { organizationId, before, settings, now });
         return { guardrail, isNewLimit: resetsUsage(before, guardrail) };
       });
       // Leases cover neither spend from before the new limit, nor earlier BYOK spend.
@@ -194,6 +184,34 @@ function updateGuardrail(parts: GuardrailParts): Operation<Caller> {
       exchange.reply(200, { data: guardrailReply(guardrail) });
     },
   };
+}
+
+interface Rewrite {
+  organizationId: string;
+  /** As read in the transaction, with a lock. */
+  before: store.StoredGuardrail;
+  settings: GuardrailSettings;
+  now: Date;
+}
+
+/** @throws GatewayError 409 if another request has just written this default guardrail for the first time */
+export async function rewriteGuardrail(
+  tx: Queryable,
+  changed: Changed,
+  { organizationId, before, settings, now }: Rewrite,
+): Promise<store.StoredGuardrail> {
+  const revision = uuidv7(now.getTime());
+  const guardrail: store.StoredGuardrail = { ...before, ...settings, revision, updatedAt: now };
+  if (isWritten(before)) await store.updateGuardrail(tx, before.id, settings, { revision, updatedAt: now });
+  else if (!(await store.insertGuardrail(tx, organizationId, guardrail))) throw conflict();
+  await changed({
+    action: 'guardrail.updated',
+    ...guardrailResource(guardrail),
+    before: guardrailReply(before),
+    after: guardrailReply(guardrail),
+    announce: announced(guardrail),
+  });
+  return guardrail;
 }
 
 /** True if the change starts a new window, or makes other spend count. */

@@ -6,7 +6,7 @@ import { VENDORS } from './vendors.ts';
 export { DeletedEnvelope } from '../http/contract.ts';
 
 /** Beyond these limits the filters would cost every request more than its answer is worth. */
-const MAX_FILTERS = 100;
+export const MAX_FILTERS = 100;
 const MAX_LISTED = 1_000;
 const MAX_PATTERN_LENGTH = 100_000;
 const MAX_ASSIGNED = 500;

@@ -72,6 +72,16 @@ export async function listGuardrails(
   return { guardrails: rows.map(stored), total };
 }
 
+export async function hasGuardrailNamed(
+  db: Queryable,
+  organizationId: string,
+  workspaceId: string,
+  name: string,
+): Promise<boolean> {
+  const sql = 'select 1 from guardrails where organization_id = $1 and workspace_id = $2 and name = $3 limit 1';
+  return (await db.query(sql, [organizationId, workspaceId, name])).length > 0;
+}
+
 export async function countGuardrails(db: Queryable, organizationId: string): Promise<number> {
   return count(db, 'select count(*)::int as total from guardrails where organization_id = $1', [organizationId]);
 }

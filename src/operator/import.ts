@@ -6,6 +6,7 @@ import { type CommandParts, parseArguments, UsageError } from './command.ts';
 import { counted, type Finding, printable } from './import/findings.ts';
 import { fromLitellm, type Imported } from './import/litellm.ts';
 import { readAs } from './import/read-file.ts';
+import { importGuardrailsCommand } from './import-guardrails.ts';
 import { importKeysCommand } from './import-keys.ts';
 
 export const IMPORT_HELP = `gatehouse import litellm FILE [--output FILE] [--secrets FILE] [--force]
@@ -15,14 +16,17 @@ export const IMPORT_HELP = `gatehouse import litellm FILE [--output FILE] [--sec
 gatehouse import litellm-keys FILE... [--config FILE]
     writes the keys and teams of LiteLLM's proxy to the database, and lists what it does not take over. Clients keep their
     keys. The files are JSON of GET /key/list?return_full_object=true and GET /team/list, or of the tables with keys and
-    teams. --config names LiteLLM's configuration, for names of models that have other ids here`;
+    teams. --config names LiteLLM's configuration, for names of models that have other ids here
+gatehouse import litellm-guardrails FILE
+    writes the guardrails of a configuration of LiteLLM's proxy to the database, and lists what it does not take over. Those
+    with default_on are added to the default guardrail of every workspace; the others are assigned to nothing`;
 
 export async function importCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const { out } = parts;
   const [source, ...rest] = args;
-  if (source === 'litellm-keys') {
-    return importKeysCommand(rest, parts, (title, findings) => list(title, findings, (line) => out.print(line)));
-  }
+  const print = (title: string, findings: readonly Finding[]) => list(title, findings, (line) => out.print(line));
+  if (source === 'litellm-keys') return importKeysCommand(rest, parts, print);
+  if (source === 'litellm-guardrails') return importGuardrailsCommand(rest, parts, print);
   if (source !== 'litellm') {
     throw new UsageError(source === undefined ? 'say what to import' : `unknown: import ${source}`);
   }

@@ -19,8 +19,10 @@ import { databaseUrl } from '../../src/testing/database/database.ts';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import type { Json } from '../../src/testing/gateway/sdk.ts';
 import { chatReply, messagesReply } from '../../src/testing/upstream/answers.ts';
+import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import { type RecordedRequest, startRecordingServer } from '../../src/testing/upstream/recording-server.ts';
 import { serviceAccount } from '../../src/testing/upstream/service-account.ts';
+import { controlOf } from '../workspaces/control.ts';
 
 const SAID = { text: 'imported' };
 
@@ -247,6 +249,84 @@ test('keys and teams are imported: clients keep their keys, with budgets, limits
   assert.equal(budget.body.data.limit_usd, 100);
   assert.equal(await importCommand(args, partsWith(printed, config)), 0);
   assert.match(printed.join('\n'), /imported: 0 keys, 0 workspaces\nhere already and unchanged: 2 keys/);
+});
+
+const GUARDRAILS = stringify({
+  guardrails: [
+    {
+      guardrail_name: 'for all',
+      litellm_params: {
+        ...{ guardrail: 'presidio', mode: 'pre_call', default_on: true, presidio_filter_scope: 'input' },
+        pii_entities_config: { EMAIL_ADDRESS: 'BLOCK', URL: 'MASK' },
+      },
+    },
+    {
+      guardrail_name: 'for all, too',
+      litellm_params: {
+        ...{ guardrail: 'litellm_content_filter', mode: 'pre_call', default_on: true },
+        blocked_words: [{ keyword: 'Falcon', action: 'BLOCK' }],
+      },
+    },
+    {
+      guardrail_name: 'by choice',
+      litellm_params: {
+        ...{ guardrail: 'litellm_content_filter', mode: ['pre_call', 'post_call'] },
+        patterns: [
+          { pattern_type: 'regex', pattern: 'acme-\\d+', name: 'acme', action: 'MASK' },
+          { pattern_type: 'regex', pattern: '(?=x)y', action: 'BLOCK' },
+        ],
+      },
+    },
+    { guardrail_name: 'elsewhere', litellm_params: { guardrail: 'lakera_v2', mode: 'pre_call', default_on: true } },
+  ],
+});
+
+test('guardrails are imported: those that are on by default for every workspace, from the next request on', async (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-import-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = path.join(folder, 'config.yaml');
+  writeFileSync(file, GUARDRAILS);
+  const gateway = await startGateway(t, { providers: { one: {} } });
+  const { call } = controlOf(gateway);
+  const made = await call('POST', '/workspaces', { name: 'Second', slug: 'second' });
+  const chat = async (content: string) => {
+    const body = { model: 'test/one', messages: [{ role: 'user', content }] };
+    const response = await gateway.post('/chat/completions', body);
+    return { status: response.status, text: await response.text() };
+  };
+  gateway.upstream.script('one', chatWhole('hi'));
+  assert.equal((await chat('the falcon, a@example.com')).status, 200);
+
+  const printed: string[] = [];
+  const env = { DATABASE_URL: databaseUrl(gateway.target), GATEHOUSE_DATA_DIR: folder };
+  const config = loadConfig({ kinds: KINDS, env, cwd: '/', cores: 1, readFile: () => '' });
+  const run = () => importCommand(['litellm-guardrails', file], partsWith(printed, config));
+  assert.equal(await run(), 0);
+  const out = printed.join('\n');
+  assert.match(out, /imported: 1 guardrail, and filters of 2 default guardrails\n/);
+  const [, missing] = out.split('not imported:\n') as [string, string];
+  assert.deepEqual(
+    [...missing.matchAll(/guardrails\[(\d)\]\S*\.([\w[\]]+) /g)].map(([, index, member]) => `${index} ${member}`),
+    ['0 URL', '2 patterns[0]', '2 patterns[1]', '2 patterns[1]', '3 guardrail'],
+  );
+  for (const text of ['the falcon', 'write to a@example.com']) assert.equal((await chat(text)).status, 403, text);
+  assert.equal((await chat('harmless')).status, 200);
+
+  const workspaces = [undefined, made.body.data.id as string];
+  const [general, second] = await Promise.all(
+    workspaces.map(async (id) => (await call('GET', `/guardrails${id ? `?workspace_id=${id}` : ''}`)).body.data),
+  );
+  assert.deepEqual(second.length, 1);
+  assert.deepEqual(second[0].content_filter_builtins, general[0].content_filter_builtins);
+  const choice = general.find(({ name }: { name: string }) => name === 'by choice');
+  assert.deepEqual(choice.content_filters, [
+    { pattern: '(?i)acme-\\d+', action: 'redact', label: '[ACME_REDACTED]', apply_to: ['request'] },
+  ]);
+  assert.equal(await run(), 0);
+  assert.match(
+    printed.join('\n'),
+    /imported: 0 guardrails, and filters of 0 default guardrails\nhere already and unchanged: 1 g/,
+  );
 });
 
 /** Runs the command in a folder of its own. @param more arguments; default a file for secrets */

@@ -88,7 +88,7 @@ const REASONS: Readonly<Record<string, string>> = {
   max_parallel_requests: 'has no counterpart: providers have max_concurrency',
   model_max_budget: 'has no counterpart: a budget is for all models of a key',
   soft_budget: 'has no counterpart: alerts are rules on metrics (docs/guides/observability.md)',
-  guardrails: 'is not imported: create guardrails with POST /guardrails (docs/guides/guardrails.md)',
+  guardrails: 'is not imported: assign guardrails to the key (docs/guides/guardrails.md)',
   aliases: 'has no counterpart for one key; models have aliases in the yaml',
   model_aliases: 'has no counterpart for one team; models have aliases in the yaml',
   metadata: 'has no counterpart',

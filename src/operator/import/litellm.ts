@@ -99,7 +99,7 @@ function sectionsOf(content: Members, findings: Findings, ids: ReadonlyMap<strin
 }
 
 const SECTIONS: Readonly<Record<string, string>> = {
-  guardrails: 'is not part of the yaml: create it with POST /guardrails (docs/guides/guardrails.md)',
+  guardrails: 'is not part of the yaml: gatehouse import litellm-guardrails writes it to the database',
   mcp_servers: 'has no counterpart: requests name MCP servers themselves (docs/guides/server-tools.md)',
   search_tools: 'has no counterpart by this name: see web_search',
   include: 'names further files; import each of them',
