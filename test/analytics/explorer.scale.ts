@@ -1,12 +1,20 @@
-/** The list behind the explorer of the console, over a million generations: pages, and filters with and without an index. */
+/**
+ * The list behind the explorer of the console, over a million generations on 100 days: pages, filters with and without an
+ * index, and models that are rare or absent.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connectOnce } from '../../src/testing/database/database.ts';
+import { DAY_KEYS, DAY_SUMS } from '../../src/testing/database/ledger-rows.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import { controlOf } from '../workspaces/control.ts';
 
 const ROWS = 1_000_000;
+const DAYS = 100;
+/** One row of this model in so many, on one day. */
+const RARE = `n between 700001 and 710000 and n % 500 = 0`;
+const APART = `interval '${(DAYS * 86_400) / ROWS} seconds'`;
 
 test('a million generations are listed in pages and by filters', async (t) => {
   const gateway = await startGateway(t, { providers: { one: {} } });
@@ -22,18 +30,34 @@ test('a million generations are listed in pages and by filters', async (t) => {
     `select column_name as name from information_schema.columns where table_name = 'generations' and is_generated = 'NEVER'`,
   );
   const changed: Record<string, string> = {
-    id: `'gen-' || lpad(to_hex(floor(extract(epoch from g.created_at) * 1000)::bigint - n / 1000), 12, '0')
+    id: `'gen-' || lpad(to_hex(floor(extract(epoch from g.created_at - n * ${APART}) * 1000)::bigint), 12, '0')
       || lpad(to_hex(${ROWS} - n), 20, '0')`,
-    created_at: `g.created_at - n * interval '1 microsecond'`,
+    created_at: `g.created_at - n * ${APART}`,
     session_id: `'session-' || n`,
+    model: `case when ${RARE} then 'test/rare' else g.model end`,
   };
   const names = rows.map(({ name }: { name: string }) => name);
+  await client.query(`do $$ declare month timestamptz; begin
+    for month in select date_trunc('month', created_at - n * interval '1 month', 'UTC')
+      from generations, generate_series(1, ${Math.ceil(DAYS / 28)}) n
+    loop
+      execute format('create table if not exists generations_%s partition of generations for values from (%L) to (%L)',
+        to_char(month at time zone 'UTC', 'YYYY_MM'), month, date_add(month, interval '1 month', 'UTC'));
+    end loop; end $$`);
   await client.query(
     `insert into generations (${names.join(', ')})
      select ${names.map((name) => changed[name] ?? `g.${name}`).join(', ')}
        from (select * from generations) g, generate_series(1, ${ROWS}) n`,
   );
-  await client.query('analyze generations');
+  await client.query(
+    `truncate generation_days, generation_model_days;
+     insert into generation_days (organization_id, workspace_id, key_id, day, model, endpoint_id, provider_name, requests,
+         prompt_tokens, completion_tokens, reasoning_tokens, cost_nano, byok_nano)
+       select organization_id, workspace_id, key_id, day::date, model, endpoint_id, provider_name, requests, prompt_tokens,
+           completion_tokens, reasoning_tokens, cost_nano, byok_nano
+         from (select ${DAY_SUMS} from generations group by ${DAY_KEYS}) sums`,
+  );
+  await client.query('analyze generations; analyze generation_model_days');
 
   const timed = async (what: string, path: string) => {
     const startedAt = performance.now();
@@ -54,7 +78,13 @@ test('a million generations are listed in pages and by filters', async (t) => {
     assert.equal(rare.data.length, 0);
   }
   await timed('no row with this error', '/generations?error_type=server');
-  await timed('no row of a model, without an index', '/generations?model=test/two');
+  const absent = await timed('no row of a model, without an index', '/generations?model=test/two');
+  assert.equal(absent.data.length, 0);
+  const seldom = await timed('a model of one day', '/generations?model=test/rare');
+  assert.equal(seldom.data.length, 20);
+  await timed('a common model', '/generations?model=test/one');
+  await timed('no row of a workspace', `/generations?workspace_id=${crypto.randomUUID()}`);
+  await timed('no row of a provider, every row read', '/generations?provider=nobody');
   const none = await timed('no row at all', '/generations?external_user=nobody');
   assert.equal(none.data.length, 0);
 });

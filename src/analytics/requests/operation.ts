@@ -37,8 +37,9 @@ export function listGenerationsOperation(parts: AnalyticsParts): Operation<Calle
       const limit = query.limit ?? DEFAULT_PAGE;
       const filter = await filterOf(parts, exchange.caller.organizationId, query);
       await parts.entered();
+      const startedAt = parts.clock.monotonic();
       const rows = await inTime(parts, (tx, timeoutMs) =>
-        listGenerations(tx, { ...filter, limit: limit + 1 }, timeoutMs),
+        listGenerations(tx, { ...filter, limit: limit + 1 }, () => startedAt + timeoutMs - parts.clock.monotonic()),
       );
       const page = rows.slice(0, limit);
       exchange.reply(200, {

@@ -1,8 +1,9 @@
 /**
  * The SQL of the list of generations. Ids sort by time and are the key of each month's table, so a page is read from the
- * end of an index, however many rows there are.
+ * end of an index, however many rows there are. Days without requests of the model or workspace are skipped.
  */
 import type { Queryable } from '../../storage/database.ts';
+import { daysWith } from './days.sql.ts';
 
 type Outcome = 'succeeded' | 'failed' | 'cancelled' | 'guarded';
 
@@ -73,14 +74,65 @@ function idAt(ms: number): string {
   return `gen-${Math.max(0, ms).toString(16).padStart(TIME_DIGITS, '0')}`;
 }
 
-/** Newest first. Fails with SQLSTATE 57014 after `timeoutMs`. Call it in a transaction. */
+/** When an id was made, in ms; undefined for what is no id. */
+function timeOf(id: string | undefined): number | undefined {
+  const digits = /^gen-([0-9a-f]{12})/.exec(id ?? '')?.[1];
+  return digits === undefined ? undefined : Number.parseInt(digits, 16);
+}
+
+/**
+ * Newest first. Fails with SQLSTATE 57014 once no time remains. Call it at the beginning of a transaction.
+ * @param remaining ms that the statements may still take
+ */
 export async function listGenerations(
   tx: Queryable,
   filter: GenerationFilter,
-  timeoutMs: number,
+  remaining: () => number,
 ): Promise<GenerationRow[]> {
-  await tx.query('set transaction read only');
-  await tx.query(`select set_config('statement_timeout', $1, true)`, [`${Math.ceil(timeoutMs)}ms`]);
+  // The days that the totals name and the rows are those of one moment.
+  await tx.query('set transaction isolation level repeatable read, read only');
+  await limitTime(tx, remaining);
+  if (!skipsDays(filter)) return pageOf(tx, filter, {});
+  const { from, until, before, limit } = filter;
+  const latest = timeOf(before);
+  const days = daysWith(tx, {
+    ...filter,
+    from: from?.getTime() ?? 0,
+    until: Math.min(until?.getTime() ?? LAST_MS, latest === undefined ? LAST_MS : latest + SLACK_MS),
+  });
+  const rows: GenerationRow[] = [];
+  let below: string | undefined;
+  for await (const run of days) {
+    await limitTime(tx, remaining);
+    const least = idAt(run.from - SLACK_MS);
+    const most = idAt(run.until + SLACK_MS);
+    // Runs overlap by the slack.
+    const ids = { least, below: below === undefined || most < below ? most : below };
+    rows.push(...(await pageOf(tx, { ...filter, limit: limit - rows.length }, ids)));
+    if (rows.length === limit) break;
+    below = least;
+  }
+  return rows;
+}
+
+const LAST_MS = 8.64e15;
+
+/** True if only the daily totals can tell where the rows are: no index finds them. */
+function skipsDays({ models, workspaceId, id, keyIds, sessionId, externalUser }: GenerationFilter): boolean {
+  if (models === undefined && workspaceId === undefined) return false;
+  return [id, keyIds, sessionId, externalUser].every((indexed) => indexed === undefined);
+}
+
+async function limitTime(tx: Queryable, remaining: () => number): Promise<void> {
+  await tx.query(`select set_config('statement_timeout', $1, true)`, [`${Math.max(1, Math.ceil(remaining()))}ms`]);
+}
+
+/** @param ids a range of ids; `below` is exclusive */
+async function pageOf(
+  tx: Queryable,
+  filter: GenerationFilter,
+  ids: { least?: string; below?: string },
+): Promise<GenerationRow[]> {
   const parameters: unknown[] = [filter.organizationId];
   const conditions = ['g.organization_id = $1'];
   const where = (value: unknown, condition: (parameter: string) => string) => {
@@ -92,6 +144,8 @@ export async function listGenerations(
   where(filter.from && idAt(filter.from.getTime() - SLACK_MS), (value) => `g.id >= ${value}`);
   where(filter.until && idAt(filter.until.getTime() + SLACK_MS), (value) => `g.id < ${value}`);
   where(filter.before, (value) => `g.id < ${value}`);
+  where(ids.least, (value) => `g.id >= ${value}`);
+  where(ids.below, (value) => `g.id < ${value}`);
   where(filter.id, (value) => `g.id = ${value}`);
   where(filter.models, (value) => `g.model = any(${value})`);
   where(filter.provider, (value) => `g.provider_name = ${value}`);
