@@ -137,7 +137,7 @@ export class Sandbox {
       await forwardPlain(parts, target, request, response);
     } catch (error) {
       const refusal = asRefusal(error, destination?.host ?? 'the host');
-      if (!response.destroyed) this.#report(refusal, destination);
+      if (!response.destroyed || refusal.secret !== undefined) this.#report(refusal, destination);
       refuse(refusal, request, response);
     }
   }

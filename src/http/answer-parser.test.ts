@@ -266,6 +266,28 @@ describe('what is not an answer', () => {
     });
     assert.deepEqual([heard.end, heard.malformed], [undefined, true]);
   });
+
+  test('an informational response has no body', () => {
+    for (const framed of ['content-length: 3\r\n\r\nabc', 'transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n']) {
+      const heard = read({ pieces: [`HTTP/1.1 150 Early\r\n${framed}${OK}content-length: 2\r\n\r\nok`] });
+      assert.deepEqual([heard.status, heard.body, heard.malformed], [0, '', true]);
+    }
+  });
+
+  test('a few bytes of a body in a large frame do not keep the memory of the frame', () => {
+    const kept = new Set<ArrayBufferLike>();
+    const heard = new Heard<Record<string, string>>();
+    heard.answerData = (chunk) => {
+      kept.add(chunk.buffer);
+    };
+    const parser = new AnswerParser(heard, SOME);
+    parser.expect();
+    parser.read(Buffer.from(`${OK}transfer-encoding: chunked\r\n\r\n1;`));
+    const piece = Buffer.from(`x\r\na\r\n1;`.padEnd(PIECE_BYTES, 'x'));
+    for (let count = 0; count < 20; count += 1) parser.read(piece);
+    parser.free();
+    assert.ok(kept.size > 0 && kept.size < 4, `${kept.size} buffers`);
+  });
 });
 
 test('many concurrent connections have their own parsers and free them', () => {

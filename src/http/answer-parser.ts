@@ -141,7 +141,10 @@ export class AnswerParser<Headers> {
       this.#reader.answerHead(this.#status, this.#headers, this.#reason);
     }
     if (this.#body !== undefined) {
-      const body = this.#body.length === this.#bodyBytes ? this.#body : this.#body.subarray(0, this.#bodyBytes);
+      const isMostlyEmpty = this.#bodyBytes < this.#body.length / 2;
+      const filled = this.#body.length === this.#bodyBytes ? this.#body : this.#body.subarray(0, this.#bodyBytes);
+      // A reader that keeps a few bytes must not keep the memory of a whole piece, most of which framed them.
+      const body = isMostlyEmpty ? Buffer.from(filled) : filled;
       this.#body = undefined;
       this.#bodyBytes = 0;
       this.#reader.answerData(body);
@@ -201,6 +204,8 @@ export class AnswerParser<Headers> {
   }
 
   body(at: number, length: number): number {
+    // It would become part of the response that follows.
+    if (this.#status < 200) return STOP;
     this.#body ??= Buffer.allocUnsafe(this.#piece.length - at);
     this.#piece.copy(this.#body, this.#bodyBytes, at, at + length);
     this.#bodyBytes += length;

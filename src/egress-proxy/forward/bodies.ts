@@ -22,12 +22,12 @@ export interface Sink {
   end(text: string, encoding: 'latin1'): unknown;
 }
 
-/** Writes a stream to the sink, replaced. Ends early if the sink is destroyed. */
-export async function pump(source: AsyncIterable<Buffer>, replacer: Replacer, sink: Sink): Promise<void> {
+/** Writes a stream to the sink, replaced. False if it ended early, because the sink is destroyed. */
+export async function pump(source: AsyncIterable<Buffer>, replacer: Replacer, sink: Sink): Promise<boolean> {
   for await (const chunk of source) {
-    if (!(await writeAll(replacer.push(chunk), sink))) return;
+    if (!(await writeAll(replacer.push(chunk), sink))) return false;
   }
-  await writeAll(replacer.end(), sink);
+  return writeAll(replacer.end(), sink);
 }
 
 /** Writes pieces as fast as the sink takes them. False if it is destroyed. */
@@ -56,7 +56,7 @@ function writable(sink: Sink): Promise<void> {
 export class HeldBody {
   readonly length: number;
   readonly #pieces: readonly Buffer[];
-  readonly #letGo: () => void;
+  #letGo: (() => void) | undefined;
 
   constructor(pieces: readonly Buffer[], letGo: () => void) {
     this.#pieces = pieces;
@@ -70,13 +70,19 @@ export class HeldBody {
     const whole = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
     // A string is sent together with the head, in one write.
     sink.end(whole.toString('latin1'), 'latin1');
-    this.#letGo();
+    this.letGo();
     return undefined;
   }
 
   async #endInPieces(sink: Sink): Promise<void> {
     if (await writeAll(this.#pieces, sink)) sink.end();
-    this.#letGo();
+    this.letGo();
+  }
+
+  /** Gives its memory back, if it could not be written. Idempotent. */
+  letGo(): void {
+    this.#letGo?.();
+    this.#letGo = undefined;
   }
 }
 
@@ -137,25 +143,41 @@ const DECODERS: Record<string, () => Transform> = {
 
 /** The codings of a body, `identity` aside. The header may occur more than once. */
 export function codingsOf(pairs: readonly Pair[]): readonly string[] {
-  if (headerOf(pairs, 'content-encoding') === undefined) return NO_CODINGS;
-  const values = pairs.filter(([, , name]) => name === 'content-encoding').map(([, value]) => value);
+  return listed(pairs, 'content-encoding');
+}
+
+/** What a header lists, in lower case, without `identity`. It may occur more than once. */
+function listed(pairs: readonly Pair[], header: string): readonly string[] {
+  if (headerOf(pairs, header) === undefined) return NO_CODINGS;
+  const values = pairs.filter(([, , name]) => name === header).map(([, value]) => value);
   const codings = values.join().toLowerCase().split(',');
   return codings.map((coding) => coding.trim()).filter((coding) => coding !== '' && coding !== 'identity');
+}
+
+/** @throws Refusal if a message of HTTP/1.1 has transfer codings besides `chunked`, which the parser does not undo */
+export function checkTransfer(pairs: readonly Pair[]): void {
+  const codings = listed(pairs, 'transfer-encoding');
+  if (codings.length === 0 || (codings.length === 1 && codings[0] === 'chunked')) return;
+  throw uncheckable('transfer-encoded', codings);
+}
+
+function uncheckable(how: string, codings: readonly string[]): Refusal {
+  const shown = JSON.stringify(codings.slice(0, 3));
+  return new Refusal('encoding', `The message is ${how} as ${shown}, which cannot be checked.`);
 }
 
 /** The body without its codings. @throws Refusal if one is unknown */
 export function decoded(body: Body, codings: readonly string[]): Body {
   const decoders = codings.map((coding) => DECODERS[coding]);
   if (codings.length > MOST_CODINGS || decoders.includes(undefined)) {
-    throw new Refusal(
-      'encoding',
-      `The response is encoded as ${JSON.stringify(codings.slice(0, 3))}, which cannot be checked.`,
-    );
+    throw uncheckable('encoded', codings);
   }
   let { stream } = body;
   for (const create of decoders.toReversed()) {
     const next = create!();
     const from = stream;
+    // Nothing may read it: then an error without a listener would end the process.
+    next.on('error', () => {});
     from.on('error', (error) => next.destroy(error));
     from.on('close', () => {
       if (!from.readableEnded) next.destroy(new Error('cut'));

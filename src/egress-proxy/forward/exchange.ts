@@ -6,7 +6,7 @@ import { Refusal } from '../refusal.ts';
 import type { Release } from '../text/release.ts';
 import type { Replacer } from '../text/replacer.ts';
 import { syntaxOf } from '../text/value-forms.ts';
-import { codingsOf, type HeldBody, held, pump } from './bodies.ts';
+import { checkTransfer, codingsOf, type HeldBody, held, pump } from './bodies.ts';
 import { headerOf, type Pair, pairsOf, releasedHead } from './heads.ts';
 import { bodyOf } from './received-body.ts';
 import { respond, type ServerRequest, type ServerResponse } from './respond.ts';
@@ -33,14 +33,39 @@ export async function exchange(
   const { destination, release, allowance } = passage;
   const head = releasedHead({ method: request.method ?? 'GET', path, pairs }, release);
   const body = await RequestBody.of(request, pairs, release, allowance);
-  const sent = await passage.send({ head, destination, length: body.length }, request);
-  const abort = () => sent.abort();
-  response.once('close', abort);
-  if (response.destroyed) abort();
-  const writing = body.writeTo(sent, release);
-  const answer = writing === undefined ? await sent.answer : await answerDuring(writing, sent, response);
-  await respond(answer, request, response, release.texts, allowance);
-  response.removeListener('close', abort);
+  try {
+    const sent = await passage.send({ head, destination, length: body.length }, request);
+    const abort = () => sent.abort();
+    response.once('close', abort);
+    if (response.destroyed) abort();
+    const writing = body.writeTo(sent, release);
+    const answer = writing === undefined ? await sent.answer : await answerDuring(writing, sent, response);
+    await respond(answer, request, response, release.texts, allowance);
+    response.removeListener('close', abort);
+    if (writing !== undefined) await written(writing, sent, request);
+  } finally {
+    body.letGo();
+  }
+}
+
+/** A host may answer before it has read the body, whose rest is still checked and sent while the client is there. */
+async function written(writing: Promise<void>, sent: Sent, request: ServerRequest): Promise<void> {
+  const isHttp2 = request instanceof Http2ServerRequest;
+  const client = isHttp2 ? request.stream : request.socket;
+  const abort = () => {
+    // A stream of HTTP/2 closes once both sides have ended.
+    if (!isHttp2 || !client.readableEnded) sent.abort();
+  };
+  client.once('close', abort);
+  if (client.destroyed) abort();
+  try {
+    await writing;
+  } catch (error) {
+    sent.abort();
+    throw error;
+  } finally {
+    client.removeListener('close', abort);
+  }
 }
 
 /** The answer to a request whose body is still being written. */
@@ -77,6 +102,7 @@ class RequestBody {
   static async of(request: ServerRequest, pairs: readonly Pair[], release: Release, allowance: Allowance) {
     const declared = headerOf(pairs, 'content-length');
     if (!hasBody(request, pairs, declared)) return new RequestBody(request, 'none');
+    checkTransfer(pairs);
     const body = bodyOf(request);
     const isEncoded = codingsOf(pairs).length > 0;
     const syntax = isEncoded ? null : syntaxOf(headerOf(pairs, 'content-type'));
@@ -98,8 +124,15 @@ class RequestBody {
     return this.#stream(this.#body, this.#replacer!, sent, release);
   }
 
+  /** Gives back its memory. */
+  letGo(): void {
+    this.#held?.letGo();
+  }
+
   async #stream(body: Body, replacer: Replacer, sent: Sent, release: Release): Promise<void> {
-    await pump(body.stream, replacer, sent.body);
+    // A client that is still sending must be able to read the response or the refusal.
+    const isSent = await pump(body.stream.iterator({ destroyOnReturn: false }), replacer, sent.body);
+    if (!isSent) return void body.stream.resume();
     const trailers = releasedHead({ method: '', path: '', pairs: pairsOf(this.#request.rawTrailers) }, release).pairs;
     sent.finish(trailers);
   }

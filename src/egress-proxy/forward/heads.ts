@@ -111,9 +111,11 @@ function namedByConnection(pairs: readonly Pair[]): Set<string> | undefined {
  */
 export function releasedHead({ method, path, pairs }: RequestHead, release: Release): RequestHead {
   const released: Pair[] = [];
+  // Without TLS, too: the host may show there what it was given over TLS.
+  const isScrubbed = release.isVerified || release.texts.isBound(release.host);
   let bytes = 0;
   for (const pair of passing(pairs)) {
-    const asked = release.isVerified ? askScrubbable(pair) : pair;
+    const asked = isScrubbed ? askScrubbable(pair) : pair;
     if (asked === undefined) continue;
     const [name, value, lower] = asked;
     release.forbid(name);
@@ -137,6 +139,9 @@ function askScrubbable(pair: Pair): Pair | undefined {
   switch (pair[2]) {
     case 'range':
     case 'if-range':
+    // Azure and old servers know it by these names, too.
+    case 'x-ms-range':
+    case 'request-range':
       return undefined;
     case 'accept-encoding':
     case 'grpc-accept-encoding':

@@ -69,12 +69,15 @@ export class HostConnection implements AnswerReader<Pair[]> {
     socket.once('close', () => this.discard());
   }
 
-  /** @param bodiless it is HEAD */
-  carry(carried: Carried, bodiless: boolean): void {
+  carry(carried: Carried): void {
     this.#carried = carried;
     this.#isWritten = false;
     this.#mayFollow = undefined;
-    this.#parser.expect(bodiless);
+  }
+
+  /** The first bytes of the request are written now. A response that arrives before them is not its own. @param bodiless it is HEAD */
+  begin(bodiless: boolean): void {
+    if (!this.#isGone) this.#parser.expect(bodiless);
   }
 
   /** The last byte of the request has been written. */
@@ -139,6 +142,7 @@ export class HostConnections {
   #answered: HostConnection[] = [];
   #settling: HostConnection[] = [];
   #waiting: (() => void)[] = [];
+  #isTurning = false;
   #isClosed = false;
 
   constructor(open: () => Promise<net.Socket>, clock: Clock) {
@@ -152,19 +156,33 @@ export class HostConnections {
     if (idle !== undefined) return idle;
     const isOneSoon = this.#answered.length + this.#settling.length > this.#waiting.length;
     if (isOneSoon) return new Promise<void>((resolve) => this.#waiting.push(resolve)).then(() => this.take());
-    return this.#open().then((socket) => new HostConnection(socket, this, this.#clock));
+    return this.open();
+  }
+
+  /** A new one. @throws Refusal */
+  async open(): Promise<HostConnection> {
+    return new HostConnection(await this.#open(), this, this.#clock);
   }
 
   /** Not used again before the event loop has read what came with its response: more bytes would answer the next request. */
   keep(connection: HostConnection): void {
-    if (this.#answered.push(connection) === 1 && this.#settling.length === 0) setImmediate(this.#turned);
+    this.#answered.push(connection);
+    this.#awaitTurn();
+  }
+
+  /** Once per turn, even if all that waited for it were closed in between. */
+  #awaitTurn(): void {
+    if (this.#isTurning) return;
+    this.#isTurning = true;
+    setImmediate(this.#turned);
   }
 
   readonly #turned = (): void => {
     const settled = this.#settling;
     this.#settling = this.#answered;
     this.#answered = [];
-    if (this.#settling.length > 0) setImmediate(this.#turned);
+    this.#isTurning = false;
+    if (this.#settling.length > 0) this.#awaitTurn();
     for (const connection of settled) {
       if (this.#isClosed || this.#idle.length >= MOST_IDLE) connection.discard();
       else this.#idle.push(connection);

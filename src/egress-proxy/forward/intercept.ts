@@ -121,7 +121,7 @@ export class InterceptedHost {
       await exchange(passage, { path, pairs }, request, response);
     } catch (error) {
       const refusal = asRefusal(error, destination.host);
-      if (!response.destroyed) this.#parts.report(refusal, destination);
+      if (!response.destroyed || refusal.secret !== undefined) this.#parts.report(refusal, destination);
       refuse(refusal, request, response);
     }
   }

@@ -52,7 +52,7 @@ export class ReceivedBody implements Body {
 
   /** Whether it should not grow until more is wanted. */
   get holds(): boolean {
-    return this.#stream === undefined || this.#isFull;
+    return this.#state === 'open' && (this.#stream === undefined || this.#isFull);
   }
 
   add(chunk: Buffer): void {
@@ -83,6 +83,8 @@ export class ReceivedBody implements Body {
         done(error);
       },
     });
+    // Its reader may have left, and an error without a listener would end the process.
+    stream.on('error', () => {});
     for (const chunk of this.#chunks) stream.push(chunk);
     if (this.#state === 'complete') stream.push(null);
     if (this.#state === 'cut') stream.destroy(new Error('cut'));

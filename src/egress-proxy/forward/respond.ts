@@ -1,5 +1,6 @@
 /** Writes responses to the sandbox: those of hosts, scrubbed, and refusals. */
 import type http from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import type { Allowance } from '../../base/allowance.ts';
@@ -7,7 +8,7 @@ import { GatewayRequest } from '../../http/message.ts';
 import { type Refusal, refusalResponse } from '../refusal.ts';
 import type { SecretTexts } from '../text/release.ts';
 import { syntaxOf } from '../text/value-forms.ts';
-import { codingsOf, decoded, held, pump, type Sink } from './bodies.ts';
+import { checkTransfer, codingsOf, decoded, held, pump, type Sink } from './bodies.ts';
 import { asObject, flat, headerOf, type Pair, pair, scrubbedPairs } from './heads.ts';
 import type { Answer } from './send.ts';
 
@@ -22,33 +23,52 @@ export async function respond(
   texts: SecretTexts,
   allowance: Allowance,
 ): Promise<void> {
-  const pairs = scrubbedPairs(answer.pairs, texts);
+  const scrubbed = scrubbedPairs(answer.pairs, texts);
   const length = headerOf(answer.pairs, 'content-length');
   const isEmpty = request.method === 'HEAD' || answer.status === 204 || answer.status === 304;
   if (isEmpty) {
     if (answer.body.whole === undefined) answer.body.stream.resume();
-    writeHead(answer, response, [...pairs, ...lengthOf(length)], texts);
+    writeHead(answer, response, [...withoutTrailer(scrubbed), ...lengthOf(length)], texts);
     response.end();
     return;
   }
-  const codings = codingsOf(pairs);
+  checkTransfer(answer.pairs);
+  // Those of the host: its Connection header may take the name of a coding away.
+  const codings = codingsOf(answer.pairs);
   const body = codings.length === 0 ? answer.body : decoded(answer.body, codings);
-  const passed = codings.length === 0 ? pairs : pairs.filter(([, , name]) => name !== 'content-encoding');
-  const keepsLength = syntaxOf(headerOf(pairs, 'content-type')) === null;
+  const passed = codings.length === 0 ? scrubbed : scrubbed.filter(([, , name]) => name !== 'content-encoding');
+  const keepsLength = syntaxOf(headerOf(scrubbed, 'content-type')) === null;
   const replacer = texts.scrubber(keepsLength);
   const sink = response as unknown as Sink;
   const known = codings.length === 0 && length !== undefined ? Number(length) : Number.NaN;
   const whole = keepsLength ? undefined : await held(body, known, replacer, allowance);
   if (whole !== undefined) {
-    writeHead(answer, response, [...passed, pair('content-length', String(whole.length))], texts);
-    addTrailers(response, scrubbedPairs(answer.trailers(), texts));
-    return whole.endOn(sink);
+    try {
+      writeHead(answer, response, [...withoutTrailer(passed), pair('content-length', String(whole.length))], texts);
+      addTrailers(response, scrubbedPairs(answer.trailers(), texts));
+      await whole.endOn(sink);
+    } finally {
+      whole.letGo();
+    }
+    return;
   }
-  writeHead(answer, response, keepsLength && codings.length === 0 ? [...passed, ...lengthOf(length)] : passed, texts);
+  const hasLength = keepsLength && codings.length === 0 && length !== undefined;
+  const isChunked = !hasLength && request.httpVersion !== '1.0';
+  writeHead(
+    answer,
+    response,
+    isChunked ? passed : [...withoutTrailer(passed), ...lengthOf(hasLength ? length : undefined)],
+    texts,
+  );
   if (!(response instanceof Http2ServerResponse)) response.flushHeaders();
   await pump(body.stream, replacer, sink);
   addTrailers(response, scrubbedPairs(answer.trailers(), texts));
   response.end();
+}
+
+/** Without the header that announces trailers: Node refuses it in a response that has a length, or no body. */
+function withoutTrailer(pairs: Pair[]): Pair[] {
+  return headerOf(pairs, 'trailer') === undefined ? pairs : pairs.filter(([, , name]) => name !== 'trailer');
 }
 
 function lengthOf(length: string | undefined): Pair[] {
@@ -58,8 +78,11 @@ function lengthOf(length: string | undefined): Pair[] {
 function writeHead(answer: Answer, response: ServerResponse, pairs: Pair[], texts: SecretTexts): void {
   response.sendDate = false;
   if (response instanceof Http2ServerResponse) response.writeHead(answer.status, asObject(pairs));
-  else response.writeHead(answer.status, texts.scrub(answer.statusText), flat(pairs));
+  else response.writeHead(answer.status, texts.scrub(answer.statusText).replace(NO_REASON, ''), flat(pairs));
 }
+
+/** Node refuses these characters, llhttp does not. */
+const NO_REASON = /[^\t\x20-\x7e\x80-\xff]/g;
 
 function addTrailers(response: ServerResponse, pairs: Pair[]): void {
   if (pairs.length === 0) return;
@@ -71,11 +94,14 @@ function addTrailers(response: ServerResponse, pairs: Pair[]): void {
 export function refuse(refusal: Refusal, request: ServerRequest, response: ServerResponse): void {
   if (response.headersSent || response.writableEnded) {
     cut(response);
+    // A response that has ended does not know the connection any more.
+    if (response.writableEnded) request.destroy();
     return;
   }
   const { headers, body } = refusalResponse(refusal);
   if (response instanceof Http2ServerResponse) response.writeHead(refusal.status, headers);
-  else response.writeHead(refusal.status, headers);
+  // With a reason of its own: that of the host may be the one that could not be written.
+  else response.writeHead(refusal.status, STATUS_CODES[refusal.status] ?? 'Refused', headers);
   response.end(body);
   // Otherwise a client that is still sending would not read the response.
   if (request instanceof GatewayRequest) request.readInto({ receive: () => true, received: () => {} });

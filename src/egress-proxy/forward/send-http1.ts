@@ -36,6 +36,9 @@ function linesOf(pairs: readonly Pair[]): string {
   return text;
 }
 
+/** A second one has the effect of one (RFC 9110, section 9.2.2). */
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
+
 function unsendable(): Refusal {
   return new Refusal('bad_request', 'The path or a header has a character that HTTP/1.1 does not allow.');
 }
@@ -46,7 +49,7 @@ class Http1Exchange implements Sent, Sink {
   readonly #reject: (refusal: Refusal) => void;
   readonly #destination: Destination;
   readonly #length: BodyLength;
-  readonly #isHead: boolean;
+  readonly #method: string;
   readonly #connections: HostConnections;
   readonly #received = new ReceivedBody({ resume: () => this.#connection.socket.resume(), drop: () => this.abort() });
   #connection!: HostConnection;
@@ -54,6 +57,8 @@ class Http1Exchange implements Sent, Sink {
   /** What is sent before the next bytes of the body. */
   #before: string;
   #trailers: readonly Pair[] = [];
+  #isBegun = false;
+  #isRepeated = false;
   #isAnswered = false;
   #isAborted = false;
 
@@ -65,7 +70,7 @@ class Http1Exchange implements Sent, Sink {
     this.#reject = reject;
     this.#destination = destination;
     this.#length = length;
-    this.#isHead = head.method === 'HEAD';
+    this.#method = head.method;
     this.#text = text;
     this.#before = text;
     this.#connections = connections;
@@ -73,7 +78,14 @@ class Http1Exchange implements Sent, Sink {
 
   carriedBy(connection: HostConnection): void {
     this.#connection = connection;
-    connection.carry(this, this.#isHead);
+    this.#isBegun = false;
+    connection.carry(this);
+  }
+
+  #begin(): void {
+    if (this.#isBegun) return;
+    this.#isBegun = true;
+    this.#connection.begin(this.#method === 'HEAD');
   }
 
   get body(): Sink {
@@ -106,6 +118,7 @@ class Http1Exchange implements Sent, Sink {
       const isChunked = this.#length === 'unknown';
       const before = isChunked ? `${this.#before}${bytes.length.toString(16)}\r\n` : this.#before;
       this.#before = isChunked ? '\r\n' : '';
+      this.#begin();
       socket.cork();
       if (before !== '') socket.write(before, 'latin1');
       socket.write(bytes);
@@ -131,6 +144,7 @@ class Http1Exchange implements Sent, Sink {
 
   #end(rest: string): void {
     this.#before = '';
+    this.#begin();
     if (rest !== '' && !this.destroyed) this.#connection.socket.write(rest, 'latin1');
     this.#connection.written();
   }
@@ -156,16 +170,21 @@ class Http1Exchange implements Sent, Sink {
   }
 
   broken(): void {
-    // The host may have closed an idle connection at the moment when the request was sent.
-    const isRepeated = this.#connection.isReused && this.#length === 'none' && !this.#isAborted;
     if (this.#isAnswered) this.#received.cut();
-    else if (isRepeated) void this.#again();
+    else if (this.#mayRepeat) void this.#again();
     else this.#reject(broken(undefined, this.#destination));
   }
 
+  /** The host may have closed an idle connection at the moment when the request was sent, or may have acted on it and then failed. */
+  get #mayRepeat(): boolean {
+    if (this.#isAborted || this.#isRepeated || !this.#connection.isReused) return false;
+    return this.#length === 'none' && IDEMPOTENT.has(this.#method);
+  }
+
   async #again(): Promise<void> {
+    this.#isRepeated = true;
     try {
-      const connection = await this.#connections.take();
+      const connection = await this.#connections.open();
       this.carriedBy(connection);
       if (this.#isAborted) return connection.drop(this);
       this.#end(this.#text);

@@ -35,8 +35,11 @@ function strictlyEncoded(value: string): string {
 export function scrubbedForms(value: string): readonly string[] {
   if (value.length < MIN_SCRUBBED_LENGTH) return [];
   const bytes = Buffer.from(value);
+  // Many services read headers as Latin-1.
+  const asLatin1 = bytes.toString('latin1');
+  const texts = asLatin1 === value ? [value] : [value, asLatin1];
   const forms = [
-    ...secretForms(value).flatMap(escapedForms),
+    ...texts.flatMap(secretForms).flatMap(escapedForms),
     bytes.toString('hex'),
     bytes.toString('hex').toUpperCase(),
   ];
