@@ -294,6 +294,49 @@ test('HTTP/2 carries values, streams both ways, and passes trailers, as gRPC nee
   await own.close();
 });
 
+test('headers and trailers that may occur once only pass in HTTP/2 if they are repeated', async () => {
+  const own = await startProxy(
+    {},
+    {
+      serve: (server) =>
+        server.on('stream', (stream: http2.ServerHttp2Stream) => {
+          let sent = '';
+          stream.on('trailers', (_trailers, _flags, raw: string[]) => {
+            sent = raw.join();
+          });
+          stream.resume().once('end', () => {
+            const repeated = { 'x-content-type-options': ['nosniff', 'nosniff'] as unknown as string };
+            stream.respond({ ':status': 200, ...repeated }, { waitForTrailers: true });
+            stream.once('wantTrailers', () => stream.sendTrailers({ etag: ['a', 'b'] as unknown as string }));
+            stream.end(sent);
+          });
+        }),
+    },
+  );
+  try {
+    const socket = await secure(own, BOUND, { ALPNProtocols: ['h2'] });
+    const client = http2.connect(`https://${BOUND}`, {
+      createConnection: () => socket,
+      ...{ strictSingleValueFields: false },
+    });
+    const request = { ':method': 'POST', trailer: 'etag' };
+    const stream = client.request(request, { waitForTrailers: true });
+    stream.once('wantTrailers', () => stream.sendTrailers({ etag: ['c', 'd'] as unknown as string }));
+    const raw = (event: 'response' | 'trailers') =>
+      new Promise<string>((resolve) =>
+        stream.once(event, (_headers, _flags, pairs: string[]) => resolve(pairs.join())),
+      );
+    const [head, trailers] = [raw('response'), raw('trailers')];
+    stream.end('body');
+    assert.match(await head, /nosniff,x-content-type-options,nosniff/);
+    assert.equal(await read(stream), 'etag,c,etag,d');
+    assert.equal(await trailers, 'etag,a,etag,b');
+    client.destroy();
+  } finally {
+    await own.close();
+  }
+});
+
 test('requests of a sandbox share the connections to a host', async () => {
   const client = await session();
   const before = bound.connections();

@@ -84,7 +84,11 @@ export class InterceptedHost {
     };
     const settings = { maxConcurrentStreams: MOST_STREAMS, maxHeaderListSize: MOST_HEAD_BYTES };
     const server = offersHttp2
-      ? http2.createSecureServer({ ...options, allowHTTP1: true, settings, Http1IncomingMessage: GatewayRequest })
+      ? http2.createSecureServer({
+          ...{ ...options, allowHTTP1: true, settings, Http1IncomingMessage: GatewayRequest },
+          // Hosts repeat such headers, and Node throws where nothing can catch it.
+          strictSingleValueFields: false,
+        })
       : https.createServer({ ...options, IncomingMessage: GatewayRequest });
     if ('keepAliveTimeout' in server) server.keepAliveTimeout = KEEP_ALIVE_MS;
     // Servers of both kinds read it for each connection.

@@ -99,6 +99,8 @@ export function refuse(refusal: Refusal, request: ServerRequest, response: Serve
     return;
   }
   const { headers, body } = refusalResponse(refusal);
+  // Those of the host may be why the response could not be written.
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
   if (response instanceof Http2ServerResponse) response.writeHead(refusal.status, headers);
   // With a reason of its own: that of the host may be the one that could not be written.
   else response.writeHead(refusal.status, STATUS_CODES[refusal.status] ?? 'Refused', headers);

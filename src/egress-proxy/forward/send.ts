@@ -65,7 +65,13 @@ export async function sendHttp2(outgoing: Outgoing, upstream: Upstream, hasTrail
   const stream = await upstream.stream(headers, { endStream: length === 'none', waitForTrailers: hasTrailers });
   let sentTrailers: readonly Pair[] = [];
   let received: Pair[] = [];
-  stream.on('wantTrailers', () => stream.sendTrailers(asObject(sentTrailers)));
+  stream.on('wantTrailers', () => {
+    try {
+      stream.sendTrailers(asObject(sentTrailers));
+    } catch (error) {
+      stream.destroy(error as Error);
+    }
+  });
   stream.on('trailers', (_headers, _flags, raw: string[]) => {
     received = pairsOf(raw);
   });

@@ -129,6 +129,8 @@ export class Upstream {
     const session = http2.connect(originOf(this.#destination), {
       createConnection: () => socket,
       settings: { enablePush: false, maxHeaderListSize: MOST_HEAD_BYTES },
+      // Its types do not have it.
+      ...{ strictSingleValueFields: false },
     });
     return session;
   }

@@ -88,7 +88,9 @@ export async function startTlsHost(name: string, options: HostOptions = {}): Pro
     seen.push(entry);
     await answerer(entry, response, request);
   };
-  const server = http1Only ? https.createServer(secure) : http2.createSecureServer({ ...secure, allowHTTP1: true });
+  const server = http1Only
+    ? https.createServer(secure)
+    : http2.createSecureServer({ ...secure, allowHTTP1: true, strictSingleValueFields: false });
   if (own !== undefined) own(server as http2.Http2SecureServer);
   else (server as https.Server).on('request', (request, response) => void serve(request, response));
   server.on('secureConnection', (socket) => {
