@@ -97,15 +97,18 @@ for (const served of BODY_FORMATS) {
 for (const served of ['chat', 'responses'] as const) {
   test(`${served}: a Word document reaches a model as text, and one that unpacks to too much is refused`, async () => {
     const type = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
-    const wordOf = (bytes: Buffer) => {
+    const wordOf = (bytes: Buffer, filename?: string) => {
       const data = `data:${type};base64,${bytes.toString('base64')}`;
-      const file = { filename: 'report.docx', file_data: data };
+      const file = { file_data: data, ...(filename !== undefined && { filename }) };
       return served === 'chat' ? { type: 'file', file } : { type: 'input_file', ...file };
     };
-    const asked = (bytes: Buffer) => ask(served, bodyOf(served, 'test/chat', wordOf(bytes), { plugins: PLUGINS }));
-    const { status, text, sent } = await asked(docxOf(['The answer', 'is forty-two']));
+    const asked = (bytes: Buffer, filename?: string) =>
+      ask(served, bodyOf(served, 'test/chat', wordOf(bytes, filename), { plugins: PLUGINS }));
+    const { status, text, sent } = await asked(docxOf(['The answer', 'is forty-two']), 'report.docx');
     assert.equal(status, 200, text);
     assert.match(textsOf(sent), /Text of the file report\.docx:\n\nThe answer\n\nis forty-two/);
+    const nameless = await asked(docxOf(['The answer']));
+    assert.match(textsOf(nameless.sent), /Text of the file document\.docx:/);
     const bomb = await asked(docxOf(['text'], { 'word/media/a.png': Buffer.alloc(65 * 1024 * 1024) }));
     assert.equal(bomb.status, 400, bomb.text);
     assert.match(bomb.text, /(messages|input)\[0\]\.content\[1\] is a Word document with too much text/);

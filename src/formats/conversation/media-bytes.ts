@@ -7,6 +7,24 @@ import { Uncarried } from './losses.ts';
 
 const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*),/i;
 
+/** Media types of documents, with the file name extensions that services tell them by. */
+export const DOCUMENT_FORMATS = new Map([
+  ['application/pdf', 'pdf'],
+  ['text/csv', 'csv'],
+  ['application/msword', 'doc'],
+  ['application/vnd.openxmlformats-officedocument.wordprocessingml.document', 'docx'],
+  ['application/vnd.ms-excel', 'xls'],
+  ['application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', 'xlsx'],
+  ['text/html', 'html'],
+  ['text/markdown', 'md'],
+  ['text/plain', 'txt'],
+]);
+
+/** A name for a document that came without one, for services that tell documents by their names. */
+export function documentName(mediaType: string): string {
+  return `document.${DOCUMENT_FORMATS.get(mediaType.toLowerCase()) ?? 'pdf'}`;
+}
+
 /** The image type given by the first bytes, if recognized; `data` is base64. */
 export function sniffImage(data: string): string | undefined {
   if (data.startsWith('/9j/')) return 'image/jpeg';

@@ -2,7 +2,7 @@
 import type { AudioPart, FilePart, ImagePart, Source, VideoPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import { sniffImage, withoutDataUrl } from '../conversation/media-bytes.ts';
+import { DOCUMENT_FORMATS, sniffImage, withoutDataUrl } from '../conversation/media-bytes.ts';
 import type { DocumentNames } from './document-names.ts';
 
 const IMAGE_FORMATS = new Map([
@@ -13,17 +13,6 @@ const IMAGE_FORMATS = new Map([
   ['image/webp', 'webp'],
 ]);
 
-const DOCUMENT_FORMATS = new Map([
-  ['application/pdf', 'pdf'],
-  ['text/csv', 'csv'],
-  ['application/msword', 'doc'],
-  ['application/vnd.openxmlformats-officedocument.wordprocessingml.document', 'docx'],
-  ['application/vnd.ms-excel', 'xls'],
-  ['application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', 'xlsx'],
-  ['text/html', 'html'],
-  ['text/markdown', 'md'],
-  ['text/plain', 'txt'],
-]);
 const ENDINGS = new Set(DOCUMENT_FORMATS.values());
 /** Text types without a format of their own are sent as plain text. */
 const TEXT_TYPE = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript))$/;

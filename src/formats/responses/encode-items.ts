@@ -12,6 +12,7 @@ import type {
 import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { documentName } from '../conversation/media-bytes.ts';
 import { boundedId } from '../conversation/tool-ids.ts';
 import { INSTRUCTIONS, PROMPT } from './decode.ts';
 import { encodeAnnotation, IN_CONTENT } from './decode-content.ts';
@@ -119,7 +120,7 @@ export class ItemEncoder {
     }
     if (part.context !== undefined) this.#report('context', 'the responses format has no document context');
     // The vendor rejects file data without a filename.
-    const filename = part.filename ?? (source.kind === 'bytes' ? 'document.pdf' : undefined);
+    const filename = part.filename ?? (source.kind === 'bytes' ? documentName(source.mediaType) : undefined);
     const named = filename === undefined ? {} : { filename };
     if (source.kind === 'bytes') return [{ type: 'input_file', file_data: encodeUrl(source, 'file'), ...named }];
     return [{ type: 'input_file', ...mediaMembers(source, 'file_url', 'file'), ...named }];

@@ -4,7 +4,7 @@ import test from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
 import { applyEdits, readDocument } from '../../base/json.ts';
 import { chat } from '../chat/index.ts';
-import type { Conversation } from '../conversation/conversation.ts';
+import type { Conversation, FilePart } from '../conversation/conversation.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { Losses, Uncarried } from '../conversation/losses.ts';
 import { messages } from '../messages/index.ts';
@@ -231,6 +231,10 @@ test('messages documents, chat web search and developer messages translate to th
   assert.deepEqual(encoded(asked).body.input[0].content, [
     { type: 'input_file', file_data: 'data:application/pdf;base64,JVBERi0=', filename: 'document.pdf' },
   ]);
+  const type = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
+  const word: FilePart = { type: 'file', source: { kind: 'bytes', mediaType: type, data: 'UEsDBA==' } };
+  const named = encoded({ messages: [{ role: 'user', parts: [word] }], settings: {} }).body.input[0].content[0];
+  assert.equal(named.filename, 'document.docx');
   const location = { type: 'approximate', approximate: { city: 'Bonn' } };
   const searched = chat.decode({
     messages: [{ role: 'developer', content: 'd' }],

@@ -19,9 +19,10 @@ interface Found {
   load(): Promise<Buffer>;
 }
 
-/** A parsed file, and the key of the parts that held it. */
+/** A parsed file, its kind, and the key of the parts that held it. */
 export interface ParsedPart {
   key: string;
+  kind: 'pdf' | 'docx';
   file: ParsedFile;
 }
 
@@ -57,7 +58,7 @@ export async function parseDocuments(
     const texts = known.get(hash) ?? (await textsOf(kind, bytes, found.path, { parts, recognize }));
     length += texts.reduce((sum, text) => sum + text.length, 0);
     if (length > MAX_LENGTH) throw invalidField(found.path, `brings the files over ${MAX_LENGTH} characters of text`);
-    parsed.set(found.key, { key: found.key, file: { hash, filename: found.filename, texts } });
+    parsed.set(found.key, { key: found.key, kind, file: { hash, filename: found.filename, texts } });
   }
   return [...parsed.values()];
 }

@@ -9,7 +9,6 @@ import { fieldsOf, listOf } from '../../../formats/conversation/fields.ts';
 import { eachPart, type FileWords } from '../../../formats/conversation/file-words.ts';
 import { nullable, optional, word } from '../../../formats/conversation/loose-schema.ts';
 import { changeDocument } from '../../admission/changed-document.ts';
-import type { ParsedFile } from '../../context.ts';
 import type { ConversationRequest } from '../../request.ts';
 import { Citing } from '../citing.ts';
 import type { AdmissionParts, AdmissionStep, Plugin } from '../plugin.ts';
@@ -80,7 +79,7 @@ async function parse(
 
 /** @param json the content, which is parsed again to be changed */
 function withTexts(json: string, words: FileWords, parsed: readonly ParsedPart[]): unknown {
-  const files = new Map(parsed.map(({ key, file }) => [key, file]));
+  const files = new Map(parsed.map((one) => [one.key, one]));
   const root: unknown = parseJson(json);
   eachPart(root, words.root, (part) => {
     const key = documentKey(part, words);
@@ -90,6 +89,9 @@ function withTexts(json: string, words: FileWords, parsed: readonly ParsedPart[]
   return Array.isArray(root) ? root.map(withoutFiles) : root;
 }
 
-function shown({ filename = 'document.pdf', texts }: ParsedFile): { text: string; filename: string } {
+function shown({ kind, file: { filename = `document.${kind}`, texts } }: ParsedPart): {
+  text: string;
+  filename: string;
+} {
   return { text: `Text of the file ${filename}:\n\n${texts.join('\n\n')}`, filename };
 }
