@@ -75,6 +75,7 @@ test('a compaction that a vendor made is never dropped: models elsewhere are ref
     ];
     const refused = await gateway.post('/responses', { model: 'test/chat', input });
     assert.equal(refused.status, 400, await refused.clone().text());
+    assert.match(await refused.text(), /request: input\[0\]:/);
     for (const tools of [[], [{ type: 'svc:datetime' }]]) {
       script('openai', false, { text: 'on' });
       assert.equal((await gateway.post('/responses', { model: 'test/openai', input, tools })).status, 200);
@@ -83,6 +84,42 @@ test('a compaction that a vendor made is never dropped: models elsewhere are ref
       assert.equal(sent.length, 2);
     }
   }
+});
+
+test('a compaction of Anthropic is never dropped: models elsewhere are refused', async () => {
+  const compaction = { type: 'compaction', content: 'Ada lives in Köln.', encrypted_content: 'Z0FB' };
+  const messages = [
+    { role: 'user', content: 'Go on.' },
+    { role: 'assistant', content: [compaction, { type: 'text', text: 'yes' }] },
+    { role: 'user', content: 'Where?' },
+  ];
+  for (const tools of [[], [{ type: 'svc:datetime' }]]) {
+    for (const model of ['test/chat', 'test/openai']) {
+      const refused = await gateway.post('/messages', { model, max_tokens: 99, messages, tools });
+      const text = await refused.text();
+      assert.equal(refused.status, 400, text);
+      assert.match(text, /messages\[1\]\.content\[0\]/);
+    }
+    script('messages', false, { text: 'there' });
+    const body = { model: 'test/messages', max_tokens: 99, messages, tools };
+    assert.equal((await gateway.post('/messages', body)).status, 200);
+    const { messages: sent } = gateway.upstream.requests('messages').at(-1)!.json as { messages: Json[] };
+    assert.deepEqual(sent[1].content[0], compaction);
+  }
+});
+
+test('context management of OpenAI is refused with its path for models elsewhere', async () => {
+  const context_management = [{ type: 'compaction', compact_threshold: 2000 }];
+  const refused = await gateway.post('/responses', { model: 'test/chat', input: 'hi', context_management });
+  const text = await refused.text();
+  assert.equal(refused.status, 400, text);
+  assert.match(text, /request: context_management:/);
+  script('openai', false, { text: 'on' });
+  assert.equal(
+    (await gateway.post('/responses', { model: 'test/openai', input: 'hi', context_management })).status,
+    200,
+  );
+  assert.deepEqual((gateway.upstream.requests('openai').at(-1)!.json as Json).context_management, context_management);
 });
 
 test('where no state is read, as in batches, a compaction is refused by its path', () => {

@@ -10,6 +10,7 @@ import type { PromptCaching } from './cache-breakpoints.ts';
 import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
 import type { SearchTrace } from './deferred-search.ts';
 import type { UpstreamFailure } from './failure.ts';
+import type { Fields } from './fields.ts';
 import type { FileWords } from './file-words.ts';
 import type { HistoryWords } from './history.ts';
 import type { LoggedContent } from './logged-content.ts';
@@ -244,6 +245,11 @@ export interface ServedFormat extends AnswerReader {
    * is routed to endpoints of this format only.
    */
   readonly ownFeatures?: readonly string[];
+  /**
+   * The path of the first content that stands for an earlier part of the conversation and that only this format can
+   * read: without it, the model would answer to another conversation. Routed like `ownFeatures`.
+   */
+  ownContent?(request: Fields): string | undefined;
   /** The request member that continues a conversation which the upstream has stored. */
   readonly threadMember?: string;
   /** Clients may not send reasoning back; the gateway keeps it for requests with tools. */

@@ -1,5 +1,5 @@
 /** The history of a messages request: results of calls are blocks of the user's message after them. */
-import { fieldsOf, listOf, textOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
 import { type HistoryWords, textsOf } from '../conversation/history.ts';
 
 const textPart = (text: string) => ({ type: 'text', text });
@@ -29,3 +29,12 @@ export const history: HistoryWords = {
     return results.length > 0 ? { kind: 'result', results } : { kind: 'user' };
   },
 };
+
+/** The path of the first compaction block, which replaces everything before it. */
+export function compactionIn(request: Fields): string | undefined {
+  for (const [index, message] of listOf(request['messages']).entries()) {
+    const block = listOf(fieldsOf(message)['content']).findIndex((each) => fieldsOf(each)['type'] === 'compaction');
+    if (block !== -1) return `messages[${index}].content[${block}]`;
+  }
+  return undefined;
+}

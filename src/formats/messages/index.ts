@@ -18,7 +18,7 @@ import { MessagesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure, encodeFailure } from './failure.ts';
 import { fileWords } from './file-words.ts';
-import { history } from './history.ts';
+import { compactionIn, history } from './history.ts';
 import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { schema } from './schema.ts';
@@ -61,6 +61,7 @@ export const messages: ServedFormat & SpokenFormat = {
   searchTrace,
   toolTrace,
   ownFeatures: ['mcp_servers', 'container'],
+  ownContent: compactionIn,
   threadMember: 'thread',
   lacksImages: true,
   encodeReply,

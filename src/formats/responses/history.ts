@@ -1,6 +1,8 @@
 /** The history of a responses request: messages, calls, results and reasoning are items of one list. */
-import { fieldsOf, textOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
 import { type HistoryItem, type HistoryWords, textsOf } from '../conversation/history.ts';
+
+const COMPACTIONS = new Set<unknown>(['compaction', 'context_compaction']);
 
 /** Items that apply to all of the history, or stand for a part of it. */
 const PINNED = /^(?:additional_tools|compaction|context_compaction|mcp_list_tools|tool_search_(?:call|output))$/;
@@ -30,4 +32,10 @@ export const history: HistoryWords = {
 
 function ofRole(role: unknown): HistoryItem['kind'] {
   return role === 'user' || role === 'assistant' ? role : 'pinned';
+}
+
+/** The path of the first compaction, which stands for the conversation before it. */
+export function compactionIn({ input }: Fields): string | undefined {
+  const index = listOf(input).findIndex((item) => COMPACTIONS.has(fieldsOf(item)['type']));
+  return index === -1 ? undefined : `input[${index}]`;
 }

@@ -17,7 +17,7 @@ import { ResponsesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { fileWords } from './file-words.ts';
-import { history } from './history.ts';
+import { compactionIn, history } from './history.ts';
 import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { echo, renew } from './response.ts';
@@ -47,6 +47,8 @@ export const responses: ServedFormat & SpokenFormat = {
   history,
   searchTrace,
   toolTrace,
+  ownFeatures: ['context_management'],
+  ownContent: compactionIn,
   encodeReply,
   encoder: (stamp) => new ResponsesEncoder(stamp),
   encodeFailure,

@@ -140,6 +140,8 @@ export class Translation {
 
   #refuseOwnFeatures(): void {
     const { ownFeatures = [], id } = this.format;
+    const content = this.format.ownContent?.(this.document.structure);
+    if (content !== undefined) throw new Uncarried(content, `only the ${id} format can read it`);
     const feature = ownFeatures.find((name) => isPresent(this.document.structure[name]));
     if (feature !== undefined) throw new Uncarried(feature, `only the ${id} format supports it`);
   }
