@@ -103,6 +103,6 @@ function bearerToken(authorization: string | undefined): string | undefined {
 }
 
 function apiKeyHeader(headers: IncomingHttpHeaders): string | undefined {
-  const value = headers['x-api-key'] ?? headers['x-goog-api-key'];
+  const value = headers['x-api-key'] || headers['x-goog-api-key'];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

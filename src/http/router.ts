@@ -40,6 +40,8 @@ export class Router<C> {
   readonly #root: Node<C> = createNode();
   /** By the first two segments of their paths: operations at the root with an error format of their own. */
   readonly #formOf = new Map<string, Operation<C>>();
+  /** By the first segment: the same, if every operation there has an error format of its own; otherwise undefined. */
+  readonly #formBelow = new Map<string, Operation<C> | undefined>();
   /** First two segments of paths where the empty segments after them are skipped. */
   readonly #passOverEmpty = new Set<string>();
   /** Paths without parameters, in their usual spelling. */
@@ -52,7 +54,7 @@ export class Router<C> {
     for (const operation of operations) {
       if (operation.root) {
         this.#add(operation.path, operation);
-        if (operation.encodeError) this.#formOf.set(firstSegments(operation.path), operation);
+        this.#addForm(operation);
         if (operation.passesOverEmptySegments) this.#passOverEmpty.add(firstSegments(operation.path));
       } else {
         for (const prefix of API_PREFIXES) this.#add(prefix + operation.path, operation);
@@ -74,7 +76,7 @@ export class Router<C> {
 
   /** The operation whose error format applies to an unknown path. */
   formOf(path: string): Operation<C> | undefined {
-    return this.#formOf.get(firstSegments(path));
+    return this.#formOf.get(firstSegments(path)) ?? this.#formBelow.get(firstSegment(path));
   }
 
   /**
@@ -112,6 +114,15 @@ export class Router<C> {
     return { route, params };
   }
 
+  #addForm(operation: Operation<C>): void {
+    const form = operation.encodeError && operation;
+    if (form) this.#formOf.set(firstSegments(operation.path), form);
+    const segment = firstSegment(operation.path);
+    if (form === undefined || API_PREFIXES.some((prefix) => firstSegment(prefix) === segment)) {
+      this.#formBelow.set(segment, undefined);
+    } else if (!this.#formBelow.has(segment)) this.#formBelow.set(segment, form);
+  }
+
   #add(path: string, operation: Operation<C>): void {
     const names: string[] = [];
     let node = this.#root;
@@ -139,6 +150,10 @@ export class Router<C> {
     route.allow = allowHeader(route.operations);
     if (names.length === 0) this.#exact.set(path, { route, params: NO_PARAMS });
   }
+}
+
+function firstSegment(path: string): string {
+  return path.split('/', 2).join('/');
 }
 
 function firstSegments(path: string): string {

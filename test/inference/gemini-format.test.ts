@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { readContentStream } from '../../src/testing/clients/gemini-client.ts';
+import { INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
 import { answerOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { geminiAnswer } from '../../src/testing/upstream/gemini-answers.ts';
 import { startGuarded } from '../guardrails/guarded.ts';
@@ -194,5 +195,75 @@ test('a stream that breaks off has no finish reason, whether it is relayed or tr
     const { candidates, error } = await stream({}, `test/${provider}`);
     assert.ok(error !== null && candidates[0]!.finish === null, provider);
     assert.ok('a long answer'.startsWith(candidates[0]!.text) && candidates[0]!.text !== '');
+  }
+});
+
+test('every path of the Gemini API is refused in the words of Google', async () => {
+  for (const path of [
+    '',
+    '/',
+    '/foo',
+    '/cachedContents',
+    '/tunedModels/x:generateContent',
+    '/%zz',
+    '/models/a/b/c/d',
+  ]) {
+    const refused = await fetch(`${gateway.url}/v1beta${path}`, { method: 'POST', body: '{}' });
+    const { error } = (await refused.json()) as Json;
+    assert.match(error.status, /^(NOT_FOUND|INVALID_ARGUMENT|UNAUTHENTICATED)$/, path);
+    assert.equal(error.details[0]['@type'], 'type.googleapis.com/google.rpc.ErrorInfo', path);
+  }
+  const other = (await (await fetch(`${gateway.url}/v1/foo`)).json()) as Json;
+  assert.equal(other.error.status, undefined);
+});
+
+test('an empty header does not hide the key of the query, and events are only for streams', async () => {
+  const at = (query: string) => `${gateway.url}/v1beta/models/test/gpt:generateContent?key=${INFERENCE_KEY}${query}`;
+  const post = (query: string, headers: Record<string, string>) =>
+    fetch(at(query), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ contents: [hi] }),
+    });
+  for (const name of ['authorization', 'x-api-key', 'x-goog-api-key']) {
+    gateway.upstream.script('gpt', [answerOf('chat', false, { text: 'in' })]);
+    assert.equal((await post('', { [name]: '' })).status, 200, name);
+  }
+  const refused = await post('&alt=sse', {});
+  const { error } = (await refused.json()) as Json;
+  assert.deepEqual([refused.status, error.details[1].fieldViolations[0].field], [400, 'alt']);
+});
+
+test('what is no base64 is refused with its path, in every format', async () => {
+  const pdf = 'data:application/pdf;base64,no!';
+  const [text, audio] = [
+    { type: 'text', text: 'x' },
+    { data: '!!', format: 'wav' },
+  ];
+  const inline = (mimeType: string) => ({
+    contents: [{ role: 'user', parts: [{ inlineData: { mimeType, data: 'file:///etc/passwd' } }] }],
+  });
+  const chat = (part: object) => ({ messages: [{ role: 'user', content: [text, part] }] });
+  const items = (part: object) => ({ input: [{ role: 'user', content: [part] }] });
+  const document = { type: 'base64', media_type: 'application/pdf', data: '??' };
+  const long = `data:image/png;base64,iVBORw0KGgo${'A'.repeat(999)}!`;
+  const cases: [route: string, body: object, path: string][] = [
+    ['/models/test/google:generateContent', inline('image/png'), 'contents[0].parts[0].inlineData.data'],
+    ['/models/test/gpt:generateContent', inline('audio/wav'), 'contents[0].parts[0].inlineData.data'],
+    ['/chat/completions', chat({ type: 'input_audio', input_audio: audio }), 'content[1].input_audio.data'],
+    ['/chat/completions', chat({ type: 'image_url', image_url: { url: long } }), 'content[1].image_url.url'],
+    ['/chat/completions', chat({ type: 'file', file: { file_data: pdf } }), 'content[1].file.file_data'],
+    ['/messages', { max_tokens: 9, ...chat({ type: 'document', source: document }) }, 'content[1].source.data'],
+    ['/responses', items({ type: 'input_audio', input_audio: audio }), 'input[0].content[0].input_audio.data'],
+    ['/responses', items({ type: 'input_file', file_data: pdf }), 'input[0].content[0].file_data'],
+    ['/responses', items({ type: 'input_file', file_data: 'file:///etc/passwd' }), 'input[0].content[0].file_data'],
+    ['/moderations', { input: [{ type: 'image_url', image_url: { url: 'file:///x' } }] }, 'input[0].image_url.url'],
+    ['/moderations', { input: [{ type: 'image_url', image_url: { url: pdf } }] }, 'input[0].image_url.url'],
+  ];
+  for (const [route, body, path] of cases) {
+    const named = route.startsWith('/models') ? body : { model: 'test/gpt', ...body };
+    const refused = await gateway.post(route, named);
+    const told = await refused.text();
+    assert.ok(refused.status === 400 && told.includes(`${path} `), `${route}: ${told}`);
   }
 });

@@ -1,7 +1,7 @@
 /** Validates one message of a request: what each role and each kind of content part requires. */
 import { invalidField } from '../../base/errors.ts';
 import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
-import { imageUrlFault } from '../conversation/media-bytes.ts';
+import { base64Fault, dataUrlFault } from '../conversation/media-bytes.ts';
 
 export function checkMessage(message: Fields, path: string): void {
   const role = textOf(message['role']);
@@ -48,21 +48,25 @@ function checkPart(part: Fields, path: string): void {
   if (needed !== undefined && (part[needed] === undefined || part[needed] === null)) {
     throw invalidField(`${path}.${needed}`, 'is missing');
   }
-  if (type === 'image_url') checkImage(textOf(fieldsOrUndefined(part['image_url'])?.['url']), `${path}.image_url.url`);
+  if (type === 'image_url') checkMedium(textOf(fieldsOrUndefined(part['image_url'])?.['url']), `${path}.image_url.url`);
   if (needed === 'video_url')
-    checkAddress(textOf(fieldsOrUndefined(part['video_url'])?.['url']), `${path}.video_url.url`);
+    checkMedium(textOf(fieldsOrUndefined(part['video_url'])?.['url']), `${path}.video_url.url`);
+  if (type === 'input_audio') {
+    const fault = base64Fault(textOf(fieldsOrUndefined(part['input_audio'])?.['data']));
+    if (fault !== undefined) throw invalidField(`${path}.input_audio.data`, fault);
+  }
   if (type === 'file') {
     const file = fieldsOf(part['file']);
     const data = nonEmptyText(file['file_data']);
-    if (data !== undefined) checkAddress(data, `${path}.file.file_data`);
+    if (data !== undefined) checkMedium(data, `${path}.file.file_data`);
     else if (nonEmptyText(file['file_id']) === undefined)
       throw invalidField(`${path}.file`, 'requires file_data or file_id');
   }
 }
 
-function checkImage(address: string, path: string): void {
+function checkMedium(address: string, path: string): void {
   checkAddress(address, path);
-  const fault = imageUrlFault(address);
+  const fault = dataUrlFault(address);
   if (fault !== undefined) throw invalidField(path, fault);
 }
 

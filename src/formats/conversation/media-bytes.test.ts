@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
 import { chat, messages, responses } from '../index.ts';
-import { imageFault, imageUrlFault, withoutDataUrl } from './media-bytes.ts';
+import { imageFault, dataUrlFault, withoutDataUrl } from './media-bytes.ts';
 
 const base64 = (head: readonly number[] | string) => {
   const bytes = typeof head === 'string' ? Buffer.from(head, 'latin1') : Buffer.from(head);
@@ -31,8 +31,8 @@ test('images are recognized by their first bytes, whatever their label', () => {
   for (const [data, fault] of FAULTY) assert.match(imageFault('image/png', data)!, fault);
   // Other image types are not checked.
   assert.equal(imageFault('image/svg+xml', base64('<svg>')), undefined);
-  assert.equal(imageUrlFault('https://example.com/a.png'), undefined);
-  assert.equal(imageUrlFault('data:image/png,percent%20encoded'), undefined);
+  assert.equal(dataUrlFault('https://example.com/a.png'), undefined);
+  assert.equal(dataUrlFault('data:image/png,percent%20encoded'), undefined);
 });
 
 test('an undecodable image is rejected with the path of its field', () => {
@@ -91,7 +91,7 @@ test('an image is known however its base64 is spelled, and strict services get s
     for (const data of spellings(bytes)) {
       const url = `data:image/png;base64,${data}`;
       assert.equal(imageFault('image/png', data), undefined, data);
-      assert.equal(imageUrlFault(url), undefined, data);
+      assert.equal(dataUrlFault(url), undefined, data);
       for (const source of [{ kind: 'bytes', mediaType: 'image/png', data } as const, { kind: 'url', url } as const]) {
         assert.deepEqual(withoutDataUrl(source), {
           kind: 'bytes',

@@ -47,12 +47,17 @@ const HEAD = 256;
 const BASE64 = /^[A-Za-z0-9+/_=\s%-]*$/;
 const UNLIKE_PLAIN = /[^A-Za-z0-9+/=]/;
 
+/** Judged by both ends of the data, however long it is. */
+export function base64Fault(data: string): string | undefined {
+  return BASE64.test(data.slice(0, HEAD)) && BASE64.test(data.slice(-HEAD)) ? undefined : 'is not base64';
+}
+
 /** Why no service could decode the image, judged by its first bytes; undefined when they look valid. */
 export function imageFault(mediaType: string, data: string): string | undefined {
-  if (!KNOWN_IMAGE.test(mediaType)) return undefined;
+  const unreadable = base64Fault(data);
+  if (unreadable !== undefined || !KNOWN_IMAGE.test(mediaType)) return unreadable;
   const given = data.trimStart().slice(0, HEAD);
   if (given === '') return 'has no data';
-  if (!BASE64.test(given)) return 'is not base64';
   const head = joined(given);
   if (head.length < SHORTEST_HEAD || sniffImage(head) !== undefined) return undefined;
   // HEIC and AVIF, which cameras label as JPEG: some services decode them.
@@ -60,8 +65,8 @@ export function imageFault(mediaType: string, data: string): string | undefined 
   return box === 'ftyp' ? undefined : 'is not the data of an image';
 }
 
-/** The same for a `data:` URL; undefined for any other URL. */
-export function imageUrlFault(url: string): string | undefined {
+/** The same for a `data:` URL of any medium; undefined for any other URL. */
+export function dataUrlFault(url: string): string | undefined {
   const match = DATA_URL.exec(url.slice(0, 256));
   if (!match || !/;base64/i.test(match[2] ?? '')) return undefined;
   return imageFault(match[1] ?? '', url.slice(match[0].length));

@@ -2,6 +2,7 @@
 import { invalidField } from '../../base/errors.ts';
 import type { Part } from '../conversation/conversation.ts';
 import { type Fields, isFields, nonEmptyText, textOf } from '../conversation/fields.ts';
+import { imageFault } from '../conversation/media-bytes.ts';
 import { member, otherMembers } from './names.ts';
 
 const AUDIO_FORMATS: Readonly<Record<string, string>> = { mpeg: 'mp3', 'x-wav': 'wav', wave: 'wav', 'x-m4a': 'm4a' };
@@ -24,6 +25,8 @@ function inlineMedium(part: Fields, at: string): Part | undefined {
   if (!MEDIA_TYPE.test(mediaType)) throw invalidField(`${at}.inlineData.mimeType`, 'must be a media type');
   const { data } = inline;
   if (typeof data !== 'string') throw invalidField(`${at}.inlineData.data`, 'must be base64 text');
+  const fault = imageFault(mediaType, data);
+  if (fault !== undefined) throw invalidField(`${at}.inlineData.data`, fault);
   const source = { kind: 'bytes' as const, mediaType, data };
   if (mediaType.startsWith('image/')) return { type: 'image', source };
   if (mediaType.startsWith('video/')) return { type: 'video', source };

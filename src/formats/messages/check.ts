@@ -5,7 +5,7 @@
 import { invalidField } from '../../base/errors.ts';
 import { asksForDeferral, checkDeferral } from '../adapters/deferred-tools/index.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
-import { imageFault, imageUrlFault } from '../conversation/media-bytes.ts';
+import { base64Fault, dataUrlFault, imageFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
 import { type FeatureRules, refuseUnbuilt } from '../server-tools/index.ts';
 import { checkThread, threadOf } from './thread.ts';
@@ -158,13 +158,13 @@ function checkSource(block: string, source: unknown, path: string): void {
   if (block === 'image' && source['type'] === 'base64' && !IMAGE_TYPES.includes(textOf(type))) {
     throw invalidField(`${path}.media_type`, `must be one of ${IMAGE_TYPES.join(', ')}`);
   }
-  if (block === 'image') {
-    const bytes = kind === 'base64';
-    const member = bytes ? 'data' : 'url';
-    const given = textOf(source[member]);
-    const fault = bytes ? imageFault(textOf(type), given) : imageUrlFault(given);
-    if (fault !== undefined) throw invalidField(`${path}.${member}`, fault);
+  if (kind === 'base64') {
+    const data = textOf(source['data']);
+    const fault = block === 'image' ? imageFault(textOf(type), data) : base64Fault(data);
+    if (fault !== undefined) throw invalidField(`${path}.data`, fault);
   }
+  const fault = kind === 'url' ? dataUrlFault(textOf(source['url'])) : undefined;
+  if (fault !== undefined) throw invalidField(`${path}.url`, fault);
   if (source['type'] === 'content') checkBlocks(source['content'], `${path}.content`);
 }
 

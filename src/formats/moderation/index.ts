@@ -7,6 +7,7 @@ import { decodeFailure } from '../chat/failure.ts';
 import { countOf, type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { costMembers } from '../conversation/format.ts';
 import { Uncarried } from '../conversation/losses.ts';
+import { dataUrlFault } from '../conversation/media-bytes.ts';
 import { askedOf, checkCommon, commonMembers, loggedPrompt } from '../direct/body.ts';
 import { type Adapter, type DirectFormat, inputUsage, type Reply, type Step } from '../direct/index.ts';
 import { malformed, readObject } from '../direct/json-reply.ts';
@@ -58,11 +59,16 @@ function check(document: JsonDocument): void {
     if (!parts) return;
     const { type, text, image_url: image } = fieldsOf(item);
     if (type === 'text' && typeof text !== 'string') throw invalidField(`${path}.text`, 'must be a string');
-    if (type === 'image_url' && textOf(fieldsOf(image)['url']) === '') {
-      throw invalidField(`${path}.image_url.url`, 'must be a URL');
-    }
+    if (type === 'image_url') checkImage(textOf(fieldsOf(image)['url']), `${path}.image_url.url`);
     if (type !== 'text' && type !== 'image_url') throw invalidField(`${path}.type`, 'must be text or image_url');
   });
+}
+
+function checkImage(url: string, path: string): void {
+  if (!/^(?:https?:\/\/|data:)\S/i.test(url.slice(0, 64)))
+    throw invalidField(path, 'must be an http(s) URL or a data: URL');
+  const fault = dataUrlFault(url);
+  if (fault !== undefined) throw invalidField(path, fault);
 }
 
 function decode(document: JsonDocument): ModerationRequest {

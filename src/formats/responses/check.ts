@@ -6,7 +6,7 @@ import { invalidField } from '../../base/errors.ts';
 import { asksForDeferral, checkDeferral } from '../adapters/deferred-tools/index.ts';
 import { summaryOf } from '../conversation/compaction.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
-import { imageUrlFault } from '../conversation/media-bytes.ts';
+import { base64Fault, dataUrlFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
 import {
   checkMetadata,
@@ -163,17 +163,27 @@ function checkContent(content: unknown, path: string): void {
       );
     }
     for (const member of ['image_url', 'file_url', 'video_url']) {
-      if (typeof part[member] === 'string') checkAddress(part[member], `${at}.${member}`);
+      const address = part[member];
+      if (typeof address !== 'string') continue;
+      checkAddress(address, `${at}.${member}`);
+      refuseFault(dataUrlFault(address), `${at}.${member}`);
     }
-    const fault = typeof part['image_url'] === 'string' ? imageUrlFault(part['image_url']) : undefined;
-    if (fault !== undefined) throw invalidField(`${at}.image_url`, fault);
+    const { file_data: data } = part;
+    if (typeof data === 'string') {
+      refuseFault(/^(?:data|https?):/i.test(data) ? dataUrlFault(data) : base64Fault(data), `${at}.file_data`);
+    }
     if (part['type'] === 'input_audio') {
       const audio = fieldsOf(part['input_audio']);
       for (const member of ['data', 'format']) {
         if (typeof audio[member] !== 'string') throw invalidField(`${at}.input_audio.${member}`, 'is missing');
       }
+      refuseFault(base64Fault(textOf(audio['data'])), `${at}.input_audio.data`);
     }
   });
+}
+
+function refuseFault(fault: string | undefined, path: string): void {
+  if (fault !== undefined) throw invalidField(path, fault);
 }
 
 /** Only addresses that an upstream may fetch, and data URLs. Rejects schemes such as `file:`. */

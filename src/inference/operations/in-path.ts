@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import type { TextEncoding } from '../../base/byte-text.ts';
-import { GatewayError } from '../../base/errors.ts';
+import { GatewayError, invalidField } from '../../base/errors.ts';
 import { withMembers } from '../../base/json-members.ts';
 import type { PathWords, ServedFormat } from '../../formats/conversation/format.ts';
 import { INFERENCE } from '../../http/access-rule.ts';
@@ -92,9 +92,12 @@ function answerer(parts: InferenceParts, { format, words, more }: PathFormat) {
     const colon = target.lastIndexOf(':');
     const method = target.slice(colon + 1);
     const model = target.slice(0, colon);
+    const members = Object.hasOwn(words.methods, method) ? words.methods[method] : undefined;
+    if (exchange.query['alt'] === words.eventsAs && members?.['stream'] !== true && colon > 0) {
+      throw invalidField('alt', `must not be ${words.eventsAs} for a method that does not stream`);
+    }
     const other = Object.hasOwn(more, method) ? more[method] : undefined;
     if (other !== undefined && colon > 0) return other(exchange, model);
-    const members = Object.hasOwn(words.methods, method) ? words.methods[method] : undefined;
     if (colon < 1 || members === undefined) {
       const known = [...Object.keys(words.methods), ...Object.keys(more)].join(', ');
       throw new GatewayError('not_found', `the method of a model must be one of ${known}`);
