@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
 import { chat, messages, responses } from '../index.ts';
-import { imageFault, dataUrlFault, withoutDataUrl } from './media-bytes.ts';
+import { dataUrlFault, imageFault, withoutDataUrl } from './media-bytes.ts';
 
 const base64 = (head: readonly number[] | string) => {
   const bytes = typeof head === 'string' ? Buffer.from(head, 'latin1') : Buffer.from(head);
