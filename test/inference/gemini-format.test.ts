@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { readContentStream } from '../../src/testing/clients/gemini-client.ts';
+import { until } from '../../src/testing/clock/clock.ts';
 import { INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
 import { answerOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { geminiAnswer } from '../../src/testing/upstream/gemini-answers.ts';
@@ -267,3 +268,48 @@ test('what is no base64 is refused with its path, in every format', async () => 
     assert.ok(refused.status === 400 && told.includes(`${path} `), `${route}: ${told}`);
   }
 });
+
+for (const provider of ['gpt', 'google']) {
+  for (const query of ['?alt=sse', '']) {
+    const streamed = `/models/test/${provider}:streamGenerateContent${query}`;
+
+    test(`a client that leaves a stream ends the call, and pays for what was said | ${provider} ${query}`, async () => {
+      const told = { text: 'a long answer that is never read' };
+      const { chunks = [], headers = {} } =
+        provider === 'gpt' ? answerOf('chat', true, told) : geminiAnswer(true, told);
+      gateway.upstream.script(provider, { headers, chunks: chunks.slice(0, 3), end: 'stall' });
+      const leaving = new AbortController();
+      const reply = await fetch(gateway.api + streamed, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${INFERENCE_KEY}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ contents: [hi] }),
+        signal: leaving.signal,
+      });
+      const first = await reply.body!.getReader().read();
+      assert.doesNotMatch(Buffer.from(first.value!).toString(), /finishReason/);
+      leaving.abort();
+      const id = reply.headers.get('x-generation-id');
+      const row = await until(async () => {
+        const { data } = (await (await gateway.get(`/generation?id=${id}`)).json()) as Json;
+        return data;
+      }, 'the row is written');
+      assert.equal(row.cancelled, true);
+      assert.ok(row.tokens_prompt > 0 && row.tokens_completion > 0 && row.total_cost > 0, JSON.stringify(row));
+      const call = gateway.upstream.requests(provider).at(-1)!;
+      await until(() => call.closedEarlyAt !== undefined, 'the call is ended');
+    });
+
+    test(`an answer that a filter stops has an error and no finish reason | ${provider} ${query}`, async () => {
+      const rule = { slug: 'email', action: 'block', apply_to: ['response'] };
+      const key = await guarded({ content_filter_builtins: [rule] });
+      const told = { text: 'Here it comes, as you asked: bob@example.com, and more.' };
+      gateway.upstream.script(provider, provider === 'gpt' ? answerOf('chat', true, told) : geminiAnswer(true, told));
+      const { body, headers } = await key.post(streamed, { contents: [hi] });
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      assert.doesNotMatch(text, /finishReason|bob/);
+      assert.match(text, /"error":\{"code":403/);
+      const row = (await control.call('GET', `/generation?id=${headers.get('x-generation-id')}`)).body.data;
+      assert.ok(row.tokens_completion > 0 && row.total_cost > 0);
+    });
+  }
+}
