@@ -25,6 +25,7 @@ export function editOfForm({ texts, files }: Form): Fields {
   const options: Fields = {};
   for (const [name, values] of texts) {
     const [value] = values;
+    if (/^(?:image|mask|markup|input_references)(?:\[|$)/.test(name)) throw invalidField(name, 'must be a file');
     if (values.length > 1) throw invalidField(name, 'must be given once');
     if (NUMBERS.includes(name)) body[name] = numberOf(name, value!);
     else if (OPTIONS.includes(name)) options[name] = value;

@@ -65,6 +65,18 @@ test('bad parts are named', async () => {
   await refused(openai.images.edit({ ...base, image, n: 1.5 }), 'n');
   await refused(openai.images.edit({ ...base, image, stream: 'yes' as never }), 'stream must be true or false');
   await refused(openai.images.edit({ ...base, image, response_format: 'url' }), 'response_format');
+  for (const name of ['image', 'image[]', 'mask', 'input_references']) {
+    const form = new FormData();
+    form.set('model', 'test/old');
+    form.set('prompt', 'x');
+    form.append('image', new Blob([Buffer.from(PNG, 'base64')], { type: 'image/png' }), 'a.png');
+    if (name === 'image') form.delete('image');
+    form.append(name, 'https://example.com/a.png');
+    const headers = { authorization: `Bearer ${INFERENCE_KEY}` };
+    const odd = await fetch(`${gateway.api}/images/edits`, { method: 'POST', headers, body: form });
+    assert.equal(odd.status, 400, name);
+    assert.ok((await odd.text()).includes(`"${name} must be a file`), name);
+  }
   const json = await gateway.post('/images/edits', { model: 'test/old', prompt: 'x' });
   assert.equal(json.status, 400);
   assert.match(await json.text(), /image/);
