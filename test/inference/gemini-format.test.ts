@@ -236,6 +236,7 @@ test('an empty header does not hide the key of the query, and events are only fo
 });
 
 test('what is no base64 is refused with its path, in every format', async () => {
+  const image = { type: 'image_url', image_url: { url: 'file:///x' } };
   const pdf = 'data:application/pdf;base64,no!';
   const [text, audio] = [
     { type: 'text', text: 'x' },
@@ -258,7 +259,8 @@ test('what is no base64 is refused with its path, in every format', async () => 
     ['/responses', items({ type: 'input_audio', input_audio: audio }), 'input[0].content[0].input_audio.data'],
     ['/responses', items({ type: 'input_file', file_data: pdf }), 'input[0].content[0].file_data'],
     ['/responses', items({ type: 'input_file', file_data: 'file:///etc/passwd' }), 'input[0].content[0].file_data'],
-    ['/moderations', { input: [{ type: 'image_url', image_url: { url: 'file:///x' } }] }, 'input[0].image_url.url'],
+    ['/moderations', { input: [image] }, 'input[0].image_url.url'],
+    ['/embeddings', { input: [{ content: [image] }] }, 'input[0].content[0].image_url.url'],
     ['/moderations', { input: [{ type: 'image_url', image_url: { url: pdf } }] }, 'input[0].image_url.url'],
   ];
   for (const [route, body, path] of cases) {

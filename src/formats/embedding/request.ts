@@ -113,7 +113,11 @@ function checkItem(item: Fields, path: string): void {
     const [outer, inner] = members;
     const content = value[outer];
     if (!isFields(content)) throw invalidField(`${place}.${outer}`, 'must be an object');
-    if (textOf(content[inner]) === '') throw invalidField(`${place}.${outer}.${inner}`, 'must be a string');
+    const given = textOf(content[inner]);
+    if (given === '') throw invalidField(`${place}.${outer}.${inner}`, 'must be a string');
+    if (type === 'image_url' && !/^(?:https?:\/\/|data:)\S/i.test(given.slice(0, 64))) {
+      throw invalidField(`${place}.${outer}.${inner}`, 'must be an http(s) URL or a data: URL');
+    }
   });
 }
 
