@@ -100,6 +100,16 @@ test('a compaction of Anthropic is never dropped: models elsewhere are refused',
       assert.equal(refused.status, 400, text);
       assert.match(text, /messages\[1\]\.content\[0\]/);
     }
+    const failed = {
+      role: 'assistant',
+      content: [
+        { type: 'compaction', content: null },
+        { type: 'text', text: 'yes' },
+      ],
+    };
+    script('chat', false, { text: 'there' });
+    const without = { model: 'test/chat', max_tokens: 99, messages: [messages[0], failed, messages[2]], tools };
+    assert.equal((await gateway.post('/messages', without)).status, 200);
     script('messages', false, { text: 'there' });
     const body = { model: 'test/messages', max_tokens: 99, messages, tools };
     assert.equal((await gateway.post('/messages', body)).status, 200);

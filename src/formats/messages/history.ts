@@ -30,11 +30,15 @@ export const history: HistoryWords = {
   },
 };
 
-/** The path of the first compaction block, which replaces everything before it. */
+/** The path of the first compaction block that replaces everything before it; one without content failed. */
 export function compactionIn(request: Fields): string | undefined {
   for (const [index, message] of listOf(request['messages']).entries()) {
-    const block = listOf(fieldsOf(message)['content']).findIndex((each) => fieldsOf(each)['type'] === 'compaction');
+    const block = listOf(fieldsOf(message)['content']).findIndex((each) => isCompaction(fieldsOf(each)));
     if (block !== -1) return `messages[${index}].content[${block}]`;
   }
   return undefined;
+}
+
+function isCompaction({ type, content, encrypted_content: encrypted }: Fields): boolean {
+  return type === 'compaction' && (content ?? encrypted ?? null) !== null;
 }
