@@ -23,6 +23,7 @@ const MOST_CONNECTIONS = 256;
 /** Memory for bodies that are held as a whole. Beyond it they are streamed, without their length. */
 const HELD_BYTES = 8 * 1024 * 1024;
 const MOST_DIALS = 32;
+const MOST_HOST_CONNECTIONS = 2 * MOST_CONNECTIONS;
 /** Intercepted hosts whose certificates and connections are kept. */
 const MOST_HOSTS = 64;
 /** A certificate is replaced this long before it expires. */
@@ -43,7 +44,8 @@ export class Sandbox {
 
   /** @throws Error if the settings are malformed */
   constructor(settings: SandboxSettings, context: SharedContext, report: Report, called: (call: ModelCall) => void) {
-    this.#context = { ...context, bodies: new Allowance(HELD_BYTES), dials: new Allowance(MOST_DIALS) };
+    const connections = new Allowance(MOST_HOST_CONNECTIONS);
+    this.#context = { ...context, bodies: new Allowance(HELD_BYTES), dials: new Allowance(MOST_DIALS), connections };
     this.#report = report;
     this.#called = called;
     this.update(settings);

@@ -169,6 +169,34 @@ test('a host that answers early and closes is heard, also by a client that is st
   socket.destroy();
 });
 
+test('requests that follow each other without a response cannot open connections without limit', async () => {
+  const own = await startProxy();
+  const hosts = new Set<net.Socket>();
+  const silent = net.createServer((socket) => {
+    hosts.add(socket);
+    socket
+      .resume()
+      .on('error', () => {})
+      .once('close', () => hosts.delete(socket));
+  });
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  own.network.network.open = () => net.connect((silent.address() as net.AddressInfo).port, '127.0.0.1');
+  try {
+    const client = net.connect(own.socketPath).on('error', () => {});
+    for (let sent = 0; sent < 540; sent += 30) {
+      client.write(`GET http://${OTHER}/ HTTP/1.1\r\nHost: ${OTHER}\r\n\r\n`.repeat(30));
+      await until(() => hosts.size === Math.min(sent + 30, 512), 'the host has them');
+    }
+    await until(() => own.refusals().some(({ reason }) => reason === 'busy'), 'the rest is refused');
+    client.destroy();
+    await until(() => hosts.size === 0, 'all are closed');
+    assert.match(await raw(own.socketPath, 'GET http://x HTTP/1.1\r\nHost: x\r\n\r\n'), /could not be resolved/);
+  } finally {
+    silent.close();
+    await own.close();
+  }
+});
+
 test('a request that may have had an effect is not repeated when a kept connection breaks', async () => {
   for (const [method, times] of [
     ['POST', 1],

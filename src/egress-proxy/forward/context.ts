@@ -16,10 +16,12 @@ export interface ProxyContext {
   bodies: Allowance;
   /** Connections that are being made. Resolving names takes threads, which all sandboxes share. */
   dials: Allowance;
+  /** Connections to hosts. A client can send many requests on one connection before the first is answered. */
+  connections: Allowance;
 }
 
 /** What all sandboxes of the process share. */
-export type SharedContext = Omit<ProxyContext, 'bodies' | 'dials'>;
+export type SharedContext = Omit<ProxyContext, 'bodies' | 'dials' | 'connections'>;
 
 /** Reports a refusal for the audit log. */
 export type Report = (refusal: Refusal, destination: Destination | undefined) => void;

@@ -16,10 +16,20 @@ const HTTP1 = ['http/1.1'];
 
 /** A TCP connection to a checked address. @throws Refusal */
 export async function reach({ host, port }: Destination, context: ProxyContext): Promise<net.Socket> {
-  if (!context.dials.take(1)) throw new Refusal('busy', 'This sandbox is opening too many connections at once.');
+  if (!context.connections.take(1)) throw new Refusal('busy', 'This sandbox has too many connections to hosts.');
+  if (!context.dials.take(1)) {
+    context.connections.release(1);
+    throw new Refusal('busy', 'This sandbox is opening too many connections at once.');
+  }
   try {
-    return await withDeadline(context.clock, CONNECT_MS, (signal) => dial({ host, port }, context.checks, signal));
+    const socket = await withDeadline(context.clock, CONNECT_MS, (signal) =>
+      dial({ host, port }, context.checks, signal),
+    );
+    if (socket.closed) context.connections.release(1);
+    else socket.once('close', () => context.connections.release(1));
+    return socket;
   } catch (error) {
+    context.connections.release(1);
     if (error instanceof EgressError && error.fault === 'address') {
       throw new Refusal('address', `${host} points to an address that is not public.`);
     }
