@@ -40,7 +40,7 @@ const METRIC_SQL: Record<MetricName, string> = {
     / nullif(sum(g.generation_ms) filter (where g.generation_ms > 0), 0)`,
 };
 
-/** The same over daily totals, of which a single request is one of one. */
+/** The same over daily totals; a single row of the ledger counts as a total of one request. */
 const DAY_METRIC_SQL: Partial<Record<MetricName, string>> = {
   request_count: sum('g.requests'),
   active_keys: 'count(distinct g.key_id)',

@@ -143,7 +143,7 @@ export class AnswerParser<Headers> {
     if (this.#body !== undefined) {
       const isMostlyEmpty = this.#bodyBytes < this.#body.length / 2;
       const filled = this.#body.length === this.#bodyBytes ? this.#body : this.#body.subarray(0, this.#bodyBytes);
-      // A reader that keeps a few bytes must not keep the memory of a whole piece, most of which framed them.
+      // A copy, so that a reader that keeps a few bytes does not keep the whole piece, which is mostly framing.
       const body = isMostlyEmpty ? Buffer.from(filled) : filled;
       this.#body = undefined;
       this.#bodyBytes = 0;
@@ -159,7 +159,7 @@ export class AnswerParser<Headers> {
   // Callbacks of llhttp. Offsets are relative to the piece.
 
   begun(): number {
-    // Nobody asked for it. What the piece said before is still to be handed on.
+    // A response without a request. What came before it in the same piece is still passed on.
     if (!this.#awaited) return STOP;
     this.#headed = false;
     this.#headBytes = 0;

@@ -34,7 +34,7 @@ export interface UpstreamJob {
   readonly candidate: Candidate;
   readonly credential: Credential;
   readonly generation: OpenGeneration;
-  /** The row of the request if nobody learns how the job ends. */
+  /** The row of the request if the end of the job cannot be found out. */
   readonly estimate: Generation;
 }
 
@@ -105,11 +105,11 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   /** The request's row is written, or the turns of the request will write it. */
   hasRow = false;
   /**
-   * Called when an upstream has accepted a job whose result is polled: from then on no other endpoint is asked. Absent: such
-   * jobs concern nobody.
+   * Called when an upstream has accepted a job whose result is polled: from then on no other endpoint is asked. Absent: the
+   * caller does not follow such jobs.
    */
   accepted: ((job: UpstreamJob) => void) | undefined;
-  /** An upstream makes the result as a job that `accepted` was told of. */
+  /** `accepted` was called: an upstream is making the result as a job. */
   hasJob = false;
   #stream: AnswerStream | undefined;
   #ends: readonly (() => void)[] | undefined;

@@ -30,7 +30,7 @@ export interface VideoJob {
   byokId: string | null;
   /** The duration that the request asked for. */
   seconds: number | null;
-  /** The row of the ledger (`StoredRow`) if nobody learns how the job ends. */
+  /** The row of the ledger (`StoredRow`) for a job whose end cannot be found out. */
   estimate: string | null;
 }
 

@@ -111,7 +111,7 @@ class RequestBody {
       return new RequestBody(request, declared === undefined ? 'unknown' : Number(declared), body, replacer);
     // Trailers follow a body that is streamed.
     const known = headerOf(pairs, 'trailer') === undefined ? Number(declared ?? Number.NaN) : Number.NaN;
-    // A small body has arrived with its head: the parser hands it on before anything that is awaited goes on.
+    // A small body arrives together with its head, and the parser has passed it on when the next microtask runs.
     await undefined;
     const whole = await held(body, known, replacer, allowance);
     return new RequestBody(request, whole?.length ?? 'unknown', body, replacer, whole);

@@ -19,7 +19,7 @@ export class ToolAccount implements ToolSpending {
   #searches = 0;
   #fetches = 0;
 
-  /** @param journal writes down what is held, before it is spent. Absent: whoever is told of changes does */
+  /** @param journal records what is held, before it is spent. Absent: `changed` does */
   constructor(reservation: RequestReservation, journal?: () => Promise<void>) {
     this.#reservation = reservation;
     this.#journal = journal;

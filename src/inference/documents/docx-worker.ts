@@ -55,7 +55,7 @@ function unpacksWithin(zip: Buffer, most: number): boolean {
     if (zip.readUInt32LE(at) !== ENTRY_SIGNATURE) throw new Error('the zip has no whole directory');
     const [method, packed] = [zip.readUInt16LE(at + 10), zip.readUInt32LE(at + 20)];
     const local = zip.readUInt32LE(at + 42);
-    if (zip.readUInt32LE(local) !== LOCAL_SIGNATURE) throw new Error('the zip names an entry that it has not');
+    if (zip.readUInt32LE(local) !== LOCAL_SIGNATURE) throw new Error('the zip lists an entry that it does not contain');
     const from = local + LOCAL_BYTES + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28);
     const size = unpackedSize(zip.subarray(from, from + packed), method, left);
     if (size === undefined || size > left) return false;

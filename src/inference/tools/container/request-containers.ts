@@ -11,7 +11,7 @@ export class RequestContainers {
   readonly #containers: Containers;
   /** By the ids of the requests, then by what distinguishes their containers. */
   readonly #opened = new Map<string, Map<string, Promise<ContainerUse>>>();
-  /** By the ids of the requests: what the model has to be told about the containers. */
+  /** Notes about containers for the model, by the ids of the requests. */
   readonly #notes = new Map<string, string>();
   #works = false;
 
@@ -88,7 +88,7 @@ export class RequestContainers {
     this.#notes.set(requestId, note);
   }
 
-  /** What the model has to be told about the containers of a request; undefined if it was told already. */
+  /** The note for the model about the containers of a request; undefined after it was taken. */
   takeNote(requestId: string): string | undefined {
     const note = this.#notes.get(requestId);
     this.#notes.delete(requestId);
