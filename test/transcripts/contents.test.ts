@@ -288,6 +288,7 @@ test('a stalled database delays no request, memory is bounded, and dropped conte
 test('contents are let go when they are old', async (t) => {
   const aging = await startGateway(t, {
     providers: PROVIDERS,
+    jobs: 'now',
     yaml: { io_logging: { enabled: true, retention_days: 2 } },
   });
   const count = await countIn(t, aging);
