@@ -396,16 +396,17 @@ test('a chunking strategy that no file could have is refused with its path, file
   };
   const file_id = await upload('short.md', Buffer.from('short'), plainOpenai);
   const store = await plainOpenai.vectorStores.create({});
-  for (const [asked, path] of [
-    [plainOpenai.vectorStores.create({ chunking_strategy }), 'chunking_strategy'],
-    [plainOpenai.vectorStores.create({ chunking_strategy, file_ids: [file_id] }), 'chunking_strategy'],
-    [plainOpenai.vectorStores.files.create(store.id, { file_id, chunking_strategy }), 'chunking_strategy'],
+  for (const [ask, path] of [
+    [() => plainOpenai.vectorStores.create({ chunking_strategy }), 'chunking_strategy'],
+    [() => plainOpenai.vectorStores.create({ chunking_strategy, file_ids: [file_id] }), 'chunking_strategy'],
+    [() => plainOpenai.vectorStores.files.create(store.id, { file_id, chunking_strategy }), 'chunking_strategy'],
     [
-      plainOpenai.vectorStores.fileBatches.create(store.id, { files: [{ file_id }, { file_id, chunking_strategy }] }),
+      () =>
+        plainOpenai.vectorStores.fileBatches.create(store.id, { files: [{ file_id }, { file_id, chunking_strategy }] }),
       'files[1].chunking_strategy',
     ],
   ] as const) {
-    await assert.rejects(asked, (error: Error) => {
+    await assert.rejects(ask, (error: Error) => {
       assert.ok(error.message.startsWith(`400 ${path}.static.chunk_overlap_tokens must`), error.message);
       return true;
     });
