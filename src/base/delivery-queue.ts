@@ -61,7 +61,8 @@ export class DeliveryQueue<Item> {
     }
     this.#waiting.push(record);
     this.#held += size;
-    this.#schedule(this.#waiting.length >= MOST_AT_ONCE && this.#failures === 0 ? 0 : this.#gatherMs);
+    // A pause after a failure has its own timer.
+    this.#schedule(this.#gatherMs);
   }
 
   get size(): number {
