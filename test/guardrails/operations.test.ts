@@ -110,6 +110,7 @@ test('a pattern that cannot be matched in linear time or read is refused with it
     ['a{1001}', /invalid repeat count at position 1/],
     ['*a', /at position 0/],
     ['a*', /matches empty text/],
+    ['\\b', /have no characters/],
   ];
   for (const [pattern, message] of wrong) {
     const body = { name: 'x', content_filters: [{ pattern, action: 'flag' }] };

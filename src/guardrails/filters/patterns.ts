@@ -26,9 +26,12 @@ type Engine = typeof import('re2js');
 /** A text with more matches than this is refused. */
 export const MAX_MATCHES = 20_000;
 
-/** Characters of a long text between two checks of the time budget. */
-const PIECE = 32_768;
-/** The same for built-in filters. */
+/** Characters of a text that are searched before the time budget is checked for the first time. */
+const UNCHECKED = 65_536;
+/** The same for patterns: characters times steps of the compiled program, but at least so many characters. */
+const UNCHECKED_STEPS = 2 ** 21;
+const LEAST_UNCHECKED = 1_024;
+/** Characters between two checks of the time budget, of built-in filters. */
 const CHECK_EVERY = 2_048;
 /** Time budget for the filters of one request; they block the event loop. */
 const MOST_EFFORT_MS = 1_000;
@@ -45,16 +48,16 @@ export class Effort {
   }
 
   /**
-   * Runs `search` on the text. A long text is first run through in chunks, so that slow filters are noticed before all of
-   * it was read. After short ones the time budget is checked now and then.
+   * Runs `search` on the text. Of a long text it first searches beginnings, each twice as long as the one before, so that
+   * slow filters are noticed before all of it was read: a search takes at most four times as long for twice the text.
+   * After short texts the time budget is checked now and then.
+   * @param unchecked length of the first beginning
    * @throws GatewayError 413 when it takes too long
    */
-  through<Found>(text: string, search: (text: string) => Found): Found {
-    if (text.length > 2 * PIECE) {
-      for (let at = 0; at < text.length; at += PIECE) {
-        search(text.slice(at, at + PIECE));
-        this.check();
-      }
+  through<Found>(text: string, search: (text: string) => Found, unchecked = UNCHECKED): Found {
+    for (let end = unchecked; end < text.length; end *= 2) {
+      search(text.slice(0, end));
+      this.check();
     }
     const found = search(text);
     this.count(text.length);
@@ -108,6 +111,8 @@ export async function checkPatterns(path: string, filters: readonly PatternFilte
     if (expression.matcher('').find()) {
       throw invalidPattern(where, 'it matches empty text and would match everywhere', 0);
     }
+    // Matches without characters are ignored, so that such a filter would do nothing.
+    if (factsOf(programOf(expression)).longest === 0) throw invalidPattern(where, 'its matches have no characters', 0);
     if (appliesTo?.includes('response')) refuseEndless(where, expression);
   });
 }
@@ -198,6 +203,9 @@ export class PatternSet {
   readonly #bordered: ReadonlySet<number>;
   /** From this number of candidates on, matching all patterns at once is faster than matching each. */
   readonly #together: number;
+  /** Steps of each compiled program, and of all together. */
+  readonly #sizes: readonly number[];
+  readonly #size: number;
 
   private constructor(
     set: ExpressionSet | undefined,
@@ -206,6 +214,8 @@ export class PatternSet {
     together: number,
   ) {
     this.#together = together;
+    this.#sizes = programs.map(({ inst }) => inst.length);
+    this.#size = this.#sizes.reduce((sum, size) => sum + size, 0);
     this.#set = set;
     this.#expressions = expressions;
     this.#candidates = new Candidates(programs.map(keysOf));
@@ -235,13 +245,13 @@ export class PatternSet {
     effort.check();
     const set = this.#set;
     if (set !== undefined && (candidates === undefined || candidates.length >= this.#together)) {
-      const matching = effort.through(text, (piece) => set.matching(piece));
+      const matching = effort.through(text, (piece) => set.matching(piece), uncheckedFor(this.#size));
       if (matching !== undefined) return matching;
     }
     return (candidates ?? this.#candidates.in(text)).filter((index) => {
       const expression = this.#expressions[index]!;
       effort.check();
-      return effort.through(text, (piece) => expression.matches(piece));
+      return effort.through(text, (piece) => expression.matches(piece), uncheckedFor(this.#sizes[index]!));
     });
   }
 
@@ -269,15 +279,24 @@ export class PatternSet {
 
   /** The non-empty matches of one pattern. Each match may cost a scan to the end of the text. */
   find(index: number, text: string, effort: Effort): Span[] {
-    const spans: Span[] = [];
-    this.#expressions[index]!.each(text, 0, (start, end) => {
-      effort.check();
-      if (end > start) spans.push({ start, end });
-      if (spans.length > MAX_MATCHES) throw tooMuch();
-      return true;
-    });
-    return spans;
+    const expression = this.#expressions[index]!;
+    const search = (piece: string) => {
+      const spans: Span[] = [];
+      expression.each(piece, 0, (start, end) => {
+        effort.check();
+        if (end > start) spans.push({ start, end });
+        if (spans.length > MAX_MATCHES) throw tooMuch();
+        return true;
+      });
+      return spans;
+    };
+    return effort.through(text, search, uncheckedFor(this.#sizes[index]!));
   }
+}
+
+/** @param size steps of the compiled programs: a character may cost as many */
+function uncheckedFor(size: number): number {
+  return Math.max(LEAST_UNCHECKED, Math.min(UNCHECKED, Math.floor(UNCHECKED_STEPS / size)));
 }
 
 function portableSet(RE2Set: Engine['RE2Set'], translated: readonly string[]): ExpressionSet {

@@ -170,6 +170,34 @@ test('number patterns reach the engine only where enough characters of each kind
   assert.equal(Counting.asked, before + sources.length);
 });
 
+test('a pattern of many steps is stopped by the time budget before it has searched all of a text', async () => {
+  const lengths: number[] = [];
+  class Recording extends Counting {
+    override exec(text: string): RegExpExecArray | null {
+      lengths.push(text.length);
+      return super.exec(text);
+    }
+  }
+  // Each look at this clock takes 300 ms.
+  let looks = 0;
+  const effort = () => {
+    looks = 0;
+    return new Effort({ ...systemClock, monotonic: () => 300 * looks++ });
+  };
+  const set = await PatternSet.of(['[^x]{1000}(?:ab|cd){500}q'], Recording);
+  const text = `${'x'.repeat(30_000)}q`;
+  const searches = [() => set.matching(text, effort()), () => set.find(0, text, effort())];
+  for (const search of searches) {
+    lengths.length = 0;
+    assert.throws(search, { status: 413 });
+    assert.ok(lengths.length > 1 && lengths.every((length) => length <= 16_384), lengths.join());
+  }
+  // Within the budget all of it is searched, at the end at once.
+  lengths.length = 0;
+  assert.deepEqual(set.matching(text, new Effort({ ...systemClock, monotonic: () => 0 })), []);
+  assert.equal(lengths.at(-1), text.length);
+});
+
 test('keys are computed in reasonable time, however many alternatives a pattern has', () => {
   const many = Array.from({ length: 200 }, (_, index) => `(?:a${index}|b?c${index % 7})`).join('');
   const keys = (source: string) => keysOf(programOf(RE2JS.compile(source)));
