@@ -1,7 +1,7 @@
 /** Times as clients write and read them. */
 import { invalidField } from './errors.ts';
 
-const TIMESTAMP = /^(\d{4}-\d{2}-(\d{2}))[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/;
+const TIMESTAMP = /^(\d{4}-\d{2}-\d{2})[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
 let shownMs = Number.NaN;
 let shown = '';
@@ -19,19 +19,41 @@ export function unixSeconds(time: Date): number {
   return Math.floor(time.getTime() / 1000);
 }
 
+/** Beyond it `toISOString` writes years that other readers do not know, such as `+010000`. */
+const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+
 /**
- * Reads a time with at least seconds precision and a zone; a day that does not exist in the month is refused, not moved to
- * the next. Throws GatewayError 400 with the path.
+ * A time with at least seconds precision and a zone, in the years 1 to 9999 UTC. Undefined for other texts, and for days
+ * that do not exist in their month.
  */
-export function readTimestamp(path: string, text: string): Date {
-  const match = TIMESTAMP.exec(text);
+export function timestampOf(text: string): Date | undefined {
+  const [, day] = TIMESTAMP.exec(text) ?? [];
   const time = new Date(text);
-  if (
-    match === null ||
-    Number.isNaN(time.getTime()) ||
-    new Date(`${match[1]}T00:00:00Z`).getUTCDate() !== Number(match[2])
-  ) {
+  // NaN is in no range.
+  const known = time.getTime() >= FIRST_MS && time.getTime() <= LAST_MS;
+  return day !== undefined && known && isDay(day) ? time : undefined;
+}
+
+/** Throws GatewayError 400 with the path unless the text is one for `timestampOf`. */
+export function readTimestamp(path: string, text: string): Date {
+  const time = timestampOf(text);
+  if (time === undefined) {
     throw invalidField(path, 'must be an ISO 8601 time with seconds and zone, such as 2030-01-31T23:59:59Z');
   }
   return time;
+}
+
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+
+/** The start of a day in UTC, in ms. Throws GatewayError 400 with the path for other texts and days that do not exist. */
+export function readDay(path: string, text: string): number {
+  if (!DAY.test(text) || !isDay(text)) throw invalidField(path, 'must be a day such as 2026-01-31');
+  return Date.parse(`${text}T00:00:00Z`);
+}
+
+/** Date.parse reads the 31st of February as a day in March. @param text `yyyy-mm-dd` */
+function isDay(text: string): boolean {
+  const ms = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
 }

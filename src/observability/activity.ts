@@ -3,6 +3,7 @@ import { type Caller, hadWorkspace, pastKeyIds } from '../access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { usdFromNano } from '../base/money.ts';
+import { readDay } from '../base/timestamp.ts';
 import type { Catalog } from '../catalog/index.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
@@ -58,10 +59,7 @@ function span(date: string | undefined, nowMs: number): { from: number; until: n
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
   const from = today - DAYS * DAY_MS;
   if (date === undefined) return { from, until: today };
-  const day = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(`${date}T00:00:00Z`) : Number.NaN;
-  // Date.parse reads the 31st of February as a day in March.
-  const isDay = !Number.isNaN(day) && new Date(day).toISOString().startsWith(date);
-  if (!isDay) throw invalidField('date', 'must be a day such as 2026-01-31');
+  const day = readDay('date', date);
   if (day < from || day >= today) throw invalidField('date', `must be one of the last ${DAYS} completed days (UTC)`);
   return { from: day, until: day + DAY_MS };
 }

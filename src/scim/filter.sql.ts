@@ -160,8 +160,7 @@ const SYMBOLS = { eq: '=', ne: '<>', gt: '>', ge: '>=', lt: '<', le: '<=' } as c
 
 function comparisonSql(value: string, attribute: Attribute, test: Comparison, parameters: unknown[]): string {
   const { operator } = test;
-  const given = attribute.type === 'dateTime' ? new Date(String(test.value)).toISOString() : String(test.value);
-  const number = parameters.push(given);
+  const number = parameters.push(String(test.value));
   if (attribute.type === 'dateTime') return `${value} ${SYMBOLS[operator as 'eq']} $${number}::timestamptz`;
   if (attribute.type === 'boolean') return `${value}::text ${SYMBOLS[operator as 'eq']} $${number}`;
   const [a, b] = attribute.caseExact ? [value, `$${number}::text`] : [`lower(${value})`, `lower($${number}::text)`];

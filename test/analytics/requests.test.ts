@@ -106,6 +106,8 @@ test('wrong filters are refused with their names', async () => {
     ['?limit=0', /limit/],
     ['?limit=101', /limit/],
     ['?outcome=other', /outcome/],
+    ['?cursor=2', /cursor/],
+    ['?start=0000-01-01T00:00:00Z', /start/],
     ['?workspace_id=x', /workspace_id/],
     ['?unknown=1', /unknown/],
   ] as const) {

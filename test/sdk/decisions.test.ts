@@ -124,6 +124,8 @@ test('rankings and costs of sessions are those of the ledger, for a key those of
   for (const [query, path] of [
     ['rankings-daily?category=programming', 'category'],
     ['rankings-daily?start_date=2026-02-31', 'start_date'],
+    ['rankings-daily?start_date=2026', 'start_date'],
+    ['app-rankings?end_date=2026-02', 'end_date'],
     ['app-rankings?end_date=2999-01-01', 'end_date'],
     ['app-rankings?start_date=2020-01-01', 'start_date'],
   ] as const) {

@@ -25,7 +25,7 @@ export const GenerationListQuerySchema = Type.Object(
       ),
     ),
     cursor: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 100, description: '`next_cursor` of the page before' }),
+      Type.String({ pattern: '^gen-[0-9a-z-]{1,96}$', description: '`next_cursor` of the page before' }),
     ),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
   },

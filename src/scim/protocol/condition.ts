@@ -1,5 +1,6 @@
 /** Filters (RFC 7644, section 3.4.2.2): parsed by `scim2-parse-filter`, then resolved to known attributes. */
 import type { Filter } from 'scim2-parse-filter';
+import { timestampOf } from '../../base/timestamp.ts';
 import { type Attribute, type AttributePath, attributePathOf, named, type ResourceType } from './attributes.ts';
 import { refusal } from './fault.ts';
 import { libraries } from './libraries.ts';
@@ -137,8 +138,13 @@ function comparison(attributePath: AttributePath, operator: Operator, given: unk
   }
   if (typeof given !== 'string') throw refusal('invalidFilter', `${path} must be compared with a string in quotes`);
   if (given.includes('\0')) throw refusal('invalidFilter', 'the filter contains the character U+0000');
-  if (type === 'dateTime' && (Number.isNaN(Date.parse(given)) || ['co', 'sw', 'ew'].includes(operator))) {
-    throw refusal('invalidFilter', `${path} must be compared with a complete time, such as 2030-01-31T00:00:00Z`);
+  if (!given.isWellFormed()) throw refusal('invalidFilter', 'the filter contains half of a surrogate pair');
+  if (type === 'dateTime') {
+    // The zone is optional in times of RFC 7643, section 2.3.5.
+    const time = timestampOf(given) ?? timestampOf(`${given}Z`);
+    if (time === undefined || ['co', 'sw', 'ew'].includes(operator))
+      throw refusal('invalidFilter', `${path} must be compared with a complete time, such as 2030-01-31T00:00:00Z`);
+    return { op: 'compare', operator, value: time.toISOString() };
   }
   if (type === 'binary' && ORDERED.has(operator))
     throw refusal('invalidFilter', `${path} can only be compared for equality`);
