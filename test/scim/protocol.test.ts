@@ -234,6 +234,8 @@ test('pages begin at 1, are bounded and complete, and may be sorted', async () =
   }
   const empty = await list('/Users?attributes=&excludedAttributes=&sortBy=&sortOrder=');
   assert.deepEqual(empty.Resources, (await list('/Users')).Resources, 'what is empty asks for nothing');
+  const unassigned = { filter: null, sortBy: null, sortOrder: null, startIndex: null, count: null, attributes: null };
+  assert.deepEqual((await scim('POST', '/Users/.search', unassigned)).body.Resources, empty.Resources);
   const sorted = await list('/Users?sortBy=userName&sortOrder=descending');
   assert.deepEqual(
     sorted.Resources.map(({ userName }: Json) => userName),
@@ -303,6 +305,7 @@ test('invalid bodies are refused with the position of the fault', async () => {
     /200/,
   );
   await refused(post({ userName: 'x', 'urn:a:b': { c: 'y'.repeat(140_000) } }), 400, 'invalidValue', /bytes/);
+  await refused(post({ userName: 'x', [USER]: { title: 'y' } }), 400, 'invalidSyntax', /User is not an extension/);
   await refused(scim('POST', '/Users', 'x', { 'content-type': 'text/plain' }), 415, undefined, /content-type/);
   const groups = (body: Json) => scim('POST', '/Groups', body);
   await refused(groups({ schemas: [GROUP] }), 400, 'invalidValue', /displayName is required/);

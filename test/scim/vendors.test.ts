@@ -351,7 +351,9 @@ test('lists have one primary item however they are written: the last that says s
   ]) {
     assert.deepEqual(primaries((await patch(`/Users/${user.id}`, operation)).body.emails), ['a@contoso.test']);
   }
+  await patch(`/Users/${user.id}`, { op: 'replace', path: 'displayName', value: `${'n'.repeat(319)}💥` });
   const { body } = await control.call('GET', '/organization/members?limit=100');
+  assert.equal(body.data.find(({ id }: Json) => id === user.id).first_name, 'n'.repeat(319));
   assert.equal(body.data.find(({ id }: Json) => id === user.id).email, 'a@contoso.test');
 });
 
@@ -396,4 +398,11 @@ test('lists keep one primary item, lose what is named, and what is empty is no v
   assert.deepEqual(own['urn:example:Own:1.0:User'], { badge: 2, desk: 'x' });
   const none = (await patch(path, { op: 'remove', path: 'urn:example:Own:1.0:User' })).body;
   assert.equal(none['urn:example:Own:1.0:User'], undefined);
+  // The id of an extension may end in a version.
+  const versioned = 'urn:example:own:1.0';
+  const patched = async (operation: Json) => (await patch(path, operation)).body[versioned];
+  assert.deepEqual(await patched({ op: 'add', value: { [versioned]: { badge: 1 } } }), { badge: 1 });
+  assert.deepEqual(await patched({ op: 'replace', path: versioned, value: { desk: 'x' } }), { badge: 1, desk: 'x' });
+  assert.deepEqual(await patched({ op: 'remove', path: `${versioned}:badge` }), { desk: 'x' });
+  assert.equal(await patched({ op: 'remove', path: versioned }), undefined);
 });

@@ -245,6 +245,11 @@ function corePathOf(type: ResourceType, path: string): AttributePath | undefined
   return subName !== undefined && !sub ? undefined : { extension: extension?.id, attribute, sub };
 }
 
+/** Attributes of core schemas are at the top of a resource, never under the id of the schema. */
+export function isCoreSchema(id: string): boolean {
+  return /^urn:ietf:params:scim:schemas:core:/i.test(id);
+}
+
 export function isExtensionId(key: string): boolean {
   return /^urn:[\x21-\x7e]{1,200}$/i.test(key);
 }

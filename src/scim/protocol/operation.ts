@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { SCIM } from '../../http/access-rule.ts';
-import { ok } from '../../http/contract.ts';
+import { nullable, ok } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import { publicUrl } from '../../http/public-url.ts';
 import { type AttributePath, attributePathOf, type ResourceType } from './attributes.ts';
@@ -75,14 +75,17 @@ const ListQuery = Type.Object({
   ...listed,
 });
 
-const names = Type.Optional(Type.Array(Type.String(), { maxItems: 200 }));
+const text = Type.Optional(nullable(Type.String()));
+const integer = Type.Optional(nullable(Type.Integer()));
+const names = Type.Optional(nullable(Type.Array(Type.String(), { maxItems: 200 })));
+/** null means unassigned, as everywhere in SCIM. */
 const SearchBody = Type.Object(
   {
-    filter: Type.Optional(Type.String()),
-    sortBy: Type.Optional(Type.String()),
-    sortOrder: Type.Optional(Type.String()),
-    startIndex: Type.Optional(Type.Integer()),
-    count: Type.Optional(Type.Integer()),
+    filter: text,
+    sortBy: text,
+    sortOrder: text,
+    startIndex: integer,
+    count: integer,
     attributes: names,
     excludedAttributes: names,
   },
@@ -112,7 +115,8 @@ function readListQuery(type: ResourceType, query: unknown): ListRequest {
 
 /** `POST .search` (RFC 7644, section 3.4.3). */
 function readSearch(type: ResourceType, body: unknown): ListRequest {
-  const { attributes, excludedAttributes, ...query } = body as Static<typeof SearchBody>;
+  const given = Object.entries(body as Static<typeof SearchBody>).filter(([, value]) => value !== null);
+  const { attributes, excludedAttributes, ...query } = Object.fromEntries(given) as Static<typeof SearchBody>;
   return readListQuery(type, {
     ...query,
     ...(attributes && { attributes: attributes.join(',') }),

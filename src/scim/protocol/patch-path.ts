@@ -2,6 +2,7 @@
 import {
   type AttributePath,
   attributePathOf,
+  isCoreSchema,
   isExtensionId,
   knownExtension,
   named,
@@ -21,7 +22,6 @@ export type Target =
 
 const MAX_LENGTH = 4_096;
 const PATH = /^((?:urn:[^[\]"]*:)?)([a-z$][\w$-]*)(?:\[(.*)\])?(?:\.([a-z$][\w$-]*))?$/is;
-const OWN_SCHEMAS = /^urn:ietf:params:scim:schemas:core:/i;
 
 /** Returns undefined if no schema has the attribute. Throws 400 for a malformed path. */
 export function readPath(type: ResourceType, path: string): Target | undefined {
@@ -29,7 +29,12 @@ export function readPath(type: ResourceType, path: string): Target | undefined {
   const extension = knownExtension(type, path);
   if (extension) return { kind: 'extension', id: extension.id };
   const [, prefix = '', name = '', filter, sub] = PATH.exec(path) ?? [];
-  if (name === '') throw refusal('invalidPath', `the path cannot be parsed: ${path.slice(0, 200)}`);
+  if (name === '') {
+    // The id of an unknown extension may end in a version.
+    const whole = /[[\]\s"]/.test(path) ? undefined : opaqueTarget(type, path);
+    if (whole) return whole;
+    throw refusal('invalidPath', `the path cannot be parsed: ${path.slice(0, 200)}`);
+  }
   const attributePath = attributePathOf(
     type,
     `${prefix}${name}${filter === undefined && sub !== undefined ? `.${sub}` : ''}`,
@@ -52,7 +57,7 @@ function opaqueTarget(type: ResourceType, path: string): Target | undefined {
   const [id, name] = splitPrefix(path);
   if (id === undefined || name === '' || !isExtensionId(id)) return undefined;
   // An unknown attribute of a known schema is an error, not an extension.
-  if (OWN_SCHEMAS.test(id) || knownExtension(type, id) || name === '__proto__') return undefined;
+  if (isCoreSchema(id) || knownExtension(type, id) || name === '__proto__') return undefined;
   return { kind: 'opaque', id, name };
 }
 

@@ -44,7 +44,12 @@ export function personOf(userId: string, { userName, attributes }: UserFacts): P
   const { formatted, givenName, familyName } = (attributes['name'] ?? {}) as Record<string, string | undefined>;
   const whole = [givenName, familyName].filter(Boolean).join(' ');
   const name = (attributes['displayName'] as string | undefined) || formatted || whole || userName;
-  return { userId, name: name.slice(0, MAX_NAME), email: emailsOf(userName, attributes)[0] ?? null };
+  return { userId, name: shortened(name), email: emailsOf(userName, attributes)[0] ?? null };
+}
+
+/** Without half of a character at its end. */
+function shortened(name: string): string {
+  return name.slice(0, MAX_NAME).replace(/\p{Cs}$/u, '');
 }
 
 /** The primary address first. */
