@@ -2,7 +2,15 @@
  * Parses resources from an identity provider into stored attributes: canonical names, checked types, no empty values.
  */
 import { storable } from '../../base/storable.ts';
-import { type Attribute, isCoreSchema, isExtensionId, knownExtension, named, type ResourceType, type Schema } from './attributes.ts';
+import {
+  type Attribute,
+  isCoreSchema,
+  isExtensionId,
+  knownExtension,
+  named,
+  type ResourceType,
+  type Schema,
+} from './attributes.ts';
 import { refusal } from './fault.ts';
 
 /** Attributes by name; those of an extension are under its id. */
@@ -31,7 +39,8 @@ export function readResource(type: ResourceType, body: unknown): Attributes {
     if (key.toLowerCase() === 'externalid' && value !== null) {
       take('externalId', readText(value, 'externalId'));
     } else if (isExtensionId(key) && isObject(value)) {
-      if (isCoreSchema(key)) throw refusal('invalidSyntax', `${key} is not an extension: its attributes have no prefix`);
+      if (isCoreSchema(key))
+        throw refusal('invalidSyntax', `${key} is not an extension: its attributes have no prefix`);
       const extension = knownExtension(type, key);
       const read = extension ? readAttributes(extension.attributes, value, `${extension.id}:`) : opaque(key, value);
       if (Object.keys(read).length > 0) take(extension?.id ?? key, read);
