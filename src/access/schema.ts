@@ -17,7 +17,14 @@ const LimitSchema = nullable(
 const ExternalSchema = Type.Object(
   {
     user: Type.String({ minLength: 1, maxLength: 256, description: "The partner's name of the end user" }),
-    api_key: Type.Optional(Type.String({ minLength: 32, maxLength: 512, description: 'Stored as a SHA-256 hash' })),
+    api_key: Type.Optional(
+      Type.String({
+        minLength: 32,
+        maxLength: 512,
+        pattern: '^[!-~]*$',
+        description: 'Stored as a SHA-256 hash. Sent in a header, so it has neither spaces nor characters beyond ASCII',
+      }),
+    ),
   },
   closed,
 );

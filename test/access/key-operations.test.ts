@@ -150,6 +150,8 @@ test('each wrong field of a new key is refused with 400 and its path', async (t)
     [{ name: 'a', workspace_id: '0190a000-0000-7000-8000-000000000000' }, /^workspace_id is not a workspace/],
     [{ name: 'a', external: {} }, /external\.user/],
     [{ name: 'a', external: { user: 'u', api_key: 'e'.repeat(31) } }, /^external\.api_key/],
+    [{ name: 'a', external: { user: 'u', api_key: 'é'.repeat(40) } }, /^external\.api_key must match/],
+    [{ name: 'a', external: { user: 'u', api_key: `${'e'.repeat(40)} ` } }, /^external\.api_key must match/],
     [{ name: 'a', limt: 5 }, /limt/],
   ];
   for (const [body, message] of cases) refused(await gate.call('POST', '/keys', keys.management, body), 400, message);
