@@ -1,4 +1,5 @@
 /** The `config` of a destination: validation, masks, and what is encrypted of it. No I/O. */
+import { hasAtMost } from '../base/characters.ts';
 import { invalidField } from '../base/errors.ts';
 import { storable } from '../base/storable.ts';
 import type { DestinationKind, Field, FullConfig } from './kinds/kind.ts';
@@ -68,17 +69,17 @@ export function storedConfig(
   return { shown, secrets };
 }
 
-/** Whether requests go to another host than before. */
+/** Whether requests go to another host than before. An address that was not given, or no longer is, is another one. */
 function movesElsewhere({ fields }: DestinationKind, before: WireConfig, now: WireConfig): boolean {
-  return Object.entries(fields).some(([name, { is }]) => {
-    const [earlier, later] = [before[name], now[name]];
-    if (is !== 'url' || typeof earlier !== 'string') return false;
-    return typeof later !== 'string' || originOf(earlier) !== originOf(later);
-  });
+  return Object.entries(fields).some(
+    ([name, { is, namesHost }]) =>
+      (is === 'url' && originOf(before[name]) !== originOf(now[name])) || (namesHost && before[name] !== now[name]),
+  );
 }
 
-function originOf(url: string): string | null {
-  return URL.parse(url)?.origin ?? null;
+/** Null for a member that the config does not have. */
+function originOf(member: WireConfig[string] | undefined): string | null {
+  return typeof member === 'string' ? (URL.parse(member)?.origin ?? member) : null;
 }
 
 /** Stored secrets are not sent to a new address: the caller must send them again. */
@@ -101,7 +102,12 @@ export function fullConfig({ shown, secrets }: StoredConfig): FullConfig {
   for (const [name, value] of Object.entries(shown)) {
     if (typeof value === 'string') members[name] = secrets[name] ?? value;
   }
-  return { members, headers: headersOf(secrets) };
+  return { members, headers: lowerCased(headersOf(secrets)) };
+}
+
+/** So that a header which the type sets itself is sent once. */
+function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 function headersOf(secrets: Secrets): Record<string, string> {
@@ -116,7 +122,7 @@ function checkedValue(path: string, field: Field, given: unknown, previous: stri
     if (value === undefined && !field.optional) throw invalidField(path, 'is required');
     return value;
   }
-  if (typeof given !== 'string' || given.trim() === '' || given.length > MAX_LENGTH) {
+  if (typeof given !== 'string' || given.trim() === '' || !hasAtMost(given, MAX_LENGTH)) {
     throw invalidField(path, `must be a text of 1 to ${MAX_LENGTH} characters`);
   }
   if (isMask) throw invalidField(path, 'is masked; the secret itself is needed');
@@ -138,11 +144,13 @@ function checkedHeaders(given: unknown, before: StoredConfig): Record<string, st
   const entries = Object.entries(given);
   if (entries.length > MAX_HEADERS) throw invalidField('config.headers', `has more than ${MAX_HEADERS} headers`);
   const earlier = headersOf(before.secrets);
+  const names = new Set<string>();
   return Object.fromEntries(
     entries.map(([name, value]: [string, unknown]) => {
       const path = `config.headers.${name}`;
       if (!HEADER_NAME.test(name)) throw invalidField('config.headers', 'has a name that is not the name of a header');
       if (RESERVED.test(name)) throw invalidField(path, 'is set by the connection');
+      if (names.size === names.add(name.toLowerCase()).size) throw invalidField(path, 'occurs twice');
       if (typeof value === 'string' && MASK.test(value)) {
         if (Object.hasOwn(earlier, name)) return [name, earlier[name]!];
         throw invalidField(path, 'is masked; the value itself is needed');

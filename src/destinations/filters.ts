@@ -26,6 +26,8 @@ const FIELDS: Readonly<Record<Rule['field'], (record: GenerationRecord) => Found
   completion_tokens: ({ usage }) => usage?.completion ?? null,
 };
 
+/** Of a number that is given as a text. */
+const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i;
 const NUMERIC: ReadonlySet<string> = new Set(['gt', 'lt', 'gte', 'lte']);
 const WITHOUT_VALUE: ReadonlySet<string> = new Set(['exists', 'not_exists']);
 const NUMBERS: ReadonlySet<string> = new Set(['total_cost', 'total_tokens', 'prompt_tokens', 'completion_tokens']);
@@ -63,8 +65,9 @@ async function compileRule(path: string, { field, operator, value }: Rule): Prom
 
 function numericTest(path: string, { field, operator, value }: Rule, read: (record: GenerationRecord) => Found): Test {
   if (!NUMBERS.has(field)) throw invalidField(`${path}.operator`, `cannot be used with ${field}, which is a text`);
-  const wanted = typeof value === 'number' ? value : Number(value);
-  if (!Number.isFinite(wanted) || value === '') throw invalidField(`${path}.value`, 'must be a number');
+  const wanted = Number(value);
+  if (!Number.isFinite(wanted) || (typeof value === 'string' && !DECIMAL.test(value)))
+    throw invalidField(`${path}.value`, 'must be a number');
   const compare = NUMBER_OPERATORS[operator];
   if (compare === undefined) throw invalidField(`${path}.operator`, `cannot be used with ${field}, which is a number`);
   return (record) => {

@@ -1,4 +1,5 @@
 /** Names of files: they may hold folders, and nothing that a file system or a shell would read as something else. */
+import { hasAtMost } from '../base/characters.ts';
 import { GatewayError } from '../base/errors.ts';
 
 const LONGEST = 255;
@@ -9,7 +10,7 @@ const FORBIDDEN = /[<>:"|?*\\\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u206
 /** Throws GatewayError 400. */
 export function checkFilename(name: string | undefined): string {
   if (name === undefined || name === '') throw refused('is missing');
-  if ([...name].length > LONGEST) throw refused(`must have at most ${LONGEST} characters`);
+  if (!hasAtMost(name, LONGEST)) throw refused(`must have at most ${LONGEST} characters`);
   // What the parser of the form writes for bytes that are not UTF-8.
   if (name.includes('\ufffd')) throw refused('must be UTF-8, without the replacement character U+FFFD');
   if (FORBIDDEN.test(name)) throw refused('must not contain control characters or any of < > : " | ? * \\');

@@ -64,7 +64,7 @@ function reasonOfStatus(status: number, invalid: Reason): Reason | undefined {
     503: 'busy',
     504: 'timeout',
   };
-  return reasons[status] ?? 'internal_error';
+  return reasons[status] ?? (status < 500 ? 'bad_request' : 'internal_error');
 }
 
 /** `encodeError` of the routes. @param invalid the reason of a malformed request */

@@ -90,6 +90,7 @@ test('a wrong body is refused with the path of the field', async () => {
     [hook({ config: { url: system.url, headers: { 'x-a': 'b\r\nc' } } }), /config\.headers\.x-a/],
     [hook({ config: { url: system.url, headers: { 'x-a': '********' } } }), /config\.headers\.x-a is masked/],
     [hook({ config: { url: system.url, headers: { constructor: '********' } } }), /headers\.constructor is masked/],
+    [hook({ config: { url: system.url, headers: { 'x-a': 'b', 'X-A': 'c' } } }), /config\.headers\.X-A occurs twice/],
     [hook({ config: { url: `${system.url}/\0` } }), /U\+0000/],
     [hook({ sampling_rate: 0 }), /sampling_rate/],
     [hook({ regions: ['moon'] }), /regions/],
@@ -98,6 +99,10 @@ test('a wrong body is refused with the path of the field', async () => {
     [hook({ filter_rules: { groups: [{ rules: [{ field: 'model', operator: 'gt', value: 1 }] }] } }), /rules\[0\]/],
     [hook({ filter_rules: { groups: [{ rules: [{ field: 'model', operator: 'equals' }] }] } }), /value is required/],
     [hook({ filter_rules: { groups: [{ rules: [{ field: 'input', operator: 'regex', value: '(' }] }] } }), /RE2/],
+    ...[' ', '0x10', '1e999', 'many'].map((value): [object, RegExp] => [
+      hook({ filter_rules: { groups: [{ rules: [{ field: 'total_cost', operator: 'gt', value }] }] } }),
+      /rules\[0\]\.value must be a number/,
+    ]),
   ];
   for (const [body, message] of wrong) await refused(call('POST', PATH, body), 400, message);
   await refused(call('GET', `${PATH}/none`), 404, /destination/);

@@ -312,6 +312,7 @@ scene('malformed requests are refused before anything runs', async () => {
     [{ messages: [] }, /^messages /],
     [user(''), /^messages\[0\]\.content /],
     [user('x'.repeat(32_001)), /^messages\[0\]\.content /],
+    [user('🌤'.repeat(32_001)), /^messages\[0\]\.content must have at most 32000 characters/],
     [user([{ type: 'image_url' }]), /^messages\[0\]\.content\[0\] /],
     [user(1), /^messages\[0\]\.content /],
     [{ messages: [{ role: 'assistant', content: 'hi' }] }, /^messages\[0\]\.role /],
@@ -335,6 +336,9 @@ scene('texts may come in parts, and earlier messages are not read', async () => 
     { type: 'text', text: 'one ' },
     { type: 'text', text: 'two' },
   ];
+  const longest = await chat.prompt('🌤'.repeat(32_000));
+  (await agent.nextTurn()).complete();
+  await longest.ending();
   const messages = [{ role: 'system', content: 1 }, { role: 'developer' }, { role: 'user', content: parts }];
   const stream = await chat.stream({ messages });
   const turn = await agent.nextTurn();

@@ -149,6 +149,8 @@ test('a malformed body is refused with the path of the field', async () => {
   await refused(call('DELETE', `/${id}`, { acknowledge_workspace_loss: 1 }), 400, 'invalid_body');
   await refused(call('POST', '', '"x"', { 'content-type': 'text/plain' }), 415, 'unsupported_media_type');
   await refused(call('POST', '', `"${'x'.repeat(1_048_576)}"`), 413, 'payload_too_large');
+  const { retryable } = await refused(call('PUT', ''), 405, 'bad_request').then(({ metadata }) => metadata);
+  assert.equal(retryable, false);
 });
 
 test('a vault is borrowed from another intern of the workspace only', async () => {

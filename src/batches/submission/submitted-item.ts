@@ -1,4 +1,5 @@
 /** One item as a client submits it: an object with a `custom_id` and a request. */
+import { hasAtMost } from '../../base/characters.ts';
 import { GatewayError, invalidField } from '../../base/errors.ts';
 import { type JsonDocument, readDocument } from '../../base/json.ts';
 import { OPEN_BRACE } from '../../base/json-characters.ts';
@@ -57,7 +58,7 @@ export function readItem(bytes: Buffer, name: string, member: string): Submitted
 
 /** Counts characters, not UTF-16 units. */
 export function hasCustomIdLength(text: string): boolean {
-  return text !== '' && text.length <= 2 * MAX_CUSTOM_ID && [...text].length <= MAX_CUSTOM_ID;
+  return text !== '' && hasAtMost(text, MAX_CUSTOM_ID);
 }
 
 /** @throws GatewayError 400 that names the item */

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { Outgoing } from '../../egress/index.ts';
 import type { GenerationRecord } from '../record.ts';
-import { type DestinationKind, type FullConfig, headerText, secret, text, under, url } from './kind.ts';
+import { baseUrl, type DestinationKind, type FullConfig, headerText, secret, text, under } from './kind.ts';
 import { plainRecord } from './plain.ts';
 
 const NAME = { matches: /^[A-Za-z_][A-Za-z0-9_]{0,127}$/, says: 'must consist of letters, digits and underscores' };
@@ -15,7 +15,7 @@ const BATCH_UNITS = 4 * 1024 * 1024;
 export const clickhouse: DestinationKind = {
   type: 'clickhouse',
   fields: {
-    host: url(),
+    host: baseUrl(),
     database: text({ pattern: NAME }),
     table: text({ pattern: NAME, default: 'SVC_TRACES' }),
     username: headerText(),

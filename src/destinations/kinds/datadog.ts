@@ -3,6 +3,7 @@ import type { Outgoing } from '../../egress/index.ts';
 import { inputMessages, outputMessages, plainMessages } from '../otlp/messages.ts';
 import type { GenerationRecord } from '../record.ts';
 import {
+  baseUrl,
   type DestinationKind,
   type FullConfig,
   JSON_BODY,
@@ -10,7 +11,6 @@ import {
   text,
   USUAL_BATCH_UNITS,
   under,
-  url,
 } from './kind.ts';
 
 const ROOT = 'undefined';
@@ -18,7 +18,7 @@ const NS_PER_MS = 1_000_000;
 
 export const datadog: DestinationKind = {
   type: 'datadog',
-  fields: { apiKey: secret(), mlApp: text(), url: url({ default: 'https://api.datadoghq.com' }) },
+  fields: { apiKey: secret(), mlApp: text(), url: baseUrl({ default: 'https://api.datadoghq.com' }) },
   durable: false,
   batchUnits: USUAL_BATCH_UNITS,
   probe: (config, { now }) => request(config, [testSpan(now)]),

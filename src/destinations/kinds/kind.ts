@@ -18,6 +18,8 @@ export interface Field {
   readonly optional?: boolean;
   /** The accepted values of a `choice`. */
   readonly choices?: readonly string[];
+  /** A text that is part of the host name that requests are sent to. */
+  readonly namesHost?: boolean;
   /** What a text must match, and the same in words. */
   readonly pattern?: { readonly matches: RegExp; readonly says: string };
 }
@@ -51,7 +53,13 @@ export const text = (more: Omit<Field, 'is'> = {}): Field => ({ is: 'text', ...m
 export const headerText = (more: Omit<Field, 'is'> = {}): Field =>
   text({ ...more, pattern: { matches: /^[\x20-\x7e]+$/, says: 'must consist of ASCII characters' } });
 export const secret = (more: Omit<Field, 'is'> = {}): Field => ({ is: 'secret', ...more });
+/** The user name of Basic authentication, which ends at the first colon. */
+export const userText = (): Field =>
+  text({ pattern: { matches: /^[\x20-\x39\x3b-\x7e]+$/, says: 'must consist of ASCII characters, without a colon' } });
 export const url = (more: Omit<Field, 'is'> = {}): Field => ({ is: 'url', ...more });
+/** A URL that requests append a path to. */
+export const baseUrl = (more: Omit<Field, 'is'> = {}): Field =>
+  url({ ...more, pattern: { matches: /^[^?#]*$/, says: 'must not have a query or a fragment' } });
 export const choice = (choices: readonly string[], usual: string): Field => ({ is: 'choice', choices, default: usual });
 
 export const JSON_BODY = { 'content-type': 'application/json' };

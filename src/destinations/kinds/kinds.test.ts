@@ -368,3 +368,80 @@ test('no type sends contents, or details that are not wanted, of a record that h
 test('every type of the interface has a kind', () => {
   assert.equal(TYPES.length, 17);
 });
+
+test('a member that would make a wrong request is refused with its path', () => {
+  const s3 = { bucketName: 'bucket', accessKeyId: 'a', secretAccessKey: 's' };
+  const sentry = { dsn: 'https://abc123@o1.ingest.sentry.io/45', otlpEndpoint: 'https://o1.ingest.sentry.io/traces' };
+  const wrong: [string, object, RegExp][] = [
+    ...['https://abc@a b/1', 'https://abc@/1', 'https://@host/1', 'https://abc@host/'].map(
+      (dsn): [string, object, RegExp] => ['sentry', { ...sentry, dsn }, /^config\.dsn must be a DSN/],
+    ),
+    ['langfuse', { publicKey: 'a:b', secretKey: 's' }, /^config\.publicKey must .*without a colon/],
+    ['grafana', { instanceId: '1\n2', apiKey: 'a' }, /^config\.instanceId/],
+    ['s3', { ...s3, accessKeyId: 'a\nb' }, /^config\.accessKeyId must consist of ASCII/],
+    [
+      's3',
+      { ...s3, pathTemplate: '{prefix}/{apikeyname}' },
+      /^config\.pathTemplate must have no braces but .*\{apiKeyName\}/,
+    ],
+    ['s3', { ...s3, pathTemplate: '{prefix' }, /^config\.pathTemplate/],
+    ...['?tenant=1', '#part', '/path?'].flatMap((end): [string, object, RegExp][] => [
+      ['s3', { ...s3, endpoint: `https://s3.test/${end}` }, /^config\.endpoint must not have a query/],
+      ['posthog', { apiKey: 'a', endpoint: `https://p.test${end}` }, /^config\.endpoint must not have a query/],
+      ['datadog', { apiKey: 'a', mlApp: 'm', url: `https://d.test${end}` }, /^config\.url must not have a query/],
+      [
+        'clickhouse',
+        { host: `https://c.test${end}`, database: 'd', username: 'u', password: 'p' },
+        /^config\.host must/,
+      ],
+      ['grafana', { instanceId: '1', apiKey: 'a', baseUrl: `https://g.test${end}` }, /^config\.baseUrl must not have/],
+    ]),
+  ];
+  for (const [type, config, message] of wrong) {
+    assert.throws(() => storedConfig(kindOf(type)!, config as never), { status: 400, message }, JSON.stringify(config));
+  }
+});
+
+test('a DSN with an unusable host makes requests all the same, because they go to the endpoint', async () => {
+  const otlpEndpoint = 'https://o1.ingest.sentry.io/traces';
+  for (const host of ['[', 'host:99999', '0x100000000']) {
+    const [{ headers }] = (await requestsOf('sentry', { dsn: `https://abc123@${host}/45`, otlpEndpoint })) as [
+      Outgoing,
+    ];
+    assert.equal(headers['x-sentry-auth'], 'sentry sentry_key=abc123');
+  }
+});
+
+test('a header that the type sets itself is sent once, however the customer writes it', async () => {
+  const kind = kindOf('langfuse')!;
+  const headers = { Authorization: 'Bearer other', 'Content-Type': 'text/plain', 'X-Custom': 'one' };
+  const stored = storedConfig(kind, { publicKey: 'p', secretKey: 's', headers });
+  assert.deepEqual(Object.keys(stored.shown['headers']!), Object.keys(headers));
+  const { headers: sent } = await kind.probe(fullConfig(stored), SCENE);
+  const names = Object.keys(sent).map((name) => name.toLowerCase());
+  assert.equal(new Set(names).size, names.length);
+  assert.equal(sent['authorization'], `Basic ${Buffer.from('p:s').toString('base64')}`);
+  assert.equal(sent['x-custom'], 'one');
+});
+
+test('secrets do not move to another host with an address that is added, removed or replaced, nor with an account', () => {
+  const moves: [string, Record<string, string>, Record<string, string>][] = [
+    [
+      's3',
+      { bucketName: 'bucket', accessKeyId: 'a', secretAccessKey: 's', sessionToken: 't' },
+      { endpoint: 'https://else.test' },
+    ],
+    ['snowflake', { account: 'one', token: 't' }, { account: 'two' }],
+    ['posthog', { apiKey: 'a' }, { endpoint: 'https://else.test' }],
+  ];
+  for (const [type, config, change] of moves) {
+    const kind = kindOf(type)!;
+    const before = storedConfig(kind, config);
+    assert.throws(() => storedConfig(kind, change, before), { status: 400, message: /must be given again/ }, type);
+    const masked = { ...before.shown, ...change };
+    assert.throws(() => storedConfig(kind, masked, before), { status: 400, message: /must be given again/ }, type);
+    const moved = storedConfig(kind, { ...config, ...change }, before);
+    assert.deepEqual(moved.secrets, before.secrets);
+    assert.deepEqual(storedConfig(kind, moved.shown, moved), moved, 'the same config moves nothing');
+  }
+});

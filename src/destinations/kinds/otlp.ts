@@ -7,6 +7,7 @@ import { inputMessages, outputMessages, plainMessages } from '../otlp/messages.t
 import { otlpBody, type Payload } from '../otlp/spans.ts';
 import type { GenerationRecord } from '../record.ts';
 import {
+  baseUrl,
   basic,
   choice,
   type DestinationKind,
@@ -18,6 +19,7 @@ import {
   USUAL_BATCH_UNITS,
   under,
   url,
+  userText,
 } from './kind.ts';
 
 interface OtlpKind {
@@ -71,9 +73,9 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
   otlpKind({
     type: 'langfuse',
     fields: {
-      publicKey: text(),
+      publicKey: userText(),
       secretKey: secret(),
-      baseUrl: url({ default: 'https://us.cloud.langfuse.com' }),
+      baseUrl: baseUrl({ default: 'https://us.cloud.langfuse.com' }),
     },
     url: ({ baseUrl }) => under(baseUrl!, '/api/public/otel/v1/traces'),
     headers: ({ publicKey, secretKey }) => ({
@@ -86,9 +88,9 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
   otlpKind({
     type: 'grafana',
     fields: {
-      instanceId: text(),
+      instanceId: userText(),
       apiKey: secret(),
-      baseUrl: url({ default: 'https://otlp-gateway-prod-us-west-0.grafana.net' }),
+      baseUrl: baseUrl({ default: 'https://otlp-gateway-prod-us-west-0.grafana.net' }),
     },
     url: ({ baseUrl }) => under(baseUrl!, '/otlp/v1/traces'),
     headers: ({ instanceId, apiKey }) => ({ authorization: basic(instanceId!, apiKey!) }),
@@ -100,7 +102,7 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
       apiKey: secret(),
       spaceKey: secret(),
       modelId: text(),
-      baseUrl: url({ default: 'https://otlp.arize.com' }),
+      baseUrl: baseUrl({ default: 'https://otlp.arize.com' }),
     },
     url: ({ baseUrl }) => under(baseUrl!, '/v1/traces'),
     // The names of the documentation, and the earlier ones.
@@ -121,7 +123,7 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
     fields: {
       apiKey: secret(),
       projectId: headerText(),
-      baseUrl: url({ default: 'https://api.braintrust.dev' }),
+      baseUrl: baseUrl({ default: 'https://api.braintrust.dev' }),
     },
     url: ({ baseUrl }) => under(baseUrl!, '/otel/v1/traces'),
     headers: ({ apiKey, projectId }) => ({
@@ -136,7 +138,7 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
     encoding: PROTOBUF_TRACES,
     fields: {
       apiKey: secret(),
-      endpoint: url({ default: 'https://api.smith.langchain.com' }),
+      endpoint: baseUrl({ default: 'https://api.smith.langchain.com' }),
       project: headerText({ default: 'main' }),
       workspaceId: headerText({ optional: true }),
     },
@@ -156,7 +158,7 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
       apiKey: secret(),
       entity: text(),
       project: text(),
-      baseUrl: url({ default: 'https://trace.wandb.ai' }),
+      baseUrl: baseUrl({ default: 'https://trace.wandb.ai' }),
     },
     url: ({ baseUrl }) => under(baseUrl!, '/otel/v1/traces'),
     headers: ({ apiKey }) => ({ 'wandb-api-key': apiKey! }),
@@ -194,14 +196,16 @@ export const OTLP_KINDS: readonly DestinationKind[] = [
     fields: {
       dsn: secret({
         pattern: {
-          matches: /^https?:\/\/[0-9a-z]+@[^/@]+\/.*\d+$/i,
+          matches: /^https?:\/\/[0-9a-z]+@[^/@\s]+\/\S*\d$/i,
           says: 'must be a DSN: https://<key>@<host>/<project>',
         },
       }),
       otlpEndpoint: url(),
     },
     url: ({ otlpEndpoint }) => otlpEndpoint!,
-    headers: ({ dsn }) => ({ 'x-sentry-auth': `sentry sentry_key=${new URL(dsn!).username}` }),
+    headers: ({ dsn }) => ({
+      'x-sentry-auth': `sentry sentry_key=${dsn!.slice(dsn!.indexOf('//') + 2, dsn!.indexOf('@'))}`,
+    }),
   }),
 ];
 

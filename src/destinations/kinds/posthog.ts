@@ -2,11 +2,11 @@
 import type { Outgoing } from '../../egress/index.ts';
 import { inputMessages, outputMessages, plainMessages } from '../otlp/messages.ts';
 import type { GenerationRecord } from '../record.ts';
-import { type DestinationKind, type FullConfig, JSON_BODY, secret, USUAL_BATCH_UNITS, under, url } from './kind.ts';
+import { baseUrl, type DestinationKind, type FullConfig, JSON_BODY, secret, USUAL_BATCH_UNITS, under } from './kind.ts';
 
 export const posthog: DestinationKind = {
   type: 'posthog',
-  fields: { apiKey: secret(), endpoint: url({ default: 'https://us.i.posthog.com' }) },
+  fields: { apiKey: secret(), endpoint: baseUrl({ default: 'https://us.i.posthog.com' }) },
   durable: false,
   batchUnits: USUAL_BATCH_UNITS,
   probe: (config, { now }) => {

@@ -2,25 +2,39 @@
 import type { Outgoing } from '../../egress/index.ts';
 import { SigningHash } from '../../providers/index.ts';
 import type { GenerationRecord } from '../record.ts';
-import { type DestinationKind, type FullConfig, JSON_BODY, type Scene, secret, text, url } from './kind.ts';
+import {
+  baseUrl,
+  type DestinationKind,
+  type FullConfig,
+  headerText,
+  JSON_BODY,
+  type Scene,
+  secret,
+  text,
+} from './kind.ts';
 import { plainRecord } from './plain.ts';
 
 const USUAL_REGION = 'us-east-1';
 const BATCH_UNITS = 512 * 1024;
 const BUCKET = { matches: /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, says: 'must be the name of a bucket' };
 const REGION = { matches: /^[a-z0-9-]{1,40}$/, says: 'must be the name of a region' };
+const PLACEHOLDERS = ['prefix', 'date', 'year', 'month', 'day', 'apiKeyName'] as const;
+const TEMPLATE = {
+  matches: new RegExp(`^(?:[^{}]|\\{(?:${PLACEHOLDERS.join('|')})\\})*$`),
+  says: `must have no braces but those of the placeholders ${PLACEHOLDERS.map((name) => `{${name}}`).join(', ')}`,
+};
 
 export const s3: DestinationKind = {
   type: 's3',
   fields: {
     bucketName: text({ pattern: BUCKET }),
-    accessKeyId: text(),
+    accessKeyId: headerText(),
     secretAccessKey: secret(),
     sessionToken: secret({ optional: true }),
     region: text({ optional: true, pattern: REGION }),
-    endpoint: url({ optional: true }),
+    endpoint: baseUrl({ optional: true }),
     prefix: text({ default: 'svc-traces' }),
-    pathTemplate: text({ default: '{prefix}/{date}' }),
+    pathTemplate: text({ default: '{prefix}/{date}', pattern: TEMPLATE }),
   },
   durable: true,
   batchUnits: BATCH_UNITS,

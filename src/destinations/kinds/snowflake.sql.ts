@@ -17,7 +17,7 @@ const BATCH_UNITS = 2 * 1024 * 1024;
 export const snowflake: DestinationKind = {
   type: 'snowflake',
   fields: {
-    account: text({ pattern: ACCOUNT }),
+    account: text({ pattern: ACCOUNT, namesHost: true }),
     token: secret(),
     database: text({ pattern: NAME, default: 'SNOWFLAKE_LEARNING_DB' }),
     schema: text({ pattern: NAME, default: 'PUBLIC' }),

@@ -1,4 +1,5 @@
 /** The request of a chat: only its last message is read. */
+import { hasAtMost } from '../../base/characters.ts';
 import { invalidField } from '../../base/errors.ts';
 import type { ApprovalMode } from '../agents/index.ts';
 import { internError } from '../errors.ts';
@@ -36,7 +37,7 @@ export function readChatRequest({ stream, messages, session_id, approval_mode }:
 /** @throws GatewayError 400 */
 export function checkedPrompt(path: string, text: string): string {
   if (text.trim() === '') throw invalidField(path, 'must not be blank');
-  if (text.length > LONGEST_PROMPT) throw invalidField(path, `must have at most ${LONGEST_PROMPT} characters`);
+  if (!hasAtMost(text, LONGEST_PROMPT)) throw invalidField(path, `must have at most ${LONGEST_PROMPT} characters`);
   return text;
 }
 
