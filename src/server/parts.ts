@@ -139,7 +139,7 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
     identities: new Identities(await userHashSecret(database)),
     statistics: createStatistics({ database, clock, log }),
     inFlight: new RequestsInFlight(log),
-    ...readersOf(clock),
+    ...readersOf({ clock, log }),
   };
 }
 
@@ -211,9 +211,9 @@ async function startSandboxes({ config, sandboxDrivers }: AppOptions, live: Live
 }
 
 /** What works in threads of its own, which start when they are needed. */
-function readersOf(clock: Clock) {
-  const documents = { pdf: new PdfReader(clock), docx: new DocxReader(clock), pages: new PageReader(clock) };
-  return { tokens: new TokenCounter(clock), ...documents };
+function readersOf(parts: { clock: Clock; log: Log }) {
+  const documents = { pdf: new PdfReader(parts), docx: new DocxReader(parts), pages: new PageReader(parts) };
+  return { tokens: new TokenCounter(parts.clock), ...documents };
 }
 
 /** Fetches for requests never wait for destinations, so these have a pool of their own. */

@@ -151,6 +151,7 @@ function documentText(read: { pages: readonly string[] } | { text: string } | { 
   if ('text' in read) return read.text;
   // The thread reads other files first.
   if (read.fault === 'busy') throw new Error('too many documents wait');
+  if (read.fault === 'unavailable') throw new Unusable('server_error', 'the reader of documents cannot be loaded');
   throw new Unusable('invalid_file', `the document cannot be read (${read.fault})`);
 }
 

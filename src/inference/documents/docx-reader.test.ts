@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { silentLog } from '../../base/log.ts';
 import { TestClock } from '../../testing/clock/clock.ts';
 import { docxOf } from '../../testing/documents/docx.ts';
 import { DocxReader } from './docx-reader.ts';
 
 test('the paragraphs of a document are read, and what cannot be read or unpacks to too much harms no other', async (t) => {
-  const reader = new DocxReader(new TestClock());
+  const reader = new DocxReader({ clock: new TestClock(), log: silentLog });
   t.after(() => reader.close());
   const bomb = Buffer.alloc(65 * 1024 * 1024);
   const whole = docxOf(['First paragraph', 'Größe &amp; Gewicht']);

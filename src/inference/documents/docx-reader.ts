@@ -1,7 +1,6 @@
 /** Reads the text of Word documents, in a worker thread. */
-import type { Clock } from '../../base/clock.ts';
 import type { DocxFault, DocxNews, DocxOrder } from './docx-worker.ts';
-import { OneByOne } from './one-by-one.ts';
+import { OneByOne, type ThreadParts, type Undone } from './one-by-one.ts';
 
 /** Of the unpacked document; one that is not hostile has less. */
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -12,14 +11,13 @@ const LIMITS = { waiting: 16, timeMs: 20_000, heapMb: 512 };
 const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
 const SCRIPT = new URL(`./docx-worker.${EXTENSION}`, import.meta.url);
 
-/** `busy`: too many files wait; `slow`: it took longer than 20 s, or the thread failed. */
-type DocxFailure = DocxFault | 'busy' | 'slow';
+type DocxFailure = DocxFault | Undone;
 
 export class DocxReader {
   readonly #thread: OneByOne<Omit<DocxOrder, 'id'>, DocxNews>;
 
-  constructor(clock: Clock) {
-    this.#thread = new OneByOne(clock, SCRIPT, LIMITS);
+  constructor(parts: ThreadParts) {
+    this.#thread = new OneByOne(parts, SCRIPT, LIMITS);
   }
 
   /** Never rejects. */

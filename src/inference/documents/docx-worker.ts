@@ -1,6 +1,6 @@
 /** The worker thread that reads the text of Word documents (docx). Loads the parser on first use. */
-import { parentPort } from 'node:worker_threads';
 import { inflateRawSync } from 'node:zlib';
+import { answerOrders } from './order.ts';
 
 export interface DocxOrder {
   id: number;
@@ -28,11 +28,12 @@ const LOCAL_BYTES = 30;
 const STORED = 0;
 const DEFLATED = 8;
 
-async function read({ id, bytes, maxBytes, maxLength }: DocxOrder): Promise<DocxNews> {
+type Parser = typeof import('mammoth');
+
+async function read({ id, bytes, maxBytes, maxLength }: DocxOrder, mammoth: Parser): Promise<DocxNews> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   try {
     if (!unpacksWithin(buffer, maxBytes)) return { id, fault: 'length' };
-    const { default: mammoth } = await import('mammoth');
     const { value } = await mammoth.extractRawText({ buffer });
     return value.length > maxLength ? { id, fault: 'length' } : { id, text: value.trim() };
   } catch {
@@ -77,6 +78,4 @@ function unpackedSize(content: Buffer, method: number, most: number): number | u
   }
 }
 
-parentPort?.on('message', async (order: DocxOrder) => {
-  parentPort?.postMessage(await read(order));
-});
+answerOrders(async () => (await import('mammoth')).default, read);

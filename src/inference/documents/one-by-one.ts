@@ -4,6 +4,8 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { NotLoaded } from './order.ts';
 
 const IDLE_MS = 60_000;
 
@@ -15,8 +17,13 @@ interface Limits {
   heapMb: number;
 }
 
-/** `busy`: too many orders wait; `slow`: it took too long, or the thread failed. */
-type Undone = 'busy' | 'slow';
+/** `busy`: too many orders wait; `slow`: it took too long, or the thread failed; `unavailable`: the parser cannot be loaded. */
+export type Undone = 'busy' | 'slow' | 'unavailable';
+
+export interface ThreadParts {
+  clock: Clock;
+  log: Log;
+}
 
 interface Waiting<Order, News> {
   id: number;
@@ -27,6 +34,7 @@ interface Waiting<Order, News> {
 /** Orders are sent as `{ ...order, id }`; the thread answers each with the same `id`. */
 export class OneByOne<Order extends object, News extends { id: number }> {
   readonly #clock: Clock;
+  readonly #log: Log;
   readonly #script: URL;
   readonly #limits: Limits;
   /** The first one is being done. */
@@ -36,8 +44,9 @@ export class OneByOne<Order extends object, News extends { id: number }> {
   #idle: Timer | undefined;
   #nextId = 0;
 
-  constructor(clock: Clock, script: URL, limits: Limits) {
+  constructor({ clock, log }: ThreadParts, script: URL, limits: Limits) {
     this.#clock = clock;
+    this.#log = log;
     this.#script = script;
     this.#limits = limits;
   }
@@ -93,6 +102,11 @@ export class OneByOne<Order extends object, News extends { id: number }> {
     this.#next();
   }
 
+  #unavailable(cause: Error): Undone {
+    this.#log.error('a parser of documents cannot be loaded', { cause });
+    return 'unavailable';
+  }
+
   #start(): Worker {
     const worker = new Worker(this.#script, {
       env: {},
@@ -100,8 +114,9 @@ export class OneByOne<Order extends object, News extends { id: number }> {
       stderr: true,
       resourceLimits: { maxOldGenerationSizeMb: this.#limits.heapMb },
     });
-    worker.on('message', (news: News) => {
-      if (this.#worker === worker && this.#queue[0]?.id === news.id) this.#done(news);
+    worker.on('message', (news: News | NotLoaded) => {
+      if (this.#worker !== worker || this.#queue[0]?.id !== news.id) return;
+      this.#done('notLoaded' in news ? this.#unavailable(news.notLoaded) : news);
     });
     worker.on('error', () => {});
     worker.on('exit', () => {

@@ -1,5 +1,5 @@
 /** The worker thread that turns HTML pages into Markdown. Loads the parser on first use. */
-import { parentPort } from 'node:worker_threads';
+import { answerOrders } from './order.ts';
 
 export interface PageOrder {
   id: number;
@@ -17,9 +17,11 @@ export interface PageNews {
 /** Its extractors for some sites would fetch more, past the checked egress. */
 const OPTIONS = { markdown: true, useAsync: false, fetch: () => Promise.reject(new Error('not allowed')) };
 
-async function read({ id, html, url }: PageOrder): Promise<PageNews> {
+const load = () => Promise.all([import('defuddle/node'), import('linkedom')]);
+type Parser = Awaited<ReturnType<typeof load>>;
+
+async function read({ id, html, url }: PageOrder, [{ Defuddle }, { parseHTML }]: Parser): Promise<PageNews> {
   try {
-    const [{ Defuddle }, { parseHTML }] = await Promise.all([import('defuddle/node'), import('linkedom')]);
     const { document } = parseHTML(html);
     const { content, title } = await Defuddle(document as never, url, OPTIONS);
     return { id, title, text: content };
@@ -28,6 +30,4 @@ async function read({ id, html, url }: PageOrder): Promise<PageNews> {
   }
 }
 
-parentPort?.on('message', async (order: PageOrder) => {
-  parentPort?.postMessage(await read(order));
-});
+answerOrders(load, read);

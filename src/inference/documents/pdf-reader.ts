@@ -1,6 +1,5 @@
 /** Reads the text of PDFs, in a worker thread. */
-import type { Clock } from '../../base/clock.ts';
-import { OneByOne } from './one-by-one.ts';
+import { OneByOne, type ThreadParts, type Undone } from './one-by-one.ts';
 import type { PdfFault, PdfNews, PdfOrder } from './pdf-worker.ts';
 
 /** No model reads more pages at once. */
@@ -12,15 +11,14 @@ const LIMITS = { waiting: 16, timeMs: 20_000, heapMb: 512 };
 const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
 const SCRIPT = new URL(`./pdf-worker.${EXTENSION}`, import.meta.url);
 
-/** `busy`: too many files wait; `slow`: it took longer than 20 s, or the thread failed. */
-export type PdfFailure = PdfFault | 'busy' | 'slow';
+export type PdfFailure = PdfFault | Undone;
 type PdfText = { pages: readonly string[] } | { fault: PdfFailure };
 
 export class PdfReader {
   readonly #thread: OneByOne<Omit<PdfOrder, 'id'>, PdfNews>;
 
-  constructor(clock: Clock) {
-    this.#thread = new OneByOne(clock, SCRIPT, LIMITS);
+  constructor(parts: ThreadParts) {
+    this.#thread = new OneByOne(parts, SCRIPT, LIMITS);
   }
 
   /** Whether the thread runs. */

@@ -1,5 +1,5 @@
 /** The worker thread that reads the text of PDFs. Loads the parser on first use. */
-import { parentPort } from 'node:worker_threads';
+import { answerOrders } from './order.ts';
 
 export interface PdfOrder {
   id: number;
@@ -18,8 +18,10 @@ export interface PdfNews {
   fault?: PdfFault;
 }
 
-async function read({ id, bytes, maxPages, maxLength }: PdfOrder): Promise<PdfNews> {
-  const { extractText, getDocumentProxy } = await import('unpdf');
+type Parser = typeof import('unpdf');
+
+async function read({ id, bytes, maxPages, maxLength }: PdfOrder, parser: Parser): Promise<PdfNews> {
+  const { extractText, getDocumentProxy } = parser;
   try {
     const document = await getDocumentProxy(bytes, { verbosity: 0 });
     if (document.numPages > maxPages) return { id, fault: 'pages' };
@@ -31,6 +33,4 @@ async function read({ id, bytes, maxPages, maxLength }: PdfOrder): Promise<PdfNe
   }
 }
 
-parentPort?.on('message', async (order: PdfOrder) => {
-  parentPort?.postMessage(await read(order));
-});
+answerOrders(() => import('unpdf'), read);

@@ -198,8 +198,8 @@ async function fetchOnce(url: string, { parts, signal }: Pick<ToolsRunning, 'par
 }
 
 async function readPdf(url: string, body: Buffer, { pdf }: ToolsRunning['parts']): Promise<Page> {
-  const read = await pdf?.read(body);
-  if (read === undefined || 'fault' in read) throw failed(url, 'the PDF cannot be read', 'unsupported_content_type');
+  const read = (await pdf?.read(body)) ?? { fault: 'unavailable' };
+  if ('fault' in read) throw unread(url, 'PDF', read.fault);
   return { title: '', text: read.pages.join('\n\n') };
 }
 
@@ -210,9 +210,15 @@ async function readHtml(
   { pages }: ToolsRunning['parts'],
 ): Promise<Page> {
   if (body.length > MAX_HTML_BYTES) throw failed(url, 'the page is too large', 'url_not_accessible');
-  const read = await pages?.read({ html: decoded(body, headers), url });
-  if (read === undefined) throw failed(url, 'the page cannot be read', 'unsupported_content_type');
+  const read = (await pages?.read({ html: decoded(body, headers), url })) ?? { fault: 'unavailable' };
+  if ('fault' in read) throw unread(url, 'page', read.fault);
   return { title: read.title.slice(0, LONGEST_TITLE), text: read.text };
+}
+
+/** `unavailable` is a fault of the gateway, the others are of the content. */
+function unread(url: string, what: string, fault: string): ToolError {
+  if (fault === 'unavailable') return failed(url, `the reader of ${what}s is not available`, 'unavailable');
+  return failed(url, `the ${what} cannot be read`, 'unsupported_content_type');
 }
 
 /** By the charset of the header; UTF-8 where it has none or an unknown one. */

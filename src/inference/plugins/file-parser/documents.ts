@@ -136,7 +136,7 @@ async function textsOf(
   return pages.map((page, index) => `[Page ${index + 1}]\n${page.trim()}`);
 }
 
-const PROBLEMS: Readonly<Record<Exclude<PdfFailure, 'busy'>, string>> = {
+const PROBLEMS: Readonly<Record<Exclude<PdfFailure, 'busy' | 'unavailable'>, string>> = {
   unreadable: 'that cannot be read',
   encrypted: 'that needs a password',
   pages: 'with too many pages',
@@ -145,6 +145,7 @@ const PROBLEMS: Readonly<Record<Exclude<PdfFailure, 'busy'>, string>> = {
 };
 
 function refusal(fault: PdfFailure, path: string, what: string): GatewayError {
+  if (fault === 'unavailable') return new GatewayError('server', `the gateway cannot load its reader of ${what}s`);
   if (fault !== 'busy') return invalidField(path, `is a ${what} ${PROBLEMS[fault]}`);
   return new GatewayError('provider_overloaded', 'too many documents are being read', { retryAfterSeconds: 1 });
 }
