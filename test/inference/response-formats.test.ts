@@ -222,3 +222,15 @@ test('a model that takes neither formats nor tools is no candidate', async () =>
   const { refused } = await sentTo('neither', body('neither', JSON_OBJECT));
   assert.deepEqual([refused.code, JSON.stringify(refused).includes('response_format')], [404, true]);
 });
+
+test('two functions of one name are not sent where vendors refuse them', async () => {
+  const twice = { tools: [GET_TIME, GET_TIME] };
+  await ask('openai', 'chat', { text: 'hi' }, body('openai', undefined, twice));
+  for (const provider of ['messages', 'gemini']) {
+    const before = gateway.upstream.requests(provider).length;
+    const reply = await gateway.post('/chat/completions', body(provider, undefined, twice));
+    assert.equal(reply.status, 400);
+    assert.match(await reply.text(), /tools: two functions have the name get_time/);
+    assert.equal(gateway.upstream.requests(provider).length, before);
+  }
+});

@@ -132,6 +132,20 @@ test('context management of OpenAI is refused with its path for models elsewhere
   assert.deepEqual((gateway.upstream.requests('openai').at(-1)!.json as Json).context_management, context_management);
 });
 
+test('a value of include that no vendor names is refused with its path for models elsewhere', async () => {
+  const include = ['reasoning.encrypted_content', 'web_search_call.action.sources', 'later.value'];
+  const asked = (upstream: string, given: Json) => ({ model: `test/${upstream}`, input: 'hi', include: given });
+  script('openai', false, { text: 'on' });
+  assert.equal((await gateway.post('/responses', asked('openai', include))).status, 200);
+  assert.deepEqual((gateway.upstream.requests('openai').at(-1)!.json as Json).include, include);
+  script('chat', false, { text: 'on' });
+  assert.equal((await gateway.post('/responses', asked('chat', include.slice(0, 2)))).status, 200);
+  const refused = await gateway.post('/responses', asked('chat', include));
+  const text = await refused.text();
+  assert.equal(refused.status, 400, text);
+  assert.match(text, /request: include\[2\]: only the responses format can read it/);
+});
+
 test('where no state is read, as in batches, a compaction is refused by its path', () => {
   const item = { type: 'compaction', encrypted_content: packSummary('x') };
   assert.throws(() => responses.check({ model: 'm', input: [item] }), /input\[0\] is a compaction of this gateway/);

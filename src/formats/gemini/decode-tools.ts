@@ -1,7 +1,7 @@
 /** Tools of a client's request: function declarations, tools that run at Google, and server tools of the gateway. */
 import { invalidField } from '../../base/errors.ts';
 import type { FunctionTool, Tool, ToolChoice } from '../conversation/conversation.ts';
-import { type Fields, isFields, nonEmptyText, textOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, nonEmptyText, textOf } from '../conversation/fields.ts';
 import { withoutNullKeywords } from '../conversation/plain-schema.ts';
 import { jsonSchemaOf } from './google-schema.ts';
 import { listMember, member, objectMember, otherMembers } from './names.ts';
@@ -18,10 +18,11 @@ interface DecodedTools {
 
 /** @throws GatewayError 400 with the path of what is wrong */
 export function decodeTools(given: readonly unknown[], config: Fields): DecodedTools {
+  const names = new Set<string>();
   const tools = given.flatMap((value, index) => {
     const at = `tools[${index}]`;
     if (!isFields(value)) throw invalidField(at, 'must be an object');
-    return toolsOf(value, at);
+    return toolsOf(value, at, names);
   });
   const at = 'toolConfig.functionCallingConfig';
   const calling = objectMember(config, 'functionCallingConfig', at);
@@ -30,9 +31,12 @@ export function decodeTools(given: readonly unknown[], config: Fields): DecodedT
     throw invalidField(`${at}.mode`, `must be one of ${MODES.join(', ')}`);
   }
   const allowed = listMember(calling, 'allowedFunctionNames', `${at}.allowedFunctionNames`).map(textOf);
-  const names = new Set(tools.flatMap((tool) => (tool.type === 'function' ? tool.name : [])));
   if (allowed.some((name) => !names.has(name))) {
     throw invalidField(`${at}.allowedFunctionNames`, 'names a function that is not declared');
+  }
+  // As Google does; it would refuse AUTO and NONE too, but they force nothing.
+  if (mode === 'ANY' && names.size === 0 && !given.some(isOwnTool)) {
+    throw invalidField(`${at}.mode`, 'forces a function call, but the request declares no function');
   }
   if (tools.length === 0) return {};
   const isOffered = (tool: Tool) => tool.type !== 'function' || allowed.length === 0 || allowed.includes(tool.name);
@@ -46,26 +50,32 @@ function choiceOf(mode: string, allowed: readonly string[]): ToolChoice | undefi
   return allowed.length === 1 ? { mode: 'tool', name: allowed[0]! } : { mode: 'required' };
 }
 
-/** One entry may hold several tools, each under its own name. */
-function toolsOf(tool: Fields, at: string): Tool[] {
-  // The gateway's server tools have a type, as in the other formats.
-  if (nonEmptyText(tool['type']) !== undefined) return [{ type: 'opaque', origin: 'gemini', value: tool }];
+/** The gateway's server tools have a type, as in the other formats. */
+function isOwnTool(tool: unknown): boolean {
+  return nonEmptyText(fieldsOf(tool)['type']) !== undefined;
+}
+
+/** One entry may hold several tools, each under its own name. @param names of all functions so far */
+function toolsOf(tool: Fields, at: string, names: Set<string>): Tool[] {
+  if (isOwnTool(tool)) return [{ type: 'opaque', origin: 'gemini', value: tool }];
   return Object.entries(tool).flatMap(([name, value]): Tool[] => {
     if (member({ [name]: value }, 'functionDeclarations') !== undefined) {
       return listMember(tool, 'functionDeclarations', `${at}.functionDeclarations`).map((each, index) =>
-        decodeFunction(each, `${at}.functionDeclarations[${index}]`),
+        decodeFunction(each, `${at}.functionDeclarations[${index}]`, names),
       );
     }
     return value === null ? [] : [{ type: 'opaque', origin: 'gemini', value: { [name]: value } }];
   });
 }
 
-function decodeFunction(declaration: unknown, at: string): FunctionTool {
+function decodeFunction(declaration: unknown, at: string, names: Set<string>): FunctionTool {
   if (!isFields(declaration)) throw invalidField(at, 'must be an object');
   const { name, description } = declaration;
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw invalidField(`${at}.name`, 'must be 1 to 128 characters of a-z, A-Z, 0-9, _, ., : and -');
   }
+  if (names.has(name)) throw invalidField(`${at}.name`, 'must differ from the names of the other functions');
+  names.add(name);
   const json = member(declaration, 'parametersJsonSchema');
   const given = json ?? declaration['parameters'] ?? undefined;
   if (given !== undefined && !isFields(given)) {

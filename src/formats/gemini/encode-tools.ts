@@ -2,6 +2,7 @@
 import type { Conversation, FunctionTool, Tool, ToolChoice } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { checkUniqueNames } from '../conversation/unique-names.ts';
 import { geminiSchema } from './json-schema.ts';
 
 /** Tools that the service runs itself, by their member name in a tool object. */
@@ -25,6 +26,7 @@ interface EncodedTools {
 export function encodeTools(conversation: Conversation, third: boolean, losses: Losses): EncodedTools {
   const declarations: Fields[] = [];
   const own: Fields[] = [];
+  checkUniqueNames(conversation.tools ?? []);
   for (const tool of conversation.tools ?? []) {
     if (tool.type === 'function') declarations.push(encodeFunction(tool, losses));
     else own.push(ownTool(tool));

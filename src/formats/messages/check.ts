@@ -4,7 +4,7 @@
  */
 import { invalidField } from '../../base/errors.ts';
 import { asksForDeferral, checkDeferral } from '../adapters/deferred-tools/index.ts';
-import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, isPresent, listOf, textOf } from '../conversation/fields.ts';
 import { base64Fault, dataUrlFault, imageFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
 import { type FeatureRules, refuseUnbuilt } from '../server-tools/index.ts';
@@ -93,21 +93,48 @@ export function check(body: unknown): void {
 }
 
 function checkTools(request: Fields): void {
+  const names = new Set<string>();
   listOf(request['tools']).forEach((tool, index) => {
     const { type, name, input_schema: schema } = fieldsOf(tool);
+    if (typeof name === 'string' && names.size === names.add(name).size) {
+      throw invalidField(`tools[${index}].name`, 'must differ from the names of the other tools');
+    }
     if (type !== undefined && type !== null && type !== 'custom') return;
     if (typeof name !== 'string' || name === '')
       throw invalidField(`tools[${index}].name`, 'must be a non-empty string');
     if (!isFields(schema)) throw invalidField(`tools[${index}].input_schema`, 'must be a JSON Schema object');
   });
-  const choice = fieldsOf(request['tool_choice']);
-  if (choice['type'] === 'tool' && typeof choice['name'] !== 'string') {
-    throw invalidField('tool_choice.name', 'must name the tool');
-  }
+  checkToolChoice(request, names);
   const { type, budget_tokens: budget } = fieldsOf(request['thinking']);
   if (type === 'enabled' && typeof budget !== 'number') {
     throw invalidField('thinking.budget_tokens', 'must be a number of tokens');
   }
+}
+
+/** As Anthropic, which accepts `auto` and `none` without tools. @param names of the tools */
+function checkToolChoice(request: Fields, names: ReadonlySet<string>): void {
+  const { type, name } = fieldsOf(request['tool_choice']);
+  if (type !== 'tool' && name !== undefined) throw invalidField('tool_choice.name', "requires the type 'tool'");
+  if (type === 'tool' && typeof name !== 'string') throw invalidField('tool_choice.name', 'must name the tool');
+  if ((type !== 'any' && type !== 'tool') || mayHaveOthers(request)) return;
+  const tools = listOf(request['tools']);
+  if (type === 'any' && tools.length === 0) {
+    throw invalidField('tool_choice', 'forces a tool, but the request has no tools');
+  }
+  // A tool without a name is the gateway's, or a set of tools.
+  const allNamed = tools.every((tool) => typeof fieldsOf(tool)['name'] === 'string');
+  if (type === 'tool' && allNamed && !names.has(textOf(name))) {
+    throw invalidField('tool_choice.name', 'must name a tool of the request');
+  }
+}
+
+/** Whether tools are added to those of the request: by the gateway, an MCP server, a message, or the thread it continues. */
+function mayHaveOthers(request: Fields): boolean {
+  if (['plugins', 'mcp_servers', 'thread'].some((member) => isPresent(request[member]))) return true;
+  if (asksForDeferral(request)) return true;
+  return listOf(request['messages']).some((message) =>
+    listOf(fieldsOf(message)['content']).some((block) => fieldsOf(block)['type'] === 'tool_addition'),
+  );
 }
 
 /** Without `deferred_tools`, `defer_loading` belongs to the vendor, whose search is a tool of its own. */

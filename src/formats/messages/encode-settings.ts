@@ -5,6 +5,7 @@ import { type Fields, fieldsOf, listOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { dropKnobs, type Knob } from '../conversation/knobs.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { checkUniqueNames } from '../conversation/unique-names.ts';
 import type { CacheMarks } from './cache-marks.ts';
 import { type Generation, generationOf } from './generation.ts';
 import { objectSchema } from './object-schema.ts';
@@ -43,6 +44,7 @@ export function encodeTools(
   losses: Losses,
 ): unknown[] | undefined {
   if (tools === undefined || tools.length === 0) return undefined;
+  checkUniqueNames(tools);
   return tools.map((tool) => {
     if (tool.type === 'opaque') {
       if (tool.origin === 'messages') return marks.native(tool.value);

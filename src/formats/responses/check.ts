@@ -8,14 +8,9 @@ import { summaryOf } from '../conversation/compaction.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { base64Fault, dataUrlFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
-import {
-  checkMetadata,
-  checkModels,
-  checkReasoningObject,
-  checkSchemaName,
-  checkToolName,
-} from '../conversation/request-rules.ts';
+import { checkMetadata, checkModels, checkReasoningObject, checkSchemaName } from '../conversation/request-rules.ts';
 import { type FeatureRules, refuseUnbuilt, unbuilt } from '../server-tools/index.ts';
+import { checkTools } from './check-tools.ts';
 import { checkSubagents } from './subagent-trace.ts';
 
 const FEATURES: FeatureRules = { unbuilt: ['transforms'] };
@@ -30,8 +25,7 @@ export function check(body: unknown): void {
   if (fieldsOf(request['debug'])['echo_upstream_body'] === true) throw unbuilt('debug.echo_upstream_body');
   checkModels(request);
   checkReasoningObject(fieldsOf(request['reasoning']));
-  listOf(request['tools']).forEach((tool, index) => void checkTool(fieldsOf(tool), `tools[${index}]`));
-  checkToolChoice(request['tool_choice']);
+  checkTools(request);
   checkDeferredTools(request);
   checkMetadata(request);
   const format = fieldsOf(fieldsOf(request['text'])['format']);
@@ -54,11 +48,6 @@ function refuseState(request: Fields): void {
   }
 }
 
-function checkTool(tool: Fields, path: string): void {
-  const { type, name } = tool;
-  if (type === 'function' || type === 'custom') checkToolName(name, `${path}.name`);
-}
-
 /** Without the deferral protocol, `defer_loading` belongs to the vendor and its own tool search. */
 function checkDeferredTools(request: Fields): void {
   if (!asksForDeferral(request)) return;
@@ -67,21 +56,6 @@ function checkDeferredTools(request: Fields): void {
     return { path: `tools[${index}]`, name: type === 'function' ? textOf(name) : undefined, deferred: mark === true };
   });
   checkDeferral(request, tools, textOf(fieldsOf(request['tool_choice'])['name']));
-}
-
-/** Every value has one meaning: an unknown one is refused, not replaced by a default. */
-function checkToolChoice(choice: unknown): void {
-  if (choice === undefined || choice === null) return;
-  if (typeof choice === 'string') {
-    if (choice === 'none' || choice === 'auto' || choice === 'required') return;
-    throw invalidField('tool_choice', "must be 'none', 'auto', 'required' or a tool choice object");
-  }
-  const { type, name, tools } = fieldsOf(choice);
-  if (typeof type !== 'string' || type === '') throw invalidField('tool_choice.type', 'is missing');
-  if ((type === 'function' || type === 'custom') && textOf(name) === '') {
-    throw invalidField('tool_choice.name', 'is missing');
-  }
-  if (type === 'allowed_tools' && !Array.isArray(tools)) throw invalidField('tool_choice.tools', 'must be a list');
 }
 
 function checkInput(request: Fields): void {

@@ -1,6 +1,7 @@
 /** The history of a responses request: messages, calls, results and reasoning are items of one list. */
 import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
 import { type HistoryItem, type HistoryWords, textsOf } from '../conversation/history.ts';
+import { INCLUDE_ENCRYPTED, INCLUDE_LOGPROBS } from './fields.ts';
 
 const COMPACTIONS = new Set<unknown>(['compaction', 'context_compaction']);
 
@@ -34,8 +35,34 @@ function ofRole(role: unknown): HistoryItem['kind'] {
   return role === 'user' || role === 'assistant' ? role : 'pinned';
 }
 
-/** The path of the first compaction, which stands for the conversation before it. */
-export function compactionIn({ input }: Fields): string | undefined {
+/** The path of the first compaction, which stands for the conversation before it, or of the first unknown `include`. */
+export function ownContent({ input, include }: Fields): string | undefined {
   const index = listOf(input).findIndex((item) => COMPACTIONS.has(fieldsOf(item)['type']));
-  return index === -1 ? undefined : `input[${index}]`;
+  if (index !== -1) return `input[${index}]`;
+  const unknown = listOf(include).findIndex((name) => !INCLUDES.has(textOf(name)));
+  return unknown === -1 ? undefined : `include[${unknown}]`;
 }
+
+/**
+ * What OpenAI and xAI name. Other formats report the ones that they lack as dropped; any other is left to a vendor of this
+ * format, which may know it.
+ */
+const INCLUDES: ReadonlySet<string> = new Set([
+  'code_interpreter_call.outputs',
+  'computer_call_output.output.image_url',
+  'file_search_call.results',
+  'message.input_image.image_url',
+  INCLUDE_LOGPROBS,
+  INCLUDE_ENCRYPTED,
+  'web_search_call.action.sources',
+  'web_search_call.results',
+  'attachment_search_call_output',
+  'code_execution_call_output',
+  'collections_search_call_output',
+  'inline_citations',
+  'mcp_call_output',
+  'no_inline_citations',
+  'verbose_streaming',
+  'web_search_call_output',
+  'x_search_call_output',
+]);

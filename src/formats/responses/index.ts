@@ -17,7 +17,7 @@ import { ResponsesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { fileWords } from './file-words.ts';
-import { compactionIn, history } from './history.ts';
+import { history, ownContent } from './history.ts';
 import { operation } from './operation.ts';
 import { relay } from './relay.ts';
 import { echo, renew } from './response.ts';
@@ -48,7 +48,7 @@ export const responses: ServedFormat & SpokenFormat = {
   searchTrace,
   toolTrace,
   ownFeatures: ['context_management'],
-  ownContent: compactionIn,
+  ownContent,
   encodeReply,
   encoder: (stamp) => new ResponsesEncoder(stamp),
   encodeFailure,

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { type GatewayError, invalidField } from '../../base/errors.ts';
 import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
 import type { FormatId } from '../conversation/conversation.ts';
-import { type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isPresent, listOf, textOf } from '../conversation/fields.ts';
 import { optional } from '../conversation/loose-schema.ts';
 import { SERVER_TOOLS, type ServerTool } from './server-tool.ts';
 import { StopConditionSchema, stopConditions } from './stop-conditions.ts';
@@ -27,7 +27,7 @@ export interface FeatureRules {
  * members pass.
  */
 export function refuseUnbuilt(request: Fields, rules: FeatureRules): void {
-  for (const field of rules.unbuilt) if (asksFor(request[field])) throw unbuilt(field);
+  for (const field of rules.unbuilt) if (isPresent(request[field])) throw unbuilt(field);
   listOf(request['tools']).forEach((tool, index) => {
     refuseTool(fieldsOf(tool)['type'], `tools[${index}].type`, rules);
   });
@@ -73,11 +73,6 @@ export function serverToolName(declaration: unknown, format: FormatId): string |
 export function onlyServerTools(tools: readonly unknown[], format: FormatId): readonly string[] | undefined {
   const names = tools.map((tool) => serverToolName(tool, format));
   return names.includes(undefined) ? undefined : (names as string[]);
-}
-
-/** Whether the value requests anything: it is neither absent nor empty. */
-function asksFor(value: unknown): boolean {
-  return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
 
 /** The error for a feature that is not built. */

@@ -20,7 +20,7 @@ import {
 } from '../../formats/adapters/index.ts';
 import type { Conversation, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import { isFields } from '../../formats/conversation/fields.ts';
+import { isFields, isPresent } from '../../formats/conversation/fields.ts';
 import type {
   Closing,
   Dialect,
@@ -151,11 +151,6 @@ function idsIn(history: readonly string[], more: ReadonlySet<string> | undefined
   const ids = new Set(history);
   for (const id of more ?? []) ids.add(id);
   return ids;
-}
-
-/** Neither null nor an empty list. */
-function isPresent(value: unknown): boolean {
-  return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }
 
 interface Translated {

@@ -1,0 +1,106 @@
+/**
+ * Validates the tools of a request and the choice among them.
+ *
+ * Two functions of one name are accepted, as OpenAI does; upstreams of the messages and Gemini formats refuse them, so that
+ * such a request is not sent there. A choice that forces nothing (`auto`, `none`) may come without tools, because clients send
+ * it with every request.
+ */
+import { invalidField } from '../../base/errors.ts';
+import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
+import { asksForDeferral } from '../adapters/deferred-tools/index.ts';
+import {
+  type Fields,
+  fieldsOf,
+  fieldsOrUndefined,
+  isPresent,
+  listOf,
+  nonEmptyText,
+  textOf,
+} from '../conversation/fields.ts';
+import { checkToolName } from '../conversation/request-rules.ts';
+
+export function checkTools(body: Fields): void {
+  listOf(body['tools']).forEach((tool, index) => void checkTool(fieldsOf(tool), `tools[${index}]`));
+  checkFunctions(body['functions']);
+  checkToolChoice(body['tool_choice'], body);
+  checkFunctionCall(body['function_call'], body);
+}
+
+function checkTool(tool: Fields, path: string): void {
+  if (tool['type'] !== 'function') return;
+  const definition = fieldsOrUndefined(tool['function']);
+  if (definition === undefined) throw invalidField(`${path}.function`, 'is missing');
+  checkToolName(definition['name'], `${path}.function.name`);
+}
+
+/** The member that `tools` has replaced. */
+function checkFunctions(functions: unknown): void {
+  if (functions === undefined || functions === null) return;
+  if (!Array.isArray(functions)) throw invalidField('functions', 'must be a list');
+  functions.forEach((one, index) => void checkToolName(fieldsOf(one)['name'], `functions[${index}].name`));
+}
+
+/** Unknown values are rejected instead of falling back to a default (agentscope-ai/agentscope-java#2221). */
+function checkToolChoice(choice: unknown, body: Fields): void {
+  if (choice === undefined || choice === null || choice === 'none' || choice === 'auto') return;
+  if (choice === 'required') checkAnyTool(body);
+  else if (typeof choice !== 'string') checkChosen(fieldsOf(choice), body);
+  else throw invalidField('tool_choice', "must be 'none', 'auto', 'required' or an object that names a tool");
+}
+
+function checkChosen(choice: Fields, body: Fields): void {
+  const type = textOf(choice['type']);
+  if (toWireName(type).startsWith(`${WIRE_NAME}:`)) checkAnyTool(body);
+  else if (type === 'allowed_tools') {
+    listOf(fieldsOf(choice[type])['tools']).forEach((tool, index) => {
+      checkNamed(fieldsOf(tool), `tool_choice.allowed_tools.tools[${index}]`, body);
+    });
+  } else if (type === 'function' || type === 'custom') {
+    if (nonEmptyText(fieldsOf(choice[type])['name']) === undefined) {
+      throw invalidField(`tool_choice.${type}.name`, 'is missing');
+    }
+    checkNamed(choice, 'tool_choice', body);
+  } else {
+    throw invalidField(
+      'tool_choice.type',
+      "must be 'function', 'custom', 'allowed_tools' or the type of a server tool",
+    );
+  }
+}
+
+function checkFunctionCall(choice: unknown, body: Fields): void {
+  if (choice === undefined || choice === null || choice === 'none' || choice === 'auto') return;
+  const { name } = fieldsOf(choice);
+  if (nonEmptyText(name) === undefined) {
+    throw invalidField('function_call', "must be 'none', 'auto' or an object that names a function");
+  }
+  checkName(name, 'function_call.name', body);
+}
+
+/** A named choice of a function or custom tool. */
+function checkNamed(choice: Fields, path: string, body: Fields): void {
+  const type = textOf(choice['type']);
+  if (type !== 'function' && type !== 'custom') return;
+  checkName(fieldsOf(choice[type])['name'], `${path}.${type}.name`, body);
+}
+
+function checkName(name: unknown, path: string, body: Fields): void {
+  const names = listOf(body['functions']).map((one) => fieldsOf(one)['name']);
+  for (const value of listOf(body['tools'])) {
+    const tool = fieldsOf(value);
+    // A server tool, or one of a vendor, may have functions that only it knows.
+    if (tool['type'] !== 'function' && tool['type'] !== 'custom') return;
+    names.push(fieldsOf(tool[tool['type']])['name']);
+  }
+  if (!names.includes(name) && !mayHaveOthers(body)) throw invalidField(path, 'must name a tool of the request');
+}
+
+function checkAnyTool(body: Fields): void {
+  if (listOf(body['tools']).length + listOf(body['functions']).length > 0 || mayHaveOthers(body)) return;
+  throw invalidField('tool_choice', 'forces a tool, but the request has no tools');
+}
+
+/** Whether the gateway or the upstream adds tools to those of the request. */
+function mayHaveOthers(body: Fields): boolean {
+  return isPresent(body['plugins']) || isPresent(body['web_search_options']) || asksForDeferral(body);
+}

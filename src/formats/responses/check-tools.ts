@@ -1,0 +1,69 @@
+/**
+ * Validates the tools of a request and the choice among them. Two tools of one name are accepted, as OpenAI does; upstreams of
+ * the messages and Gemini formats refuse them, so that such a request is not sent there. A choice that forces nothing (`auto`,
+ * `none`) may come without tools, because clients send it with every request.
+ */
+import { invalidField } from '../../base/errors.ts';
+import { toWireName } from '../../base/namespace.ts';
+import { asksForDeferral } from '../adapters/deferred-tools/index.ts';
+import { type Fields, fieldsOf, isFields, isPresent, listOf, textOf } from '../conversation/fields.ts';
+import { checkToolName } from '../conversation/request-rules.ts';
+
+export function checkTools(request: Fields): void {
+  listOf(request['tools']).forEach((tool, index) => {
+    const { type, name } = fieldsOf(tool);
+    if (type === 'function' || type === 'custom') checkToolName(name, `tools[${index}].name`);
+  });
+  checkToolChoice(request['tool_choice'], request);
+}
+
+/** Every value has one meaning: an unknown one is refused, not replaced by a default. */
+function checkToolChoice(choice: unknown, request: Fields): void {
+  if (choice === undefined || choice === null || choice === 'none' || choice === 'auto') return;
+  if (choice === 'required') {
+    if (toolsOf(request).length > 0 || mayHaveOthers(request)) return;
+    throw invalidField('tool_choice', 'forces a tool, but the request has no tools');
+  }
+  if (typeof choice === 'string') {
+    throw invalidField('tool_choice', "must be 'none', 'auto', 'required' or a tool choice object");
+  }
+  const { type, name, tools } = fieldsOf(choice);
+  if (typeof type !== 'string' || type === '') throw invalidField('tool_choice.type', 'is missing');
+  if ((type === 'function' || type === 'custom') && textOf(name) === '') {
+    throw invalidField('tool_choice.name', 'is missing');
+  }
+  if (type !== 'allowed_tools') checkChosen(fieldsOf(choice), 'tool_choice', request);
+  else if (!Array.isArray(tools)) throw invalidField('tool_choice.tools', 'must be a list');
+  else tools.forEach((tool, index) => void checkChosen(fieldsOf(tool), `tool_choice.tools[${index}]`, request));
+}
+
+/** A tool by its name, or one without a name by its type. */
+function checkChosen({ type, name }: Fields, path: string, request: Fields): void {
+  const isNamed = type === 'function' || type === 'custom';
+  const tools = toolsOf(request);
+  const isThere = isNamed
+    ? tools.some((tool) => tool['name'] === name)
+    : tools.some((tool) => kindOf(tool['type']) === kindOf(type));
+  if (!isThere && !mayHaveOthers(request)) {
+    throw invalidField(`${path}.${isNamed ? 'name' : 'type'}`, 'must name a tool of the request');
+  }
+}
+
+/** Those of the request and those that its items add, with the tools of namespaces. */
+function toolsOf(request: Fields): Fields[] {
+  return [request, ...listOf(request['input'])].flatMap((holder) => flat(listOf(fieldsOf(holder)['tools'])));
+}
+
+function flat(tools: readonly unknown[]): Fields[] {
+  return tools.map(fieldsOf).flatMap((tool) => [tool, ...listOf(tool['tools']).map(fieldsOf)]);
+}
+
+/** Without what tells the versions and makers of a tool apart: `web_search_preview_2025_03_11` is `web_search`. */
+function kindOf(type: unknown): string {
+  return toWireName(textOf(type)).replace(/^svc:|(?:_use)?(?:_preview)?(?:_\d{4}_\d\d_\d\d)?$/g, '');
+}
+
+/** Whether the gateway adds tools to those of the request, or the vendor those of a stored prompt. */
+function mayHaveOthers(request: Fields): boolean {
+  return isPresent(request['plugins']) || isFields(request['prompt']) || asksForDeferral(request);
+}
