@@ -1,6 +1,6 @@
 /** Every encrypted column, one line per folder: the columns that a key rotation re-encrypts. */
-import { sealedCallbackSecrets } from './batches/index.ts';
 import { sealedByokCredentials } from './byok/index.ts';
+import { sealedCallbackSecrets } from './callbacks/index.ts';
 import { sealedDestinationBatches, sealedDestinationSecrets } from './destinations/index.ts';
 import { sealedPeerKeys } from './interns/index.ts';
 import { sealedMemories } from './memories/index.ts';

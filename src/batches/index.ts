@@ -14,8 +14,6 @@
  *
  * Not here: what happens to one request (`inference/`).
  */
-export type { CallbackOutcome, CallbackParts } from './callbacks/deliver.ts';
-export { sealedCallbackSecrets } from './callbacks/secrets.ts';
 export { batchMigrations } from './migrations/index.ts';
 export { type BatchParts, batchOperations, endBatches } from './operations.ts';
 export { BatchRunner } from './running/runner.ts';

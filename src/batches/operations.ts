@@ -3,17 +3,15 @@ import type { Caller } from '../access/index.ts';
 import { authorOf } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { readTimestamp } from '../base/timestamp.ts';
+import { type CallbackParts, checkCallbackUrl, currentSecret, insertCallback } from '../callbacks/index.ts';
 import { INFERENCE } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
 import { messageBatchOperations } from './anthropic/operations.ts';
 import { type Batch, type BatchState, batchReply, isTerminal, storedId, wireId } from './batch.ts';
-import type { CallbackParts } from './callbacks/deliver.ts';
 import { callbackOperations } from './callbacks/operations.ts';
-import { currentSecret } from './callbacks/secrets.ts';
-import { deleteSecretsOf, insertCallback } from './callbacks/store.ts';
-import { checkerOf, newCallback } from './callbacks/url.ts';
+import { BATCH_CALLBACKS } from './callbacks/store.ts';
 import { cancelBatch, conflict, deleteBatch, ownBatch } from './change-batch.ts';
 import { deleteItems } from './items.sql.ts';
 import { beginBody, createFromFile, namesInputFile } from './openai/create.ts';
@@ -82,7 +80,11 @@ function createFromBody(exchange: Exchange<Caller>, parts: BatchParts, content: 
     shape: 'svc',
     form: svcItems,
     async read(body, items, origin) {
-      const intake = new BodyIntake({ ...parts, callbackUrl: checkerOf(parts.callbacks) }, items, origin);
+      const intake = new BodyIntake(
+        { ...parts, callbackUrl: (value) => checkCallbackUrl(value, parts.callbacks) },
+        items,
+        origin,
+      );
       const target = await intake.read(body);
       callbackUrl = intake.callbackUrl;
       // Deliveries need it, and a key that cannot be used should be known now.
@@ -90,7 +92,7 @@ function createFromBody(exchange: Exchange<Caller>, parts: BatchParts, content: 
       return target;
     },
     async inserted(tx, { id, createdAt }) {
-      if (callbackUrl) await insertCallback(tx, newCallback(id, callbackUrl, createdAt));
+      if (callbackUrl) await insertCallback(tx, BATCH_CALLBACKS, { subjectId: id, url: callbackUrl, createdAt });
     },
   };
   return submit(exchange, parts, submission, content);
@@ -262,11 +264,10 @@ function isShownAsOpenai({ shape }: Batch, headers: Exchange['headers']): boolea
   return shape === 'openai' || isOpenaiClient(headers);
 }
 
-/** What ends with a workspace: its batches and the secret of their callbacks. */
+/** What ends with a workspace. */
 export function endBatches() {
   return async (tx: Queryable, workspaceId: string): Promise<void> => {
     for (const id of await store.deleteBatchesOf(tx, workspaceId)) await deleteItems(tx, id);
-    await deleteSecretsOf(tx, workspaceId);
   };
 }
 

@@ -34,7 +34,7 @@ export interface Observability {
   finished(exchange: FinishedExchange<Caller>): void;
   /** A call to an upstream has finished. */
   attempted(endpointId: string, outcome: string): void;
-  /** An attempt to deliver the callback of a batch has finished. */
+  /** An attempt to deliver a callback has finished. */
   callbackAttempted(outcome: string): void;
   /** The metrics of this process. */
   report(): Promise<Exposed[]>;

@@ -4,8 +4,9 @@ import { type Clock, sleep } from '../base/clock.ts';
 import { ocrOf } from '../base/config/ocr.ts';
 import { fallbacksOf } from '../base/config/routing.ts';
 import { createNamespace, fromWireName, type Namespace } from '../base/namespace.ts';
-import { BatchRunner, type CallbackOutcome, endBatches } from '../batches/index.ts';
+import { BatchRunner, endBatches } from '../batches/index.ts';
 import { endByokCredentials } from '../byok/index.ts';
+import { type CallbackOutcome, endCallbackSecrets } from '../callbacks/index.ts';
 import { ConsoleFiles, type ConsoleParts, OidcSignIn } from '../console/index.ts';
 import { endContainers } from '../containers/index.ts';
 import { endDestinations } from '../destinations/index.ts';
@@ -124,6 +125,7 @@ export function operationParts(
     }),
     videos: createVideos({
       ...{ database, changes, clock, log: options.log, inference, blobs: parts.blobs },
+      ...{ callbacks, namespace, jobs: parts.jobs },
     }),
     routers: () => ROUTERS.map(({ slug, name }) => ({ id: fromWireName(slug, namespace), name })),
     batches: { ...batches, runner: new BatchRunner(batches, parts.jobs) },
@@ -152,6 +154,7 @@ function endings({ changes, blobs }: Parts): OperationParts['workspaces']['ended
     endMemories,
     endVectorStores,
     endBatches(),
+    endCallbackSecrets,
     endInterns(changes, blobs),
     endVaults(changes),
     endDestinations(changes),

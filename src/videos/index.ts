@@ -6,6 +6,7 @@
  */
 import type { Blobs } from '../blobs/index.ts';
 import type { Queryable } from '../storage/database.ts';
+import { deleteCallbacksOf } from './callback.sql.ts';
 import { deleteVideosOf } from './store.ts';
 
 export { videoMigrations } from './migrations/index.ts';
@@ -14,6 +15,7 @@ export { createVideos, type VideoParts, videoOperations } from './operations.ts'
 /** For `ended` of workspaces. */
 export function endVideos(blobs: Blobs) {
   return async (tx: Queryable, workspaceId: string): Promise<void> => {
+    await deleteCallbacksOf(tx, workspaceId);
     for (const id of await deleteVideosOf(tx, workspaceId)) await blobs.drop(tx, id);
   };
 }

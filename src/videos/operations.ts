@@ -4,7 +4,7 @@ import type { Caller } from '../access/index.ts';
 import { authorOf, changeAs } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import { textFromPrice } from '../base/money.ts';
-import { unixSeconds } from '../base/timestamp.ts';
+import { checkCallbackUrl, currentSecret } from '../callbacks/index.ts';
 import type { Model } from '../catalog/index.ts';
 import { video, videoFormSchema, videoOfForm } from '../formats/video/index.ts';
 import { ANY_KEY, INFERENCE } from '../http/access-rule.ts';
@@ -14,6 +14,7 @@ import type { Exchange, Operation } from '../http/operation.ts';
 import { publicUrl } from '../http/public-url.ts';
 import { acceptExchange, INFERENCE_ERRORS, type InferenceLimits } from '../inference/index.ts';
 import type { Changes } from '../storage/database.ts';
+import { videoReply } from './reply.ts';
 import { VideoRunner, type VideoRunnerParts } from './run.ts';
 import * as schema from './schema.ts';
 import { deleteVideo, findVideo, listVideos, type VideoJob } from './store.ts';
@@ -50,8 +51,16 @@ function create(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
     replies: { 202: { description: 'The job', schema: schema.VideoReply } },
     errors: [...INFERENCE_ERRORS, 524],
     async handle(exchange) {
-      const { inference, runner } = parts;
-      const job = await runner.begin(acceptExchange(exchange, video, inference));
+      const { inference, runner, callbacks } = parts;
+      const accepted = acceptExchange(exchange, video, inference);
+      const url = accepted.document.member('callback_url') ?? undefined;
+      if (url !== undefined) {
+        checkCallbackUrl(url, callbacks);
+        // Deliveries need it, and a key that cannot be used should be known now.
+        await currentSecret(callbacks, exchange.caller.workspaceId, authorOf(exchange));
+      }
+      const callback = typeof url === 'string' ? { url, baseUrl: publicUrl(exchange) } : undefined;
+      const job = await runner.begin(accepted, callback);
       exchange.reply(202, reply(job, exchange, parts), { 'x-generation-id': job.generationId });
     },
   };
@@ -210,17 +219,7 @@ function isExpired({ expiresAt }: VideoJob, { clock }: VideoParts): boolean {
 }
 
 function reply(job: VideoJob, exchange: Exchange, parts: VideoParts): Record<string, unknown> {
-  const status = job.status === 'completed' && isExpired(job, parts) ? 'expired' : job.status;
-  const url = `${publicUrl(exchange)}/api/v1/videos/${job.id}`;
-  return {
-    ...{ id: job.id, object: 'video', status, polling_url: url, generation_id: job.generationId, model: job.model },
-    created_at: unixSeconds(job.createdAt),
-    expires_at: unixSeconds(job.expiresAt),
-    progress: job.status === 'completed' ? 100 : 0,
-    ...(job.error !== null && { error: job.error }),
-    ...(status === 'completed' && { unsigned_urls: [`${url}/content`] }),
-    ...(status !== 'in_progress' && { usage: { cost: job.cost, is_byok: job.isByok } }),
-  };
+  return videoReply(job, publicUrl(exchange), isExpired(job, parts));
 }
 
 function refusal(message: string, status: number): GatewayError {

@@ -7,7 +7,9 @@ import { type Clock, sleep, type Timer, waitAtMost } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
+import type { Namespace } from '../base/namespace.ts';
 import type { Blobs } from '../blobs/index.ts';
+import { type CallbackJobs, type CallbackParts, callbackJobs, insertCallback } from '../callbacks/index.ts';
 import type { DirectFormat } from '../formats/direct/index.ts';
 import {
   type AcceptedRequest,
@@ -19,9 +21,11 @@ import {
   type UpstreamJob,
   WholeSink,
 } from '../inference/index.ts';
-import type { JobKind } from '../jobs/index.ts';
+import type { JobKind, Jobs } from '../jobs/index.ts';
 import { decodeRow, encodeRow, type Generation, livingProcesses, type StoredRow } from '../spend/index.ts';
 import type { Database } from '../storage/database.ts';
+import { endCallback, setBaseUrl, VIDEO_CALLBACKS } from './callback.sql.ts';
+import { videoSubjects } from './callback.ts';
 import { resumedJob } from './resumed.ts';
 import {
   claimVideos,
@@ -55,6 +59,9 @@ const STORE_AGAIN_MS = 5_000;
 const LOST = 'the gateway was stopped while the video was made';
 
 export interface VideoRunnerParts {
+  callbacks: CallbackParts;
+  jobs: Pick<Jobs, 'send'>;
+  namespace: Namespace;
   database: Database;
   blobs: Blobs;
   clock: Clock;
@@ -67,6 +74,7 @@ type VideoRequest = AcceptedRequest<DirectFormat<unknown, unknown>>;
 export class VideoRunner {
   readonly kinds: readonly JobKind[];
   readonly #parts: VideoRunnerParts;
+  readonly #callbacks: CallbackJobs;
   readonly #running = new Map<string, { sink: WholeSink; ended: Promise<void> }>();
   #leaving = false;
   #timer: Timer | undefined;
@@ -75,7 +83,10 @@ export class VideoRunner {
 
   constructor(parts: VideoRunnerParts) {
     this.#parts = parts;
+    const { callbacks, namespace, jobs } = parts;
+    this.#callbacks = callbackJobs(callbacks, videoSubjects(callbacks.database, namespace), jobs);
     this.kinds = [
+      this.#callbacks.kind,
       {
         name: 'videos.tidy',
         runs: 'one',
@@ -100,14 +111,19 @@ export class VideoRunner {
   }
 
   /** Resolves with the job once a provider has accepted it. Rejects with GatewayError if none has. */
-  async begin(accepted: VideoRequest): Promise<VideoJob> {
+  async begin(accepted: VideoRequest, callback?: { url: string; baseUrl: string }): Promise<VideoJob> {
     const sink = new WholeSink();
     const { upstream, row, id } = this.#serve(accepted, sink);
     const made = await upstream;
     if (made === undefined) throw sink.failure ?? new GatewayError('server', 'no provider accepted the video');
     const job = this.#newJob(accepted, id, made);
     try {
-      await made.generation.handOver((tx) => insertVideo(tx, job));
+      await made.generation.handOver(async (tx) => {
+        await insertVideo(tx, job);
+        if (callback === undefined) return;
+        await insertCallback(tx, VIDEO_CALLBACKS, { subjectId: job.id, url: callback.url, createdAt: job.createdAt });
+        await setBaseUrl(tx, job.id, callback.baseUrl);
+      });
     } catch (error) {
       sink.close();
       throw error;
@@ -222,7 +238,10 @@ export class VideoRunner {
     for (let attempt = 1; ; attempt += 1) {
       try {
         await inference.spend.holds.settle(row, async (tx) => {
-          if ((await finishVideo(tx, id, end)) && end.blobId !== null) await blobs.keep(tx, end.blobId);
+          if (!(await finishVideo(tx, id, end))) return;
+          if (end.blobId !== null) await blobs.keep(tx, end.blobId);
+          await endCallback(tx, id, new Date(clock.now()));
+          await this.#callbacks.ended(tx, id);
         });
         return;
       } catch (cause) {
@@ -285,6 +304,7 @@ export class VideoRunner {
       });
     }
     await deleteVideosBefore(database, new Date(now - SHOWN_MS));
+    await this.#callbacks.wakeForgotten();
   }
 }
 

@@ -70,6 +70,12 @@ export async function findVideo(db: Queryable, id: string, workspaceId: string):
   return job;
 }
 
+/** In any workspace. */
+export async function findJob(db: Queryable, id: string): Promise<VideoJob | undefined> {
+  const [job] = await db.query<VideoJob>(`select ${selectList(COLUMNS, 'videos')} from videos where id = $1`, [id]);
+  return job;
+}
+
 interface VideoPage {
   /** The id of the job before the page. */
   after: string | undefined;

@@ -49,6 +49,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'memories',
     'presets',
     'vector-stores',
+    'callbacks',
   ],
   ['inference'],
   ['batches', 'interns', 'responses', 'videos'],

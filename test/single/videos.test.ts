@@ -344,7 +344,6 @@ test('bad input names the field', async () => {
     [{ prompt: '' }, 'prompt'],
     [{ duration: 0 }, 'duration'],
     [{ size: 'large' }, 'size'],
-    [{ callback_url: 'https://example.com' }, 'callback_url'],
     [{ previous_job_id: 'vid_1' }, 'previous_job_id'],
     [{ seconds: '4' }, 'seconds'],
     [{ input_reference: 'x' }, 'input_reference'],

@@ -1,45 +1,29 @@
-/** The event that a callback delivers, signed as Standard Webhooks defines (https://www.standardwebhooks.com). */
-import { createHmac, randomBytes } from 'node:crypto';
-import { type Batch, batchReply } from '../batch.ts';
+/** What the callback of a batch says. */
+import type { CallbackEvent, CallbackSubjects } from '../../callbacks/index.ts';
+import type { Database } from '../../storage/database.ts';
+import { type Batch, batchReply, isTerminal, wireId } from '../batch.ts';
+import { findBatch } from '../store.ts';
+import { BATCH_CALLBACKS, forgottenCallbacks } from './store.ts';
 
-const SECRET_PREFIX = 'whsec_';
-const SECRET_BYTES = 32;
-
-export function newSecret(): string {
-  return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64');
-}
-
-export function eventType(batch: Pick<Batch, 'state'>): string {
-  return `batch.${batch.state}`;
-}
-
-interface CallbackRequest {
-  headers: Record<string, string>;
-  body: string;
-}
-
-/**
- * The same id and body in every attempt: a batch ends once.
- * @param secrets the header has one signature for each
- * @param now wall time in ms
- */
-export function eventRequest(batch: Batch, secrets: readonly string[], now: number): CallbackRequest {
-  const id = `evt_${batch.id.replaceAll('-', '')}`;
-  const timestamp = String(Math.floor(now / 1000));
-  const data = { ...batchReply(batch), results: null };
-  const body = JSON.stringify({ id, object: 'event', type: eventType(batch), created_at: data.finalized_at, data });
+export function batchSubjects(database: Database): CallbackSubjects {
   return {
-    headers: {
-      'content-type': 'application/json',
-      'webhook-id': id,
-      'webhook-timestamp': timestamp,
-      'webhook-signature': secrets.map((secret) => signature(secret, `${id}.${timestamp}.${body}`)).join(' '),
+    noun: 'batch',
+    job: 'batches.callback',
+    table: BATCH_CALLBACKS,
+    async eventOf(id) {
+      const batch = await findBatch(database, id);
+      return batch !== undefined && isTerminal(batch.state) ? eventOf(batch) : undefined;
     },
-    body,
+    forgotten: (before, at) => forgottenCallbacks(database, before, at),
   };
 }
 
-function signature(secret: string, signed: string): string {
-  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
-  return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`;
+function eventOf(batch: Batch): CallbackEvent {
+  const id = `evt_${batch.id.replaceAll('-', '')}`;
+  const type = `batch.${batch.state}`;
+  const data = { ...batchReply(batch), results: null };
+  return {
+    ...{ id, type, subject: wireId(batch.id), workspaceId: batch.workspaceId, endedAt: batch.finalizedAt! },
+    body: JSON.stringify({ id, object: 'event', type, created_at: data.finalized_at, data }),
+  };
 }

@@ -3,15 +3,20 @@ import type { Caller } from '../../access/index.ts';
 import { authorOf } from '../../audit/index.ts';
 import { orNotFound } from '../../base/errors.ts';
 import { unixSeconds } from '../../base/timestamp.ts';
+import {
+  type CallbackParts,
+  type CallbackSecret,
+  currentSecret,
+  findCallback,
+  rotateSecret,
+} from '../../callbacks/index.ts';
 import { INFERENCE } from '../../http/access-rule.ts';
 import { ok } from '../../http/contract.ts';
 import type { Exchange, Operation } from '../../http/operation.ts';
 import type { Batch } from '../batch.ts';
 import { BatchParams } from '../schema.ts';
-import type { CallbackParts } from './deliver.ts';
 import * as schema from './schema.ts';
-import { type CallbackSecret, currentSecret, rotateSecret } from './secrets.ts';
-import { findCallback } from './store.ts';
+import { BATCH_CALLBACKS } from './store.ts';
 
 interface Parts {
   callbacks: CallbackParts;
@@ -58,7 +63,7 @@ export function callbackOperations(parts: Parts, find: FindBatch): Operation<Cal
       replies: ok('The callback', schema.CallbackStatus),
       async handle(exchange) {
         const batch = await find(exchange);
-        const found = await findCallback(parts.callbacks.database, batch.id);
+        const found = await findCallback(parts.callbacks.database, BATCH_CALLBACKS, batch.id);
         const { url, status, attempts, attemptedAt, lastError } = orNotFound(
           found,
           'callback of this batch: it was submitted without callback_url',

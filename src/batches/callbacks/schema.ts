@@ -1,7 +1,7 @@
 /** Wire schemas of callbacks. */
 import { Type } from 'typebox';
+import { CALLBACK_STATES } from '../../callbacks/index.ts';
 import { nullable } from '../../http/contract.ts';
-import { CALLBACK_STATES } from './store.ts';
 
 export const CallbackStatus = Type.Object(
   {

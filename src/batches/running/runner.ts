@@ -6,10 +6,11 @@
  * All processes do the same with the same batches. A dead process is replaced when its claims on items end.
  */
 import { loopBusyMs, sleep, type Timer } from '../../base/clock.ts';
+import { type CallbackJobs, type CallbackParts, callbackJobs } from '../../callbacks/index.ts';
 import { RequestsInFlight } from '../../inference/index.ts';
 import type { JobKind, Jobs } from '../../jobs/index.ts';
 import type { Changes, Queryable } from '../../storage/database.ts';
-import { type CallbackJobs, type CallbackParts, callbackJobs } from '../callbacks/deliver.ts';
+import { batchSubjects } from '../callbacks/event.ts';
 import { begin, conclude } from '../conclude.ts';
 import { tidyJob } from '../jobs.ts';
 import { type NativeJobs, type NativeParts, nativeJobs, planNative } from '../native/index.ts';
@@ -83,7 +84,7 @@ export class BatchRunner {
     const concurrency = inference.concurrency.background();
     this.#parts = { ...parts, inference: { ...inference, inFlight, concurrency } };
     this.#native = nativeJobs(this.#parts, jobs, (tx, id) => this.announce(tx, id));
-    this.#callbacks = callbackJobs(parts.callbacks, jobs);
+    this.#callbacks = callbackJobs(parts.callbacks, batchSubjects(parts.callbacks.database), jobs);
     this.#files = fileJobs(parts, jobs, (tx, id) => this.announce(tx, id));
     const tidy = tidyJob(parts, [this.#native, this.#callbacks, this.#files]);
     this.kinds = [this.#native.kind, this.#callbacks.kind, ...this.#files.kinds, tidy];

@@ -43,6 +43,7 @@ export const schema: TSchema = Type.Object(
     resolution: optional(Type.Enum([...RESOLUTIONS])),
     seed: optional(Type.Integer()),
     generate_audio: optional(Type.Boolean()),
+    callback_url: optional(Type.String({ description: 'An https URL that gets an event when the job has ended' })),
     creativity: optional(Type.Integer()),
     upscale_factor: optional(Type.Number({ exclusiveMinimum: 0 })),
     input_references: optional(
@@ -68,9 +69,8 @@ export const schema: TSchema = Type.Object(
   { $id: 'VideoRequest' },
 );
 
-/** Members without effect that would change the video, its price or who hears of it. */
+/** Members without effect that would change the video or its price. */
 const REFUSED = {
-  callback_url: 'is not supported; poll polling_url',
   previous_job_id: 'is not supported',
   seconds: 'exists in forms only; use duration',
   input_reference: 'exists in forms only; use input_references',

@@ -135,7 +135,7 @@ export class Exposition {
     }
     const callbacks = counter(
       'gatehouse_batch_callbacks_total',
-      'Attempts to deliver callbacks of batches by outcome.',
+      'Attempts to deliver callbacks of batches and videos by outcome.',
     );
     for (const [outcome, value] of this.#recorder.callbacks()) callbacks.values.push({ value, labels: { outcome } });
     return [tokens, reasoning, cost, byok, attempts, callbacks];

@@ -63,7 +63,7 @@ export class Recorder {
     this.#maxSeries = maxSeries;
   }
 
-  /** An attempt to deliver the callback of a batch has finished. */
+  /** An attempt to deliver a callback has finished. */
   callbackAttempted(outcome: string): void {
     this.#callbacks.set(outcome, (this.#callbacks.get(outcome) ?? 0) + 1);
   }

@@ -1,13 +1,13 @@
 /** The secrets that sign the callbacks of a workspace: made when first needed, readable and replaceable at any time. */
-import { type Author, changeAs } from '../../audit/index.ts';
-import type { Clock } from '../../base/clock.ts';
-import { GatewayError } from '../../base/errors.ts';
-import { uuidv7 } from '../../base/ids.ts';
-import { unixSeconds } from '../../base/timestamp.ts';
-import { type Sealing, SealingError, sealedColumn } from '../../sealing/index.ts';
-import type { Changes, Database } from '../../storage/database.ts';
-import { newSecret } from './event.ts';
-import * as store from './store.ts';
+import { type Author, changeAs } from '../audit/index.ts';
+import type { Clock } from '../base/clock.ts';
+import { GatewayError } from '../base/errors.ts';
+import { uuidv7 } from '../base/ids.ts';
+import { unixSeconds } from '../base/timestamp.ts';
+import { type Sealing, SealingError, sealedColumn } from '../sealing/index.ts';
+import type { Changes, Database } from '../storage/database.ts';
+import * as store from './secrets.sql.ts';
+import { newSecret } from './signed.ts';
 
 export interface SecretParts {
   database: Database;

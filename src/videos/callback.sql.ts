@@ -1,0 +1,44 @@
+/** The SQL of the callbacks of video jobs. */
+import type { CallbackTable } from '../callbacks/index.ts';
+import type { Queryable } from '../storage/database.ts';
+
+export const VIDEO_CALLBACKS: CallbackTable = { name: 'video_callbacks', key: 'video_id' };
+
+/** Keeps where the client found the gateway. */
+export async function setBaseUrl(tx: Queryable, videoId: string, baseUrl: string): Promise<void> {
+  await tx.query('update video_callbacks set base_url = $2 where video_id = $1', [videoId, baseUrl]);
+}
+
+/** Undefined while the video is being made. */
+export async function endedCallback(
+  db: Queryable,
+  videoId: string,
+): Promise<{ baseUrl: string; endedAt: Date } | undefined> {
+  const [found] = await db.query<{ baseUrl: string; endedAt: Date }>(
+    `select base_url as "baseUrl", ended_at as "endedAt" from video_callbacks
+      where video_id = $1 and ended_at is not null`,
+    [videoId],
+  );
+  return found;
+}
+
+export async function endCallback(tx: Queryable, videoId: string, endedAt: Date): Promise<void> {
+  await tx.query('update video_callbacks set ended_at = $2 where video_id = $1', [videoId, endedAt]);
+}
+
+/** Pending ones of videos that ended before `before`, and that no job has tried since. They count as seen `at`. */
+export async function forgottenCallbacks(db: Queryable, before: Date, at: Date): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    `update video_callbacks set seen_at = $2
+      where status = 'pending' and seen_at < $1 and ended_at < $1 returning video_id as id`,
+    [before, at],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Those of jobs that are still running; the others end with their jobs. */
+export async function deleteCallbacksOf(tx: Queryable, workspaceId: string): Promise<void> {
+  await tx.query('delete from video_callbacks using videos v where v.id = video_id and v.workspace_id = $1', [
+    workspaceId,
+  ]);
+}
