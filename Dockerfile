@@ -1,19 +1,22 @@
 # Built from the sources; runs as an ordinary user on the Node.js that comes with the package. Everything that must
 # survive is below /data, or in the PostgreSQL that DATABASE_URL names.
 FROM node:22-bookworm-slim AS build
+# The Node.js of the package links to it, and the slim images do not have it.
+RUN apt-get update && apt-get install -y --no-install-recommends libatomic1 && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 COPY package.json package-lock.json ./
+COPY build/link-runtime.js ./build/
 RUN npm ci --no-audit --no-fund
 COPY openapi.json ./
 COPY build ./build
 COPY src ./src
 COPY console ./console
 RUN npm run build
-RUN npm prune --omit=dev --no-audit --no-fund
+RUN npm prune --omit=dev --no-audit --no-fund && node build/link-runtime.js && rm -r node_modules/node-linux-*/include node_modules/node-linux-*/share
 
 FROM debian:bookworm-slim
 RUN useradd --uid 10001 --user-group --home-dir /data --shell /usr/sbin/nologin gatehouse && install -d -o gatehouse -g gatehouse -m 0700 /data
-RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends bubblewrap ca-certificates libatomic1 && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY --from=build /build/package.json ./
 COPY --from=build /build/node_modules ./node_modules

@@ -46,6 +46,11 @@ child.on('error', (error) => {
   process.exit(1);
 });
 child.on('exit', (code, signal) => {
+  if (code === 127) {
+    console.error(
+      `gatehouse: ${runtime} does not load. It links to libatomic: apt-get install libatomic1, or dnf install libatomic`,
+    );
+  }
   if (signal === null) process.exit(code ?? 1);
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);

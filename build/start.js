@@ -5,11 +5,19 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { currentBundle } from './current-bundle.js';
 
-const bundle = currentBundle(announce);
-const sources = path.join(import.meta.dirname, '..', 'src');
-// Whatever starts this process once more (its workers do) is to find the same code.
-process.argv[1] = bundle === undefined ? path.join(sources, 'main.ts') : path.join(bundle, 'main.js');
-await import(pathToFileURL(process.argv[1]).href);
+const NEEDED_MAJOR = 26;
+
+// `npm start` runs this with the Node.js of the package, if `link-runtime.js` could run.
+if (Number(process.versions.node.split('.')[0]) < NEEDED_MAJOR) await import('../bin/gatehouse.js');
+else await start();
+
+async function start() {
+  const bundle = currentBundle(announce);
+  const sources = path.join(import.meta.dirname, '..', 'src');
+  // Whatever starts this process once more (its workers do) is to find the same code.
+  process.argv[1] = bundle === undefined ? path.join(sources, 'main.ts') : path.join(bundle, 'main.js');
+  await import(pathToFileURL(process.argv[1]).href);
+}
 
 /** The start of a clone says something at once, although making the bundle takes a moment. */
 function announce() {

@@ -81,3 +81,17 @@ test('HAProxy accepts its configuration', { skip: lacks('haproxy', '-v') }, () =
   });
   assert.equal(status, 0, stderr);
 });
+
+/** What `debian:bookworm-slim` has, and what the Dockerfile installs. */
+const LIBRARIES =
+  /^(?:lib(?:c|m|dl|pthread|gcc_s|stdc\+\+|atomic)\.so\.\d+|ld-linux-[\w-]+\.so\.\d+|linux-vdso\.so\.1)$/;
+
+test('the Node.js of the package needs no library that the images lack', { skip: lacks('ldd', '--version') }, () => {
+  const { status, stdout } = spawnSync('ldd', [process.execPath], { encoding: 'utf8' });
+  assert.equal(status, 0);
+  const names = stdout.split('\n').flatMap((line) => line.trim().split(' ')[0] || []);
+  assert.deepEqual(
+    names.map((name) => path.basename(name)).filter((name) => !LIBRARIES.test(name)),
+    [],
+  );
+});

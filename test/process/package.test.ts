@@ -1,7 +1,17 @@
 /** The published package: its content, and that it runs without anything else. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -119,6 +129,30 @@ test('installed into an empty folder it starts, answers, and ends with its launc
   const again = await startGatewayProcess(t, { ...options, command: [path.join('node_modules', '.bin', 'gatehouse')] });
   assert.deepEqual(await again.end('SIGINT'), { code: 0, signal: null });
   assert.deepEqual(serversOf(home), []);
+});
+
+test('npm scripts find the Node.js of the package, although npm 10 removes its link', { skip: !LINUX }, (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-link-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  for (const name of ['build/link-runtime.js', 'package.json']) cpSync(path.join(ROOT, name), path.join(folder, name));
+  const link = path.join(folder, 'node_modules', '.bin', 'node');
+  const run = () => spawnSync(process.execPath, [path.join(folder, 'build/link-runtime.js')], { encoding: 'utf8' });
+  assert.equal(run().status, 0, 'without optional packages');
+  assert.ok(!existsSync(link));
+  const runtime = path.join(folder, 'node_modules', `node-linux-${process.arch}`, 'bin', 'node');
+  mkdirSync(path.dirname(runtime), { recursive: true });
+  writeFileSync(runtime, '');
+  for (const time of ['first', 'second']) assert.equal(run().status, 0, time);
+  assert.equal(realpathSync(link), realpathSync(runtime));
+});
+
+test("a clone starts with the user's Node.js where that link is missing", () => {
+  const { status, stdout, stderr } = spawnSync('node', [path.join(ROOT, 'build', 'start.js'), 'help'], {
+    env: { PATH: USERS_PATH },
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /gatehouse/);
 });
 
 /** Packs once for all tests of this file. */
