@@ -13,8 +13,13 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) DIGITS[digit.cha
 const SHORT = 32;
 
 export class MessageWriter {
-  #bytes = Buffer.allocUnsafe(FIRST_BYTES);
+  #bytes: Buffer;
   #at = 0;
+
+  /** @param bytes that it has room for before it grows */
+  constructor(bytes = FIRST_BYTES) {
+    this.#bytes = Buffer.allocUnsafe(bytes);
+  }
 
   get size(): number {
     return this.#at;

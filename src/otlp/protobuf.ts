@@ -18,6 +18,9 @@ const PAIR = { key: 1, value: 2 };
 const VALUE = { string: 1, bool: 2, int: 3, double: 4, array: 5 };
 const ARRAY_VALUES = 1;
 
+/** Enough bytes for the usual resource and scope; the buffer grows if they take more. */
+const ROOM_FOR_SOURCE = 4 * 1024;
+
 /** Names of attributes are few, except for those of clients. */
 const MOST_KEYS = 500;
 const KEYS = new Map<string, Buffer>();
@@ -75,7 +78,8 @@ class ProtobufWriter implements SpanWriter {
 
 function body({ resource, name, version, schemaUrl }: Source, pieces: readonly Buffer[]): Buffer {
   if (pieces.length === 0) return Buffer.alloc(0);
-  const out = new MessageWriter();
+  const size = pieces.reduce((sum, { length }) => sum + length, ROOM_FOR_SOURCE);
+  const out = new MessageWriter(size);
   const resourceSpans = out.open(RESOURCE_SPANS);
   const about = out.open(RESOURCE.resource);
   addAttributes(out, ATTRIBUTES_OF_RESOURCE, resource);
