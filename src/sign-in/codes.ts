@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { type Caller, hashToken, hasMember, issueKey, keyNumber } from '../access/index.ts';
 import { type Author, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
 import { changeEverywhere } from '../storage/change-everywhere.ts';
 import type { Changes, Database } from '../storage/database.ts';
 import { type AuthRequest, verifies } from './request.ts';
@@ -72,9 +72,9 @@ export async function exchangeCode(
     const stored = await store.lockCode(tx, codeHash, new Date(now));
     if (stored === undefined)
       throw forbidden('The code is not known: it was already exchanged, has expired, or never existed.');
-    if (method != null && method !== stored.method) throw mismatch(stored.method);
+    if (method != null && method !== stored.method) throw mismatch('code_challenge_method', stored.method);
     // An attacker who removed the challenge from the page's URL must not bypass it.
-    if (stored.challenge === null && verifier !== undefined) throw mismatch(null);
+    if (stored.challenge === null && verifier !== undefined) throw mismatch('code_verifier', null);
     if (!verifies(stored, verifier)) {
       await store.countWrongVerifier(tx, codeHash, MOST_WRONG_VERIFIERS);
       // Throwing here would roll back the count.
@@ -100,9 +100,9 @@ function forbidden(message: string): GatewayError {
   return new GatewayError('permission_denied', message);
 }
 
-function mismatch(method: string | null): GatewayError {
-  const made = method === null ? 'without a challenge' : `with the method ${method}`;
-  return new GatewayError('invalid_request', `code_challenge_method does not match: the code was created ${made}`, {
-    path: 'code_challenge_method',
-  });
+function mismatch(path: string, method: string | null): GatewayError {
+  return invalidField(
+    path,
+    `does not match: the code was created ${method === null ? 'without a challenge' : `with the method ${method}`}`,
+  );
 }

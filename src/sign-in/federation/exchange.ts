@@ -101,7 +101,8 @@ function readForm(form: URLSearchParams): { policyId: string; subjectToken: stri
       throw refusal('invalid_target', `${name} is not supported: tokens are only valid for this gateway`);
   }
   const names = [...form.keys()];
-  if (new Set(names).size < names.length) throw refusal('invalid_request', 'the form has a parameter twice');
+  const twice = names.find((name, at) => names.indexOf(name) < at);
+  if (twice !== undefined) throw refusal('invalid_request', `${twice.slice(0, 100)} is given more than once`);
   const needed = (name: string) => {
     const value = given.get(name);
     if (value === undefined) throw refusal('invalid_request', `${name} is missing`);
