@@ -42,7 +42,9 @@ export function listRows<Row extends object>(
   { condition, order, offset, limit }: ListQuery,
 ): Promise<Row[]> {
   const { parameters, where } = chosen(table, organizationId, condition);
-  const by = order ? `${orderSql(order.by, table.columns)} ${order.descending ? 'desc' : 'asc'} nulls last, ` : '';
+  // Resources without a value come last, and first in descending order (RFC 7644, section 3.4.2.3).
+  const direction = order?.descending ? 'desc nulls first' : 'asc nulls last';
+  const by = order ? `${orderSql(order.by, table.columns)} ${direction}, ` : '';
   const slice = `limit $${parameters.push(limit)} offset $${parameters.push(offset)}`;
   const sql = `select ${table.fields} from ${table.from} where ${where} order by ${by}${table.oldestFirst} ${slice}`;
   return db.query<Row>(sql, parameters);
@@ -99,17 +101,23 @@ function conditionSql(condition: Condition, columns: FilterColumns, parameters: 
   }
 }
 
-/** The SQL after `order by`, without direction. Lists are sorted by their first item. */
+/** The SQL after `order by`, without direction. */
 function orderSql(attributePath: AttributePath, columns: FilterColumns): string {
   const attribute = attributePath.sub ?? attributePath.attribute;
   const list = attributePath.attribute.multiValued && !(nameOf(attributePath) in columns.single);
-  if (list && attributePath.attribute.name in columns.lists)
-    throw refusal('invalidValue', `${nameOf(attributePath)} cannot be sorted by`);
-  const { sub } = attributePath;
-  const value = list
-    ? `${columns.json}${step(attributePath.extension)}->'${attributePath.attribute.name}'->0${sub ? `->>'${sub.name}'` : ''}`
-    : singleOf(attributePath, columns);
-  return attribute.type === 'dateTime' || attribute.type === 'boolean' ? value : `lower(${value}) collate "C"`;
+  const value = list ? listValueSql(attributePath, columns) : singleOf(attributePath, columns);
+  if (attribute.type === 'dateTime' || attribute.type === 'boolean') return value;
+  return `${attribute.caseExact ? value : `lower(${value})`} collate "C"`;
+}
+
+/** Lists are sorted by their primary item, or else by the first one. */
+function listValueSql({ attribute, sub, extension }: AttributePath, { lists, json }: FilterColumns): string {
+  // All lists of objects have sub-attributes, and a complex attribute is sorted by one of them.
+  if (attribute.name in lists || sub === undefined)
+    throw refusal('invalidValue', `${nameOf({ attribute, sub, extension })} cannot be sorted by`);
+  const items = `${json}${step(extension)}->'${attribute.name}'`;
+  const primary = `jsonb_path_query_first(${items}, '$[*] ? (@.primary == true)')`;
+  return `(coalesce(${primary}, ${items}->0)->>'${sub.name}')`;
 }
 
 function nameOf({ attribute, sub }: AttributePath): string {

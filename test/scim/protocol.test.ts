@@ -246,6 +246,36 @@ test('pages begin at 1, are bounded and complete, and may be sorted', async () =
     byEmail.Resources.map(({ userName }: Json) => userName),
     ['anna', 'cleo', 'BERT'],
   );
+  for (const sortBy of [
+    'id',
+    'externalId',
+    'schemas',
+    'active',
+    'meta.resourceType',
+    'meta.created',
+    'name.familyName',
+  ]) {
+    assert.equal((await list(`/Users?sortBy=${sortBy}`)).itemsPerPage, 3, sortBy);
+    assert.equal(
+      (await list(`/Groups?sortBy=${sortBy.replace(/active|name.*/, 'displayName')}`)).startIndex,
+      1,
+      sortBy,
+    );
+  }
+});
+
+test('resources are sorted by the primary item of a list, and those without a value are last, or first descending', async () => {
+  const { id } = await directory.user('dora', {
+    emails: [{ value: 'a@first.test' }, { value: 'z@primary.test', primary: true }],
+    title: 'a',
+  });
+  const sorted = async (sortBy: string, sortOrder: string) =>
+    (await list(`/Users?sortBy=${sortBy}&sortOrder=${sortOrder}`)).Resources.map(({ userName }: Json) => userName);
+  assert.deepEqual(await sorted('emails', 'ascending'), ['anna', 'cleo', 'dora', 'BERT']);
+  assert.deepEqual(await sorted('emails.value', 'descending'), ['BERT', 'dora', 'cleo', 'anna']);
+  assert.deepEqual((await sorted('title', 'ascending')).at(-1), 'BERT');
+  assert.deepEqual((await sorted('title', 'descending'))[0], 'BERT');
+  assert.equal((await scim('DELETE', `/Users/${id}`)).status, 204);
 });
 
 test('only requested attributes are returned', async () => {
