@@ -94,7 +94,8 @@ function loadEngine(): Promise<Engine> {
 export async function checkPatterns(path: string, filters: readonly PatternFilter[]): Promise<void> {
   if (filters.length === 0) return;
   const { RE2JS } = await loadEngine();
-  filters.forEach(({ pattern, appliesTo }, index) => {
+  for (const [index, { pattern, appliesTo }] of filters.entries()) {
+    await pauseFor(pattern);
     const where = `${path}[${index}].pattern`;
     const forbidden = forbiddenIn(pattern);
     if (forbidden !== undefined) throw invalidPattern(where, forbidden.problem, forbidden.position);
@@ -114,7 +115,15 @@ export async function checkPatterns(path: string, filters: readonly PatternFilte
     // Matches without characters are ignored, so that such a filter would do nothing.
     if (factsOf(programOf(expression)).longest === 0) throw invalidPattern(where, 'its matches have no characters', 0);
     if (appliesTo?.includes('response')) refuseEndless(where, expression);
-  });
+  }
+}
+
+/** Compiling a pattern of this many characters takes about 10 ms, and one of 100,000 a second. */
+const LONG_PATTERN = 1_000;
+
+/** Lets other work run before a long pattern is compiled. */
+async function pauseFor(pattern: string): Promise<void> {
+  if (pattern.length >= LONG_PATTERN) await new Promise<void>((resolve) => void setImmediate(resolve));
 }
 
 /** Longest match allowed for filters on answers, in UTF-16 units; a stream may have to hold back this much. */
@@ -225,7 +234,11 @@ export class PatternSet {
   /** @param native the module `re2`; null forces re2js */
   static async of(patterns: readonly string[], native = nativeModule()): Promise<PatternSet> {
     const { RE2JS, RE2Set } = await loadEngine();
-    const portable = patterns.map((pattern) => compile(RE2JS, pattern));
+    const portable: PortableExpression[] = [];
+    for (const pattern of patterns) {
+      await pauseFor(pattern);
+      portable.push(compile(RE2JS, pattern));
+    }
     const translated = patterns.map((pattern) => RE2JS.translateRegExp(pattern));
     const set = native === null ? portableSet(RE2Set, translated) : nativeSet(translated, native);
     return new PatternSet(
