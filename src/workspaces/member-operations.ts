@@ -100,7 +100,8 @@ function removeMembers(parts: Parts): Operation<Caller> {
         if (held.byScim.length > 0) {
           throw new GatewayError(
             'permission_denied',
-            `names members that only the identity provider can remove: ${held.byScim.join(', ')}`,
+            `user_ids names members that only the identity provider can remove: ${held.byScim.join(', ')}`,
+            { path: 'user_ids' },
           );
         }
         if (held.byKeys.length > 0) {
