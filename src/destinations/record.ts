@@ -135,7 +135,7 @@ export function recordOf(ended: EndedGeneration): GenerationRecord {
     provider: row.providerName,
     streamed: row.streamed,
     status: row.status,
-    error: row.error,
+    error: row.error && { type: row.error.type, message: row.error.message?.toWellFormed() ?? null },
     cancelled: row.cancelled,
     finishReason: row.finishReason,
     latencyMs: row.latencyMs,
@@ -217,7 +217,7 @@ function hashed(value: string, digits: number): string {
 }
 
 function nameOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value.slice(0, NAME_LENGTH) : null;
+  return typeof value === 'string' && value !== '' ? value.slice(0, NAME_LENGTH).toWellFormed() : null;
 }
 
 function usdOrNull(nano: Nano | null): number | null {

@@ -55,7 +55,9 @@ export async function applyEvent(
   event: LifecycleEvent,
   facts: EventFacts,
 ): Promise<Intern> {
-  const step = LIFECYCLE[intern.status][event];
+  // The teardown that runs may fail for what is acknowledged now, so it is out of date.
+  const isAcknowledged = event === 'delete' && facts.lossAcknowledged === true && !intern.lossAcknowledged;
+  const step = isAcknowledged ? 'destroying' : LIFECYCLE[intern.status][event];
   if (step === 'busy') throw internBusy(intern);
   if (step === 'same' || step === 'stale') return intern;
   const { at, ...rest } = facts;

@@ -78,6 +78,15 @@ test('a generation arrives at a collector as a span of the GenAI conventions', a
   assert.equal(delivery.status, 'delivering');
 });
 
+test('a name that is cut within a character stays a text that every receiver can read', async () => {
+  const workspace = await scene.workspace();
+  await workspace.destination({ type: 'otel-collector', config: { endpoint: `${system.url}/names` } });
+  await workspace.ask({ trace: { trace_name: `a${'🌤'.repeat(200)}`, span_name: '🌤'.repeat(200) } });
+  const [span] = await scene.spansAt('/names');
+  assert.equal(span.attributes['trace.name'], `a${'🌤'.repeat(127)}\ufffd`);
+  assert.equal(span.name, '🌤'.repeat(128));
+});
+
 test('privacy mode sends neither inputs nor outputs, and further details only where they are wanted', async () => {
   const workspace = await scene.workspace();
   const config = (path: string) => ({ type: 'otel-collector', config: { endpoint: system.url + path } });

@@ -156,6 +156,25 @@ scene('an intern whose workspace cannot be archived is kept, until the loss is a
   assert.deepEqual(await rowsOf(gateway, 'select 1 from intern_archives where intern_id = $1', [id]), []);
 });
 
+scene('a loss that is accepted while the workspace is being archived counts', async () => {
+  const { id } = await made({ name: 'accepted', provision: true });
+  await reaches(id, 'running');
+  const archiving = Promise.withResolvers<void>();
+  sandboxes.archiving = archiving.promise;
+  const before = sandboxes.archives;
+  assert.equal((await call('DELETE', `/${id}`)).status, 202);
+  await until(() => sandboxes.archives > before, 'the workspace is being archived');
+  sandboxes.faults.archive = 'the archive is full';
+  assert.equal((await call('DELETE', `/${id}`, { acknowledge_workspace_loss: true })).status, 202);
+  archiving.resolve();
+  await ends(id);
+  const events = (await auditOf(gateway, 'intern')).filter(({ resource_id }) => resource_id === id);
+  assert.deepEqual(
+    events.map(({ action }) => action).filter((action) => action !== 'intern.deletion_requested'),
+    ['intern.deleted', 'intern.started', 'intern.created'],
+  );
+});
+
 scene('two jobs for one intern, of which one was repeated, do its work once', async () => {
   const { id } = await made({ name: 'repeated', provision: true });
   await reaches(id, 'running');

@@ -179,7 +179,7 @@ function defined<T extends object>(update: T): T {
 /** The tool's kind where the protocol has one for it, else its title. */
 function operationOf({ kind, title }: Partial<ToolCallUpdate>): string | null {
   if (kind && kind !== 'other') return OPERATIONS[kind] ?? kind;
-  return title?.slice(0, LONGEST_OPERATION) ?? null;
+  return title?.slice(0, LONGEST_OPERATION).toWellFormed() ?? null;
 }
 
 function fieldsOf({ requestedSchema }: FormRequest): QuestionField[] {

@@ -56,7 +56,9 @@ function checkedForm(fields: readonly QuestionField[], content: Record<string, u
 function checkField({ name, type, options }: QuestionField, value: unknown): void {
   const values = type === 'array' ? (Array.isArray(value) ? value : undefined) : [value];
   if (values === undefined || !values.every((each) => hasType(type, each))) {
-    throw unacceptable(`must have ${type === 'array' ? 'a list of texts' : `a ${type}`} in the field ${name}`);
+    throw unacceptable(
+      `must have ${type === 'array' ? 'a list of texts' : `a value of type ${type}`} in the field ${name}`,
+    );
   }
   if (options === undefined || values.every((each) => options.includes(String(each)))) return;
   throw unacceptable(`must have one of these in the field ${name}: ${options.join(', ')}`);
