@@ -96,7 +96,8 @@ async function read(rows: readonly StoredDestination[], sealing: Sealing, log: L
       if (kind === undefined) continue;
       const secrets = open(stored);
       for (const value of Object.values(secrets)) redact(value);
-      const matches = await compileRules(stored.filterRules);
+      const matches = await compiled(stored, log);
+      if (matches === undefined) continue;
       const target = { kind, config: fullConfig({ shown: stored.config, secrets }) };
       const isAccepted = (record: GenerationRecord) => accepts(stored, record) && matches(record);
       active.push({
@@ -110,6 +111,16 @@ async function read(rows: readonly StoredDestination[], sealing: Sealing, log: L
     return grouped([], error);
   }
   return grouped(active);
+}
+
+/** Undefined: an earlier version has stored rules that this one does not accept. The other destinations go on. */
+async function compiled({ id, filterRules }: StoredDestination, log: Log) {
+  try {
+    return await compileRules(filterRules);
+  } catch (error) {
+    log.warn('a destination gets nothing: its filter rules cannot be used', { destination: id, error });
+    return undefined;
+  }
 }
 
 function accepts({ allowedKeyIds, regions, samplingRate }: StoredDestination, record: GenerationRecord): boolean {

@@ -48,6 +48,11 @@ export async function compileRules(rules: FilterRules | null): Promise<Test> {
   return (record) => groups.every((group) => group(record));
 }
 
+/** Also those that are not enabled. @throws GatewayError 400 with the field path */
+export async function checkRules(rules: FilterRules | null): Promise<void> {
+  await compileRules(rules && { ...rules, enabled: true });
+}
+
 /** @throws GatewayError 400 with the field path */
 async function compileRule(path: string, { field, operator, value }: Rule): Promise<Test> {
   const read = FIELDS[field];

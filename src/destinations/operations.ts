@@ -22,7 +22,7 @@ import {
   destinationState,
   USUAL_SETTINGS,
 } from './destination.ts';
-import { compileRules } from './filters.ts';
+import { checkRules } from './filters.ts';
 import { kindOf, TYPES } from './kinds/index.ts';
 import type { DestinationKind } from './kinds/kind.ts';
 import * as schema from './schema.ts';
@@ -95,7 +95,7 @@ function createDestination(parts: DestinationParts): Operation<Caller> {
       const kind = kindNamed(body.type);
       const config = checkedConfig(parts, kind, storedConfig(kind, body.config));
       const settings = changedSettings({ ...USUAL_SETTINGS, name: shownName(body.name) }, body, undefined);
-      await compileRules(settings.filterRules);
+      await checkRules(settings.filterRules);
       if (settings.enabled) await testConnection(parts, kind, config);
       const createdAt = new Date(parts.clock.now());
       const id = uuidv7(createdAt.getTime());
@@ -253,7 +253,7 @@ async function changedConfig(
   known: store.ShownDestination,
   body: schema.UpdateDestinationBody,
 ): Promise<StoredConfig | undefined> {
-  await compileRules(body.filter_rules ?? null);
+  await checkRules(body.filter_rules ?? null);
   const isEnabled = body.enabled ?? known.enabled;
   const isStarted = isEnabled && !known.enabled;
   if (body.config === undefined && !isStarted) return undefined;

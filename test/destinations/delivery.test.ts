@@ -1,6 +1,7 @@
 /** Records of generations, from the request to a scripted system. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { inDatabase } from '../workspaces/control.ts';
 import { oncePassed, startScene } from './scene.ts';
 
 const scene = await startScene(
@@ -222,4 +223,23 @@ test('keys, regions, rules and sampling choose the records of a destination', as
     'both requests of a session are sampled, or neither',
   );
   assert.ok(found.includes(0), 'half of the sessions');
+});
+
+test('a destination whose stored rules cannot be used any more gets nothing, and the others go on', async () => {
+  const workspace = await scene.workspace();
+  const create = (path: string) =>
+    workspace.destination({ type: 'otel-collector', config: { endpoint: system.url + path } });
+  const [broken, sound] = [await create('/broken-rules'), await create('/sound-rules')];
+  const rules = { groups: [{ rules: [{ field: 'total_cost', operator: 'gt', value: ' ' }] }] };
+  await inDatabase(gateway, [
+    `update destinations set filter_rules = '${JSON.stringify(rules)}' where id = '${broken.id}'`,
+  ]);
+  const path = (id: string) => `/observability/destinations/${id}`;
+  assert.equal((await control.call('PATCH', path(sound.id), { privacy_mode: true })).status, 200);
+  await workspace.ask();
+  await scene.spansAt('/sound-rules');
+  assert.deepEqual(system.at('/broken-rules'), []);
+  assert.equal((await control.call('PATCH', path(broken.id), { filter_rules: null })).status, 200);
+  await workspace.ask();
+  await scene.spansAt('/broken-rules');
 });

@@ -99,6 +99,12 @@ test('a wrong body is refused with the path of the field', async () => {
     [hook({ filter_rules: { groups: [{ rules: [{ field: 'model', operator: 'gt', value: 1 }] }] } }), /rules\[0\]/],
     [hook({ filter_rules: { groups: [{ rules: [{ field: 'model', operator: 'equals' }] }] } }), /value is required/],
     [hook({ filter_rules: { groups: [{ rules: [{ field: 'input', operator: 'regex', value: '(' }] }] } }), /RE2/],
+    [
+      hook({
+        filter_rules: { enabled: false, groups: [{ rules: [{ field: 'input', operator: 'regex', value: '(' }] }] },
+      }),
+      /RE2/,
+    ],
     ...[' ', '0x10', '1e999', 'many'].map((value): [object, RegExp] => [
       hook({ filter_rules: { groups: [{ rules: [{ field: 'total_cost', operator: 'gt', value }] }] } }),
       /rules\[0\]\.value must be a number/,
