@@ -38,7 +38,7 @@ import { oneWriter, syncJob } from '../scim/index.ts';
 import { sealedRows } from '../sealed-rows.ts';
 import { followNewKeys, Sealing, SealingError, sweepJob } from '../sealing/index.ts';
 import { createFederation } from '../sign-in/index.ts';
-import { createSpend, followBalance, tidyLedgerJob } from '../spend/index.ts';
+import { countTotalsJob, createSpend, followBalance, tidyLedgerJob } from '../spend/index.ts';
 import { openChanges } from '../storage/changes.ts';
 import type { Target } from '../storage/connection.ts';
 import { type Changes, openDatabase, type PooledDatabase, type Queryable } from '../storage/database.ts';
@@ -124,7 +124,8 @@ export async function openParts(options: AppOptions, live: LiveConfig) {
   const exporter = await startExporter({ ...shared, sealing, jobs, egress: destinationEgress, version });
   const expiring = expireContainersJob({ ...shared, blobs });
   const cleaning = [cleanCacheJob(cache), cleanBlobsJob(blobs), cleanTranscriptsJob(transcripts), expiring];
-  const kinds = [sync, sweepKeys, tidyLedgerJob({ ...shared, retentionDays }), ...cleaning, ...exporter.jobKinds];
+  const ledger = [tidyLedgerJob({ ...shared, retentionDays }), countTotalsJob(shared)];
+  const kinds = [sync, sweepKeys, ...ledger, ...cleaning, ...exporter.jobKinds];
   for (const kind of kinds) jobs.register(kind);
   const tracer = await tracerOf(options, operatorEgress);
   return {

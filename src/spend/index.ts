@@ -43,3 +43,4 @@ export { type Attempt, unservedAttempt } from './record.ts';
 export { type RequestCharge, requestCharges } from './requests.sql.ts';
 export { decodeRow, encodeRow, type StoredRow } from './row.ts';
 export { createSpend } from './spending.ts';
+export { countTotalsJob } from './totals/count.ts';

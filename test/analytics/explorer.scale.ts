@@ -1,19 +1,24 @@
 /**
  * The list behind the explorer of the console, over a million generations on 100 days: pages, filters with and without an
- * index, and models that are rare or absent.
+ * index, and models, providers and APIs that are rare or absent.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { systemClock } from '../../src/base/clock.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { openDatabase } from '../../src/storage/database.ts';
 import { connectOnce } from '../../src/testing/database/database.ts';
-import { DAY_KEYS, DAY_SUMS } from '../../src/testing/database/ledger-rows.ts';
+import { countTotals, DAY_KEYS, DAY_SUMS } from '../../src/testing/database/ledger-rows.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import { controlOf } from '../workspaces/control.ts';
 
 const ROWS = 1_000_000;
 const DAYS = 100;
-/** One row of this model in so many, on one day. */
+/** One row of this model and provider in so many, on one day. */
 const RARE = `n between 700001 and 710000 and n % 500 = 0`;
+/** One row a day. */
+const SELDOM = `n % ${ROWS / DAYS} = 5001`;
 const APART = `interval '${(DAYS * 86_400) / ROWS} seconds'`;
 
 test('a million generations are listed in pages and by filters', async (t) => {
@@ -35,6 +40,8 @@ test('a million generations are listed in pages and by filters', async (t) => {
     created_at: `g.created_at - n * ${APART}`,
     session_id: `'session-' || n`,
     model: `case when ${RARE} then 'test/rare' else g.model end`,
+    provider_name: `case when ${RARE} then 'Rare' when ${SELDOM} then 'Seldom' else g.provider_name end`,
+    api_type: `case when ${RARE} then 'rerank' when ${SELDOM} then 'tts' else g.api_type end`,
   };
   const names = rows.map(({ name }: { name: string }) => name);
   await client.query(`do $$ declare month timestamptz; begin
@@ -57,7 +64,14 @@ test('a million generations are listed in pages and by filters', async (t) => {
            completion_tokens, reasoning_tokens, cost_nano, byok_nano
          from (select ${DAY_SUMS} from generations group by ${DAY_KEYS}) sums`,
   );
-  await client.query('analyze generations; analyze generation_model_days');
+  // As autovacuum does while rows arrive.
+  await client.query('vacuum analyze generations');
+  const database = await openDatabase({ target: gateway.target, clock: systemClock, log: silentLog, poolSize: 1 });
+  t.after(() => database.close());
+  const countedAt = performance.now();
+  await countTotals(database);
+  t.diagnostic(`the totals of all hours: ${Math.round(performance.now() - countedAt)} ms`);
+  await client.query('analyze generation_totals');
 
   const timed = async (what: string, path: string) => {
     const startedAt = performance.now();
@@ -84,7 +98,19 @@ test('a million generations are listed in pages and by filters', async (t) => {
   assert.equal(seldom.data.length, 20);
   await timed('a common model', '/generations?model=test/one');
   await timed('no row of a workspace', `/generations?workspace_id=${crypto.randomUUID()}`);
-  await timed('no row of a provider, every row read', '/generations?provider=nobody');
+  for (const [name, rare, daily] of [
+    ['provider', 'Rare', 'Seldom'],
+    ['api_type', 'rerank', 'tts'],
+  ]) {
+    const none = await timed(`no row with this ${name}`, `/generations?${name}=nobody`);
+    assert.equal(none.data.length, 0);
+    const ofOneDay = await timed(`a ${name} of one day`, `/generations?${name}=${rare}`);
+    assert.equal(ofOneDay.data.length, 20);
+    const ofEachDay = await timed(`a ${name} with a request a day`, `/generations?${name}=${daily}&limit=100`);
+    assert.equal(ofEachDay.data.length, 100);
+  }
+  await timed('a common provider', '/generations?provider=one');
+  await timed('no row of this provider that succeeded', '/generations?provider=nobody&outcome=succeeded');
   const none = await timed('no row at all', '/generations?external_user=nobody');
   assert.equal(none.data.length, 0);
 });

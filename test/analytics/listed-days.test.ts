@@ -1,14 +1,14 @@
-/** Lists of generations skip days without requests of the model or workspace, and no row. */
+/** Lists of generations skip times without requests of the model, provider and so on, and no row. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type GenerationFilter, listGenerations } from '../../src/analytics/requests/store.ts';
 import { generationId } from '../../src/base/ids.ts';
 import { migrations } from '../../src/migrations.ts';
-import type { Generation } from '../../src/spend/index.ts';
+import type { ApiType, Generation } from '../../src/spend/index.ts';
 import type { Database, Queryable } from '../../src/storage/database.ts';
 import { freshDatabase } from '../../src/testing/database/database.ts';
-import { enterRows } from '../../src/testing/database/ledger-rows.ts';
+import { countTotals, enterRows } from '../../src/testing/database/ledger-rows.ts';
 import { samples } from '../../src/testing/laws/samples.ts';
 import { sampleAccepted, sampleGeneration } from '../../src/testing/laws/spend-samples.ts';
 
@@ -29,6 +29,10 @@ interface Placed {
   /** Minutes from the row's time to its id's. */
   apart: number;
   model: string;
+  provider: string | null;
+  apiType: ApiType;
+  ended: 'well' | 'failed' | 'cancelled';
+  key: string;
   workspace: string;
   organization: string;
   late: boolean;
@@ -39,25 +43,25 @@ const placed: fc.Arbitrary<Placed> = fc.record({
   minute: fc.oneof(fc.integer({ min: -50, max: 50 }), fc.integer({ min: 0, max: 1439 })),
   apart: fc.integer({ min: -59, max: 59 }),
   model: fc.constantFrom('often', 'often', 'often', 'rare', 'Rare'),
+  provider: fc.constantFrom('Often', 'Often', 'Often', 'Rare', null),
+  apiType: fc.constantFrom('completions', 'completions', 'completions', 'rerank'),
+  ended: fc.constantFrom('well', 'well', 'failed', 'cancelled'),
+  key: fc.constantFrom('k-1', 'k-1', 'k-2'),
   workspace: fc.constantFrom('w-1', 'w-1', 'w-2'),
   organization: fc.constantFrom('org-1', 'org-1', 'org-1', 'org-2'),
   late: fc.boolean(),
 });
 
-function rowOf({ day, minute, apart, model, workspace, organization }: Placed): Generation {
+function rowOf({ day, minute, apart, ...of }: Placed): Generation {
   const createdAt = START + day * DAY_MS + minute * 60_000;
   const id = generationId(createdAt + apart * 60_000);
-  const accepted = sampleAccepted(id, { createdAt, workspaceId: workspace, organizationId: organization });
-  return sampleGeneration(accepted, { model });
-}
-
-/** Rows as a process of a version without daily totals enters them: the totals do not contain them yet. */
-async function enterLate(database: Database, rows: readonly Generation[]): Promise<void> {
-  await database.query('create table totals as select * from generation_days');
-  await enterRows(database, rows);
-  await database.query('update generations set summed = false where id = any($1)', [rows.map(({ id }) => id)]);
-  await database.query('truncate generation_days, generation_model_days');
-  await database.query('insert into generation_days select * from totals');
+  const accepted = sampleAccepted(id, {
+    ...{ createdAt, workspaceId: of.workspace, organizationId: of.organization, keyId: of.key, apiType: of.apiType },
+  });
+  return sampleGeneration(accepted, {
+    ...{ model: of.model, providerName: of.provider, cancelled: of.ended === 'cancelled' },
+    ...(of.ended === 'failed' && { status: 502, error: { type: 'server', message: 'm' } }),
+  });
 }
 
 const time = fc.option(
@@ -68,6 +72,11 @@ const filters = fc
   .record({
     models: fc.constantFrom(undefined, ['often'], ['rare'], ['Rare', 'rare'], ['absent']),
     workspaceId: fc.constantFrom(undefined, 'w-1', 'w-2', 'w-3'),
+    provider: fc.constantFrom(undefined, undefined, 'Often', 'Rare', 'rare'),
+    apiType: fc.constantFrom(undefined, undefined, 'completions', 'rerank', 'tts'),
+    errorType: fc.constantFrom(undefined, undefined, undefined, 'server', 'absent'),
+    outcome: fc.constantFrom(undefined, undefined, 'succeeded' as const, 'failed' as const, 'cancelled' as const),
+    keyIds: fc.constantFrom(undefined, undefined, ['k-1'], ['k-2', 'k-3'], []),
     from: time,
     until: time,
     // More than a step of days has.
@@ -79,16 +88,15 @@ const filters = fc
 test('pages are those of a list that reads every row', async (t) => {
   const { database } = await freshDatabase(t, { migrations });
   // At midnight of every day, so that runs of days touch in rows.
-  const daily = Array.from({ length: DAYS + 1 }, (_, day) => {
-    return rowOf({ ...{ day, minute: 0, apart: 0, model: 'often' }, ...PLACE, late: false });
-  });
+  const daily = Array.from({ length: DAYS + 1 }, (_, day) => rowOf({ ...USUAL, day }));
   const given = fc.sample(placed, { numRuns: 400, seed: 7 });
   const late = given.filter(({ late }) => late).slice(0, 60);
   const entered = [...daily, ...given.filter(({ late }) => !late).map(rowOf)];
-  const unsummed = late.map(rowOf);
+  const uncounted = late.map(rowOf);
   await enterRows(database, entered);
-  await enterLate(database, unsummed);
-  const all = [...entered, ...unsummed].sort((a, b) => (a.id < b.id ? 1 : -1));
+  await countTotals(database);
+  await enterRows(database, uncounted);
+  const all = [...entered, ...uncounted].sort((a, b) => (a.id < b.id ? 1 : -1));
   await fc.assert(
     fc.asyncProperty(filters, async (filter) => {
       const wanted = all.filter((row) => fulfils(row, filter)).map(({ id }) => id);
@@ -104,53 +112,87 @@ test('pages are those of a list that reads every row', async (t) => {
   );
 });
 
-const PLACE = { workspace: 'w-1', organization: 'org-1' };
+const USUAL: Placed = {
+  ...{ day: 0, minute: 0, apart: 0, model: 'often', provider: 'Often', apiType: 'completions', ended: 'well' },
+  ...{ key: 'k-1', workspace: 'w-1', organization: 'org-1', late: false },
+};
 
 async function listed(database: Database, filter: GenerationFilter): Promise<string[]> {
   return (await database.transaction((tx) => listGenerations(tx, filter, () => 10_000))).map(({ id }) => id);
 }
 
-function fulfils(row: Generation, { organizationId, models, workspaceId, from, until }: GenerationFilter): boolean {
+function fulfils(row: Generation, filter: GenerationFilter): boolean {
+  const { organizationId, models, keyIds, from, until, outcome } = filter;
+  const failed = row.error !== null;
+  const outcomes = { succeeded: !failed && !row.cancelled, failed, cancelled: row.cancelled, guarded: false };
+  const equal: readonly [unknown, unknown][] = [
+    [filter.workspaceId, row.workspaceId],
+    [filter.provider, row.providerName],
+    [filter.apiType, row.apiType],
+    [filter.errorType, row.error?.type],
+  ];
   return (
     row.organizationId === organizationId &&
+    equal.every(([wanted, is]) => wanted === undefined || wanted === is) &&
+    (outcome === undefined || outcomes[outcome]) &&
     (models === undefined || models.includes(row.model)) &&
-    (workspaceId === undefined || row.workspaceId === workspaceId) &&
+    (keyIds === undefined || keyIds.includes(row.keyId)) &&
     (from === undefined || row.createdAt >= from.getTime()) &&
     (until === undefined || row.createdAt < until.getTime())
   );
 }
 
-test('days without the model are not read', async (t) => {
+test('times without the model, provider or API are not read', async (t) => {
   const { database } = await freshDatabase(t, { migrations });
-  const at = (day: number, model: string) => rowOf({ ...{ day, minute: 600, apart: 0, model }, ...PLACE, late: false });
+  const at = (day: number, change: Partial<Placed> = {}) => rowOf({ ...USUAL, day, minute: 600, ...change });
+  const rare = [3, 4, 90, 91, 120];
   await enterRows(database, [
-    ...Array.from({ length: 150 }, (_, day) => at(day, 'often')),
-    ...[3, 4, 90, 91, 120].map((day) => at(day, 'rare')),
+    ...Array.from({ length: 150 }, (_, day) => at(day)),
+    ...Array.from({ length: 24 }, (_, minute) => at(140, { provider: 'Busy', minute })),
+    ...rare.map((day) => at(day, { model: 'rare', provider: 'Rare', apiType: 'rerank', ended: 'failed' })),
   ]);
-  /** The ranges of ids that were read: their days. */
+  await countTotals(database);
+  /** The hours whose rows were read, besides the one before and the one after. */
   const read = async (filter: Partial<GenerationFilter>) => {
     const ranges: number[][] = [];
     await database.transaction((tx) => listGenerations(recording(tx, ranges), { ...NOTHING, ...filter }, () => 10_000));
     return ranges;
   };
-  assert.deepEqual(
-    await read({ models: ['rare'] }),
-    [[120], [90, 91], [3, 4]].map(([from, until = from]) => [from, until! + 1]),
-  );
-  assert.deepEqual(await read({ models: ['rare'], limit: 2 }), [
-    [120, 121],
-    [90, 92],
-  ]);
-  assert.deepEqual(await read({ models: ['absent'] }), []);
-  assert.deepEqual(await read({ workspaceId: 'w-2' }), []);
+  const hour = (day: number) => [day * 24 + 10, day * 24 + 11];
+  const filters: Partial<GenerationFilter>[] = [
+    { models: ['rare'] },
+    { provider: 'Rare' },
+    { apiType: 'rerank' },
+    { errorType: 'server' },
+    { keyIds: ['k-1'], provider: 'Rare' },
+    { outcome: 'failed', workspaceId: 'w-1' },
+  ];
+  for (const filter of filters)
+    assert.deepEqual(await read(filter), rare.toReversed().map(hour), JSON.stringify(filter));
+  assert.deepEqual(await read({ provider: 'Rare', limit: 2 }), [120, 91].map(hour));
+  const absent: Partial<GenerationFilter>[] = [
+    { models: ['absent'] },
+    { workspaceId: 'w-2' },
+    { provider: 'absent' },
+    { apiType: 'tts' },
+    { errorType: 'absent' },
+    { keyIds: ['k-2'], apiType: 'completions' },
+    { provider: 'Rare', outcome: 'succeeded' },
+    { provider: 'Often', apiType: 'rerank' },
+  ];
+  for (const filter of absent) assert.deepEqual(await read(filter), [], JSON.stringify(filter));
+  assert.deepEqual(await read({ provider: 'Busy' }), [[140 * 24, 141 * 24]], 'a day with many is read as a whole');
+  await enterRows(database, [at(150)]);
+  assert.deepEqual(await read({ provider: 'absent' }), [hour(150)], 'an hour that is not counted may have any');
 });
 
-/** @param ranges gets the days of each statement that reads rows: the first, and the one after the last */
+/** @param ranges gets the hours of each statement that reads rows, without those of its slack: the first, and the one after the last */
 function recording(tx: Queryable, ranges: number[][]): Queryable {
   return {
     query(sql: string, parameters?: unknown[]) {
       const ids = (parameters ?? []).filter((each): each is string => /^gen-[0-9a-f]{12}$/.test(String(each))).sort();
-      if (ids.length > 0) ranges.push(ids.map((id) => Math.round((Number.parseInt(id.slice(4), 16) - START) / DAY_MS)));
+      const [from, until] = ids.map((id) => (Number.parseInt(id.slice(4), 16) - START) / HOUR_MS);
+      if (from !== undefined && until !== undefined) ranges.push([from + 1, until - 1]);
       return tx.query(sql, parameters);
     },
   } as Queryable;

@@ -17,6 +17,7 @@ const ROWS: Record<string, string> = {
   files: 'deleted',
   generation_days: 'are the history of what was spent',
   generation_model_days: 'are the history of what was spent',
+  generation_totals: 'are the history of what was spent',
   generations: 'are the history of what was spent',
   guardrails: 'deleted',
   intern_archives: 'deleted',

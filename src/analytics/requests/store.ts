@@ -1,11 +1,9 @@
 /**
  * The SQL of the list of generations. Ids sort by time and are the key of each month's table, so a page is read from the
- * end of an index, however many rows there are. Days without requests of the model or workspace are skipped.
+ * end of an index, however many rows there are. Times that have no requests of the model, provider and so on are skipped.
  */
 import type { Queryable } from '../../storage/database.ts';
-import { daysWith } from './days.sql.ts';
-
-type Outcome = 'succeeded' | 'failed' | 'cancelled' | 'guarded';
+import { type Outcome, timesWith } from './times.sql.ts';
 
 export interface GenerationFilter {
   organizationId: string;
@@ -89,20 +87,20 @@ export async function listGenerations(
   filter: GenerationFilter,
   remaining: () => number,
 ): Promise<GenerationRow[]> {
-  // The days that the totals name and the rows are those of one moment.
+  // The times that the totals name and the rows are those of one moment.
   await tx.query('set transaction isolation level repeatable read, read only');
   await limitTime(tx, remaining);
-  if (!skipsDays(filter)) return pageOf(tx, filter, {});
+  if (!skipsTimes(filter)) return pageOf(tx, filter, {});
   const { from, until, before, limit } = filter;
   const latest = timeOf(before);
-  const days = daysWith(tx, {
+  const runs = timesWith(tx, {
     ...filter,
     from: from?.getTime() ?? 0,
     until: Math.min(until?.getTime() ?? LAST_MS, latest === undefined ? LAST_MS : latest + SLACK_MS),
   });
   const rows: GenerationRow[] = [];
   let below: string | undefined;
-  for await (const run of days) {
+  for await (const run of runs) {
     await limitTime(tx, remaining);
     const least = idAt(run.from - SLACK_MS);
     const most = idAt(run.until + SLACK_MS);
@@ -117,10 +115,12 @@ export async function listGenerations(
 
 const LAST_MS = 8.64e15;
 
-/** True if only the daily totals can tell where the rows are: no index finds them. */
-function skipsDays({ models, workspaceId, id, keyIds, sessionId, externalUser }: GenerationFilter): boolean {
-  if (models === undefined && workspaceId === undefined) return false;
-  return [id, keyIds, sessionId, externalUser].every((indexed) => indexed === undefined);
+/** True if only the totals can tell where the rows are: no index finds them, or it finds many others. */
+function skipsTimes(filter: GenerationFilter): boolean {
+  const { models, workspaceId, provider, apiType, errorType, outcome } = filter;
+  const indexed = [filter.id, filter.sessionId, filter.externalUser].some((value) => value !== undefined);
+  const summed = [models, workspaceId, provider, apiType, errorType].some((value) => value !== undefined);
+  return !indexed && (summed || outcome === 'succeeded');
 }
 
 async function limitTime(tx: Queryable, remaining: () => number): Promise<void> {

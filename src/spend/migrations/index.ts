@@ -15,6 +15,7 @@ import { sessionsAndUsers } from './0031-sessions-and-users.ts';
 import { rareOutcomes } from './0032-rare-outcomes.ts';
 import { modelDays } from './0033-model-days.ts';
 import { keys } from './0034-keys.ts';
+import { totals } from './0035-totals.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -32,4 +33,5 @@ export const spendMigrations: readonly Migration[] = [
   rareOutcomes,
   modelDays,
   keys,
+  totals,
 ];

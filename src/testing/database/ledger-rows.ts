@@ -3,6 +3,7 @@ import { silentLog } from '../../base/log.ts';
 import type { Generation } from '../../spend/index.ts';
 import { enterBatch } from '../../spend/ledger.ts';
 import { encodeRow } from '../../spend/row.ts';
+import { countHour } from '../../spend/totals/store.ts';
 import type { Database } from '../../storage/database.ts';
 
 /** For tests that enter millions of rows by SQL. */
@@ -12,3 +13,10 @@ export async function enterRows(database: Database, rows: readonly Generation[])
   const entries = rows.map((row) => ({ id: row.id, row: encodeRow(row), taken: [] }));
   await enterBatch(database, 'process of the test', entries, silentLog);
 }
+
+/** Computes the totals of every hour, as the job does when an hour is over. */
+export async function countTotals(database: Pick<Database, 'transaction'>): Promise<void> {
+  while (await countHour(database, FAR_MS));
+}
+
+const FAR_MS = Date.UTC(2100, 0, 1);

@@ -1,0 +1,172 @@
+/**
+ * The days and hours that had requests of a model, provider and so on, by the totals: a list of generations skips all others.
+ * An hour whose totals are not those of its rows yet (`generation_hours_to_count`) may have any.
+ */
+import type { Queryable } from '../../storage/database.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Days that are looked up first. Each further step looks up four times as many. */
+const FIRST_STEP = 31;
+const STEP_GROWTH = 4;
+/** Days whose hours are looked up at once. */
+const REFINED_DAYS = 8;
+
+export type Outcome = 'succeeded' | 'failed' | 'cancelled' | 'guarded';
+
+interface Sought {
+  organizationId: string;
+  models: readonly string[] | undefined;
+  workspaceId: string | undefined;
+  provider: string | undefined;
+  apiType: string | undefined;
+  errorType: string | undefined;
+  outcome: Outcome | undefined;
+  /** Besides the others: the totals of keys have nothing else. */
+  keyIds: readonly string[] | undefined;
+  /** Of `created_at`, in ms; `until` is exclusive. */
+  from: number;
+  until: number;
+}
+
+/** In ms; `until` is exclusive. */
+interface Run {
+  from: number;
+  until: number;
+}
+
+/** A whole day or hour, and how many requests it has at most. */
+interface Named extends Run {
+  requests: number;
+}
+
+/** Runs of time that have every row that is sought, and as few others as the totals can tell; newest first. */
+export async function* timesWith(tx: Queryable, sought: Sought): AsyncGenerator<Run> {
+  const span = await spanOf(tx, sought);
+  if (span === undefined) return;
+  for (let until = span.until, step = FIRST_STEP; until > span.from; step *= STEP_GROWTH) {
+    const from = Math.max(span.from, until - step * DAY_MS);
+    const named = await namedTimes(tx, sought, { from, until });
+    if (isRare(named)) yield* refined(tx, sought, named);
+    else yield* runsOf(named);
+    until = from;
+  }
+}
+
+/** True if an hour has less than one request on average, so that many have none. */
+function isRare(named: readonly Named[]): boolean {
+  const hours = named.reduce((sum, { from, until }) => sum + (until - from) / HOUR_MS, 0);
+  return named.reduce((sum, { requests }) => sum + requests, 0) < hours;
+}
+
+/** Whole days. */
+async function spanOf(tx: Queryable, { organizationId, from, until }: Sought): Promise<Run | undefined> {
+  const [span] = await tx.query<{ first: Date | null; last: Date | null }>(
+    `select least(t.first, n.first) as first, greatest(t.last, n.last) as last
+       from (select min(at) as first, max(at) as last from generation_totals where organization_id = $1 and grain = 'hour') t,
+            (select min(hour) as first, max(hour) as last from generation_hours_to_count) n`,
+    [organizationId],
+  );
+  if (span === undefined || span.first === null || span.last === null) return undefined;
+  return {
+    from: startOfDay(Math.max(span.first.getTime(), from)),
+    until: startOfDay(Math.min(span.last.getTime(), until)) + DAY_MS,
+  };
+}
+
+/** By the conditions on totals; only rows tell whether a guardrail matched. */
+const OUTCOMES: Readonly<Record<Outcome, string>> = {
+  succeeded: 'errors is null and coalesce(cancelled, 0) < requests',
+  failed: 'errors > 0',
+  cancelled: 'cancelled > 0',
+  guarded: 'true',
+};
+
+/** Days, and the hours of days with hours that are not counted; newest first. */
+async function namedTimes(tx: Queryable, sought: Sought, { from, until }: Run): Promise<Named[]> {
+  return timesBy(
+    tx,
+    sought,
+    (totals) => `
+    with noted as (select hour from generation_hours_to_count where hour >= $2 and hour < $3),
+      cut as (select distinct date_trunc('day', hour, 'UTC') as day from noted)
+    ${totals('day')} and at not in (select day from cut) group by at
+    union all
+    ${totals('hour')} and date_trunc('day', at, 'UTC') in (select day from cut) and at not in (select hour from noted)
+    group by at
+    union all
+    select hour, 1, 0 from noted`,
+    [new Date(from), new Date(until)],
+  );
+}
+
+/** The hours of few days instead of the days. */
+async function* refined(tx: Queryable, sought: Sought, named: readonly Named[]): AsyncGenerator<Run> {
+  for (let at = 0; at < named.length; at += REFINED_DAYS) {
+    const some = named.slice(at, at + REFINED_DAYS);
+    const days = some.filter(({ from, until }) => until - from === DAY_MS).map(({ from }) => new Date(from));
+    const hours = await timesBy(
+      tx,
+      sought,
+      (totals) => `${totals('hour')} and date_trunc('day', at, 'UTC') = any($4) group by at`,
+      [days.at(-1) ?? new Date(0), new Date((days[0]?.getTime() ?? 0) + DAY_MS), days],
+    );
+    const kept = some.filter(({ from, until }) => until - from === HOUR_MS);
+    yield* runsOf([...hours, ...kept].sort((a, b) => b.from - a.from));
+  }
+}
+
+/**
+ * @param statement of totals of a grain between $2 and $3, as times with their number of hours and of requests
+ * @param more parameters from $2 on
+ */
+async function timesBy(
+  tx: Queryable,
+  sought: Sought,
+  statement: (totals: (grain: 'day' | 'hour') => string) => string,
+  more: readonly unknown[],
+): Promise<Named[]> {
+  const parameters: unknown[] = [sought.organizationId, ...more];
+  const conditions: string[] = [];
+  const where = (value: unknown, condition: (parameter: string) => string) => {
+    if (value !== undefined) conditions.push(` and ${condition(`$${parameters.push(value)}`)}`);
+  };
+  where(sought.models, (value) => `model = any(${value})`);
+  where(sought.workspaceId, (value) => `workspace_id = ${value}`);
+  where(sought.provider, (value) => `provider_name = ${value}`);
+  where(sought.apiType, (value) => `api_type = ${value}`);
+  where(sought.errorType, (value) => `error_type = ${value}`);
+  if (sought.outcome !== undefined) conditions.push(` and ${OUTCOMES[sought.outcome]}`);
+  const ranged = (grain: string) => `organization_id = $1 and grain = '${grain}' and at >= $2 and at < $3`;
+  const ofKeys = sought.keyIds === undefined ? undefined : `$${parameters.push(sought.keyIds)}`;
+  const keys = (grain: string) =>
+    ofKeys === undefined
+      ? ''
+      : ` and at in (select at from generation_totals where ${ranged(`key_${grain}`)} and key_id = any(${ofKeys}))`;
+  const rows = await tx.query<{ at: Date; hours: number; requests: string }>(
+    `select at, hours, requests from (${statement(
+      (grain) => `select at, ${grain === 'day' ? 24 : 1} as hours, sum(requests) as requests
+      from generation_totals where ${ranged(grain)}${conditions.join('')}${keys(grain)}`,
+    )}) times order by at desc`,
+    parameters,
+  );
+  return rows.map(({ at, hours, requests }) => ({
+    from: at.getTime(),
+    until: at.getTime() + hours * HOUR_MS,
+    requests: Number(requests),
+  }));
+}
+
+function runsOf(times: readonly Run[]): Run[] {
+  const runs: Run[] = [];
+  for (const { from, until } of times) {
+    const last = runs.at(-1);
+    if (last?.from === until) last.from = from;
+    else runs.push({ from, until });
+  }
+  return runs;
+}
+
+function startOfDay(ms: number): number {
+  return ms - (((ms % DAY_MS) + DAY_MS) % DAY_MS);
+}

@@ -1,0 +1,40 @@
+/** The SQL that computes totals. */
+import type { Database, Queryable } from '../../storage/database.ts';
+import { INSERT_DAY, INSERT_HOUR } from './totals.sql.ts';
+
+const HOUR_MS = 3_600_000;
+/** Of one hour with many millions of rows. */
+const TIMEOUT = '10min';
+/** Only one process counts at a time, so that the last hour of a day sees that it is. */
+const COUNT_LOCK = 0x636f756e;
+
+/** Counts the newest hour that needs it and ended before `beforeMs` (wall time). Returns false if there is none. */
+export function countHour(database: Pick<Database, 'transaction'>, beforeMs: number): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    await tx.query(`select set_config('statement_timeout', '${TIMEOUT}', true)`);
+    await tx.query('select pg_advisory_xact_lock($1)', [COUNT_LOCK]);
+    // Waits for transactions that have entered rows of the hour; the statements after it see them.
+    const [counted] = await tx.query<{ hour: Date }>(
+      `delete from generation_hours_to_count where hour = (
+         select max(hour) from generation_hours_to_count where hour <= $1
+       ) returning hour`,
+      [new Date(beforeMs - HOUR_MS)],
+    );
+    if (counted === undefined) return false;
+    await replace(tx, ['hour', 'key_hour'], counted.hour, INSERT_HOUR);
+    const [day] = await tx.query<{ start: Date; whole: boolean }>(
+      `select start, not exists (
+           select 1 from generation_hours_to_count where hour >= start and hour < start + interval '24 hours'
+         ) as whole
+         from date_trunc('day', $1::timestamptz, 'UTC') start`,
+      [counted.hour],
+    );
+    if (day?.whole) await replace(tx, ['day', 'key_day'], day.start, INSERT_DAY);
+    return true;
+  });
+}
+
+async function replace(tx: Queryable, grains: readonly string[], at: Date, insert: string): Promise<void> {
+  await tx.query('delete from generation_totals where at = $1 and grain = any($2)', [at, grains]);
+  await tx.query(insert, [at]);
+}

@@ -1,0 +1,76 @@
+/**
+ * Totals of generations by hour and day (`generation_totals`). An hour that is over and not noted in
+ * `generation_hours_to_count` has totals that equal its rows; so has a day without such an hour.
+ */
+import { BUCKETS, bucketSql } from './histogram.sql.ts';
+
+/** Errors sent to the client, and answers that broke off after their headers. */
+const FAILED = '(error is not null or status >= 400)';
+const PROMPT = 'input_tokens + cache_read_tokens + cache_write_5m_tokens + cache_write_1h_tokens';
+const one = (condition: string) => `case when ${condition} then 1::bigint end`;
+const micros = (ms: string) => `round(${ms} * 1000)::bigint`;
+
+/** By column of the totals, what a row of the ledger adds to it; null adds nothing. */
+const VALUES: Readonly<Record<string, string>> = {
+  requests: '1::bigint',
+  errors: one(FAILED),
+  cancelled: one('cancelled'),
+  cache_hits: one('response_cache_source_id is not null'),
+  prompt_tokens: PROMPT,
+  completion_tokens: 'output_tokens',
+  reasoning_tokens: 'reasoning_tokens',
+  cache_read_tokens: 'cache_read_tokens',
+  cache_write_tokens: 'cache_write_5m_tokens + cache_write_1h_tokens',
+  cost_nano: 'cost_nano',
+  byok_nano: 'byok_nano',
+  upstream_cost_nano: 'upstream_cost_nano',
+  cache_discount_nano: 'cache_discount_nano',
+  latencies: one('latency_ms is not null'),
+  latency_us: micros('latency_ms'),
+  generations: one('generation_ms is not null'),
+  generation_us: micros('generation_ms'),
+  timed_completion_tokens: 'case when generation_ms > 0 then output_tokens end',
+};
+
+const SUMS = Object.keys(VALUES);
+
+/** What distinguishes totals, besides organization, grain and time. */
+const OF_ROUTES = ['workspace_id', 'model', 'endpoint_id', 'provider_name', 'api_type', 'status', 'error_type'];
+const OF_KEYS = ['workspace_id', 'key_id'];
+const GROUPED = [...new Set([...OF_ROUTES, ...OF_KEYS])];
+const bucketIs = (at: number) => one(`bucket = ${at}`);
+
+/**
+ * A query for rows of the ledger in the form of totals of a single request each.
+ * @param condition on the rows
+ * @param histogram with a column for each bucket of latencies
+ */
+function rowsAsTotals(condition: string, histogram: boolean): string {
+  const values = SUMS.map((name) => `${VALUES[name]} as ${name}`);
+  const buckets = histogram ? BUCKETS.map((name, at) => `${bucketIs(at)} as ${name}`) : [];
+  // Without the offset the bucket would be computed once for each column.
+  return `select organization_id, created_at as at, ${[...GROUPED, ...values, ...buckets].join(', ')} from (
+      select *, error ->> 'type' as error_type ${histogram ? `, ${bucketSql('latency_ms')} as bucket` : ''}
+      from generations where ${condition} ${histogram ? 'offset 0' : ''}
+    ) entered`;
+}
+
+const ALL = [...SUMS, ...BUCKETS];
+const added = ALL.map((name) => `sum(${name})::bigint`).join(', ');
+const INSERT = `insert into generation_totals (organization_id, grain, at, ${GROUPED.join(', ')}, ${ALL.join(', ')})`;
+
+const OF_THE_HOUR = "created_at >= $1::timestamptz and created_at < $1::timestamptz + interval '1 hour'";
+
+/** Totals of the hour that begins at $1, from its rows. */
+export const INSERT_HOUR = `${INSERT}
+  select organization_id, case when grouping(key_id) = 1 then 'hour' else 'key_hour' end, $1::timestamptz,
+    ${GROUPED.join(', ')}, ${added}
+  from (${rowsAsTotals(OF_THE_HOUR, true)}) entered
+  group by grouping sets ((organization_id, ${OF_ROUTES.join(', ')}), (organization_id, ${OF_KEYS.join(', ')}))`;
+
+/** Totals of the day that begins at $1, from those of its hours. */
+export const INSERT_DAY = `${INSERT}
+  select organization_id, replace(grain, 'hour', 'day'), $1::timestamptz, ${GROUPED.join(', ')}, ${added}
+  from generation_totals
+  where at >= $1::timestamptz and at < $1::timestamptz + interval '24 hours' and grain in ('hour', 'key_hour')
+  group by organization_id, grain, ${GROUPED.join(', ')}`;
