@@ -377,6 +377,12 @@ test('lists keep one primary item, lose what is named, and what is empty is no v
     3,
     'no twin',
   );
+  const many = Array.from({ length: 198 }, (_, index) => ({
+    op: 'add',
+    path: 'emails',
+    value: [{ value: `${index}` }],
+  }));
+  await refused(patch(path, ...many), 400, 'invalidValue', /emails has more than 200 values/);
   assert.equal((await emails({ op: 'remove', path: 'emails', value: [{ value: 'a@X.test' }] })).length, 2);
   assert.deepEqual(await emails({ op: 'remove', path: 'emails[value ew "C@X.TEST"]' }), [
     { value: 'b@x.test', type: 'home' },

@@ -57,10 +57,17 @@ export function opaque(id: string, value: Record<string, unknown>): Record<strin
 }
 
 export function checkSize(attributes: Attributes): Attributes {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (Array.isArray(value)) checkCount(name, value);
+  }
   if (Buffer.byteLength(JSON.stringify(attributes)) > MAX_BYTES) {
     throw refusal('invalidValue', `the attributes have more than ${MAX_BYTES} bytes`);
   }
   return attributes;
+}
+
+function checkCount(path: string, items: readonly unknown[]): void {
+  if (items.length > MAX_ITEMS) throw refusal('invalidValue', `${path} has more than ${MAX_ITEMS} values`);
 }
 
 function readAttributes(known: Schema['attributes'], body: Record<string, unknown>, prefix: string): Attributes {
@@ -80,7 +87,7 @@ export function readValue(attribute: Attribute, value: unknown, path: string): u
   if (value === null || value === undefined) return undefined;
   if (!attribute.multiValued) return readSingle(attribute, value, path);
   const items = Array.isArray(value) ? value : [value];
-  if (items.length > MAX_ITEMS) throw refusal('invalidValue', `${path} has more than ${MAX_ITEMS} values`);
+  checkCount(path, items);
   const read = items.map((item, index) => readSingle(attribute, item, `${path}[${index}]`));
   const kept = read.filter((item) => item !== undefined);
   if (kept.length === 0) return undefined;
