@@ -24,7 +24,11 @@ export function queryReader(schema: TObject): (search: string) => Record<string,
       if (count > MAX_PARAMETERS) throw invalidField('the query', `has more than ${MAX_PARAMETERS} parameters`);
       if (!Object.hasOwn(properties, name)) {
         if (node.additionalProperties !== false) continue;
-        throw invalidField(name.slice(0, 100), `is not a parameter; accepted: ${Object.keys(properties).join(', ')}`);
+        // Without a name the message would speak of the body.
+        throw invalidField(
+          name.slice(0, 100) || '""',
+          `is not a parameter; accepted: ${Object.keys(properties).join(', ')}`,
+        );
       }
       // The database cannot store U+0000 and rejects it in queries.
       storable(name, text);

@@ -110,6 +110,7 @@ test('wrong filters are refused with their names', async () => {
     ['?start=0000-01-01T00:00:00Z', /start/],
     ['?workspace_id=x', /workspace_id/],
     ['?unknown=1', /unknown/],
+    ['?=1', /^"" is not a parameter; accepted: start/],
   ] as const) {
     const { status, body } = await call('GET', `/generations${query}`);
     assert.equal(status, 400, query);
