@@ -247,9 +247,12 @@ export async function pastKeyIds(
   return rows.map(({ id }) => id);
 }
 
+/** The number of the key with this hash, as text (`keyNumber`). */
+const numberOf = (hash: string) => `('x' || left(${hash}, ${NUMBER_DIGITS}))::bit(${4 * NUMBER_DIGITS})::bigint::text`;
+
 /**
- * Ids of an organization's keys, including deleted ones, for each of `names`: a current or former hash, or a key
- * number.
+ * Ids of an organization's keys, including deleted ones, for each of `names`: a current or former hash, or the number
+ * of one.
  */
 export async function namedKeys(
   db: Queryable,
@@ -259,7 +262,8 @@ export async function namedKeys(
   const rows = await db.query<{ name: string; id: string }>(
     `select wanted.name, k.id from unnest($2::text[]) as wanted (name)
        join api_keys k on k.organization_id = $1 and (${isOrWas('lower(wanted.name)')}
-         or ('x' || left(k.hash, ${NUMBER_DIGITS}))::bit(${4 * NUMBER_DIGITS})::bigint::text = wanted.name)`,
+         or ${numberOf('k.hash')} = wanted.name
+         or k.id in (select key_id from key_aliases where kind = 'predecessor' and ${numberOf('hash')} = wanted.name))`,
     [organizationId, names],
   );
   const ids = new Map<string, string[]>();

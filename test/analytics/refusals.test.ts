@@ -82,11 +82,11 @@ test('an unknown key is a warning, and the query is answered', async () => {
   assert.deepEqual(body.data.warnings, [`api_key_id: unknown key ${'f'.repeat(64)}`, 'api_key_id: unknown key 12345']);
 });
 
-test('a key is found by its hash, by the one before its rotation, and by its number', async () => {
+test('a key is found by its hash and its number, and by those before its rotation', async () => {
   const former = await control.keyIn(undefined, 'numbered');
   const rotation = { revoke_previous_after_seconds: 0 };
   const { data: key } = (await control.call('POST', `/keys/${former.hash}/rotate`, rotation)).body;
-  for (const value of [key.id, String(key.id), key.hash, key.hash.toUpperCase(), former.hash]) {
+  for (const value of [key.id, String(key.id), key.hash, key.hash.toUpperCase(), former.hash, former.id]) {
     const { status, body } = await ask(filter('api_key_id', 'eq', value));
     assert.equal(status, 200, JSON.stringify(body));
     assert.equal(body.data.warnings, undefined, String(value));
@@ -142,6 +142,8 @@ test('a slow query is 408, is cancelled, and its connection stays usable', async
   });
   // The pool has one connection, and its timeout was of that transaction only.
   assert.deepEqual(await database.query('show statement_timeout'), usual);
+  // A busy machine may need more for the rows.
+  parts.timeoutMs = 60_000;
   const { status, value } = await call();
   assert.equal(status, 200);
   assert.equal(value.data.data.length, 1_000);
