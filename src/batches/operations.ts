@@ -194,7 +194,7 @@ function getResults(parts: BatchParts): Operation<Caller> {
       const batch = await kept(exchange, parts);
       if (!isTerminal(batch.state)) throw conflict(`the batch has no results while it is ${batch.state}`);
       const { after } = exchange.query as { after?: string };
-      const position = after === undefined ? -1 : resultPosition(batch.id, after);
+      const position = after === undefined ? -1 : resultPosition(batch, after);
       if (position === undefined) throw invalidField('after', 'is not the id of a result of this batch');
       await sendStream(exchange, 'application/x-ndjson', resultLines(parts.database, batch.id, position));
     },

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { connect } from '../../src/testing/database/rows.ts';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
-import { controlOf } from '../workspaces/control.ts';
+import { controlOf, inDatabase } from '../workspaces/control.ts';
 import { batchesOf, chatBatch, type Json, scripted } from './batches-client.ts';
 
 const gateway = await startGateway({ after: (close) => after(close as () => Promise<void>) });
@@ -58,9 +58,27 @@ test('a download of results continues after the last result that the client has'
     assert.equal(had + (await download(`?after=${JSON.parse(line).id}`)), whole);
   }
   const last = JSON.parse(whole.trimEnd().split('\n').at(-1)!).id;
-  for (const after of [`${other.id}_1`, last.toUpperCase(), `${batch.id}_x`, `${batch.id}_01`, batch.id, 'x']) {
+  const never = ['x', '01', '5', '-1', '0.5', 'NaN', 'Infinity', '1e%2B21', '3000000000'].map(
+    (n) => `${batch.id}_${n}`,
+  );
+  for (const after of [`${other.id}_1`, last.toUpperCase(), ...never, batch.id, 'x']) {
     await refused(send('GET', `/batches/${batch.id}/results?after=${after}`), 400, /^after is not the id of a result/);
   }
+});
+
+test('results that cannot be read are an error with a status, and not a download that breaks off', async () => {
+  const { id } = await submitted(chatBatch([scripted('one', { text: 'word' })]));
+  await ended(id);
+  await inDatabase(gateway, ['alter table batch_items rename to batch_items_away']);
+  try {
+    for (const path of [`/batches/${id}`, `/batches/${id}/results`]) {
+      const { status, body } = await send('GET', path);
+      assert.deepEqual([status, body.error.code], [500, 500], path);
+    }
+  } finally {
+    await inDatabase(gateway, ['alter table batch_items_away rename to batch_items']);
+  }
+  assert.equal((await ended(id)).results.length, 1);
 });
 
 test('items of every endpoint run, and a failed item has its error among the results of the others', async () => {

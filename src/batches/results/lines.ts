@@ -40,24 +40,40 @@ export async function* resultLines(
 
 /** The reply of the batch with its results. */
 export async function* batchWithResults(database: Database, batch: Batch): AsyncGenerator<Buffer> {
-  const head = JSON.stringify(batchReply(batch));
-  yield Buffer.from(`${head.slice(0, -1)},"results":[`);
   const comma = Buffer.from(',');
-  let first = true;
+  let before = Buffer.from(`${JSON.stringify(batchReply(batch)).slice(0, -1)},"results":[`);
+  let after = Buffer.concat([before, END]);
   for await (const page of resultsOf(database, batch.id)) {
-    yield Buffer.concat(page.flatMap((result, at) => (first && at === 0 ? [result] : [comma, result])));
-    first = false;
+    yield Buffer.concat(page.flatMap((result, at) => [at === 0 ? before : comma, result]));
+    before = comma;
+    after = END;
   }
-  yield Buffer.from(']}');
+  yield after;
 }
 
-/** @param type of the content */
+const END = Buffer.from(']}');
+
+/**
+ * Begins once there is a first piece, so that a failure before it is an error with a status.
+ * @param type of the content
+ */
 export async function sendStream(
   { response }: Pick<Exchange, 'response'>,
   type: string,
-  content: AsyncIterable<Buffer>,
+  content: AsyncGenerator<Buffer>,
 ): Promise<void> {
+  const first = await content.next();
   response.writeHead(200, { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' });
-  if (response.req.method === 'HEAD') return void response.end();
-  await pipeline(Readable.from(content), response);
+  if (response.req.method === 'HEAD') {
+    await content.return(undefined);
+    response.end();
+    return;
+  }
+  await pipeline(Readable.from(continued(first, content)), response);
+}
+
+async function* continued(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  if (first.done) return;
+  yield first.value;
+  yield* rest;
 }

@@ -1,7 +1,7 @@
 /** What became of an item: its result, and the wire form of that. */
 import type { GatewayError } from '../../base/errors.ts';
 import type { WholeSink } from '../../inference/index.ts';
-import { wireId } from '../batch.ts';
+import { type Batch, wireId } from '../batch.ts';
 import type { ItemResult, StoredResult } from '../items.sql.ts';
 import { usageOf } from './usage.ts';
 
@@ -79,9 +79,10 @@ export function resultId(batchId: string, position: number): string {
 }
 
 /** The position of a result; undefined if the text is not the id of a result of this batch. */
-export function resultPosition(batchId: string, text: string): number | undefined {
+export function resultPosition({ id, total }: Pick<Batch, 'id' | 'total'>, text: string): number | undefined {
   const position = Number(text.slice(text.lastIndexOf('_') + 1));
-  return resultId(batchId, position) === text ? position : undefined;
+  const isPosition = Number.isInteger(position) && position >= 0 && position < total;
+  return isPosition && resultId(id, position) === text ? position : undefined;
 }
 
 /** JSON of one result. The response is the bytes that the endpoint answered with. */
