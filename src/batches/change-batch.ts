@@ -3,7 +3,15 @@ import type { Caller } from '../access/index.ts';
 import { authorOf, changeAs } from '../audit/index.ts';
 import { GatewayError, orNotFound } from '../base/errors.ts';
 import type { Exchange } from '../http/operation.ts';
-import { type Batch, type BatchShape, batchReply, isTerminal, nextState, resourceOf } from './batch.ts';
+import {
+  type Batch,
+  type BatchShape,
+  type BatchState,
+  batchReply,
+  isTerminal,
+  nextState,
+  resourceOf,
+} from './batch.ts';
 import { deleteItems } from './items.sql.ts';
 import * as store from './store.ts';
 import type { SubmitParts } from './submission/submit.ts';
@@ -26,11 +34,20 @@ export async function ownBatch(
   return orNotFound(isOwn ? batch : undefined, BATCH);
 }
 
-/** Items that have not begun do not run. Returns the batch as it is then. @throws GatewayError 409 in a later state */
-export function cancelBatch(exchange: Exchange<Caller>, id: string, parts: SubmitParts): Promise<Batch> {
+/**
+ * Items that have not begun do not run. Returns the batch as it is then.
+ * @param tooLate states in which the batch stays as it is
+ * @throws GatewayError 409 in other later states
+ */
+export function cancelBatch(
+  exchange: Exchange<Caller>,
+  id: string,
+  parts: SubmitParts,
+  tooLate: readonly BatchState[] = [],
+): Promise<Batch> {
   return changeAs(authorOf(exchange), parts, async (tx, changed) => {
     const before = orNotFound(await store.findBatch(tx, id, true), BATCH);
-    const state = nextState(before.state, 'cancel');
+    const state = tooLate.includes(before.state) ? before.state : nextState(before.state, 'cancel');
     if (state === undefined) throw conflict(`the batch is ${before.state} and cannot be cancelled`);
     if (state === before.state) return before;
     const cancelledAt = new Date(parts.clock.now());

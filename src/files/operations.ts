@@ -202,14 +202,15 @@ function pageStart({
   before_id: before,
   order,
 }: ListQuery): string | undefined {
-  if (cursor !== undefined && after !== undefined) throw invalidField('cursor', 'cannot be combined with after');
   if (before !== undefined) throw invalidField('before_id', 'is not supported: files are listed oldest first');
   if (order === 'desc') throw invalidField('order', 'must be asc: files are listed oldest first');
-  const [name, value] =
-    Object.entries({ cursor, after, after_id: afterId, page }).find(([, each]) => each !== undefined) ?? [];
-  if (value === undefined) return undefined;
-  const id = storedId(value);
-  if (id === undefined) throw invalidField(name!, 'is not the id of a file');
+  const cursors = { cursor, after, after_id: afterId, page };
+  const [first, second] = Object.entries(cursors).filter(([, value]) => value !== undefined);
+  if (first === undefined) return undefined;
+  const [name, value] = first;
+  if (second !== undefined) throw invalidField(name, `cannot be combined with ${second[0]}`);
+  const id = storedId(value!);
+  if (id === undefined) throw invalidField(name, 'is not the id of a file');
   return id;
 }
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import { until } from '../../src/testing/clock/clock.ts';
+import { connectOnce } from '../../src/testing/database/database.ts';
 import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { errorOf, messagesReply, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { controlOf } from '../workspaces/control.ts';
@@ -191,6 +192,24 @@ test('a batch that is cancelled keeps what is done and names the requests that d
   assert.equal(types.filter((type) => type === 'canceled').length, canceled);
   const again = await refusal(client.messages.batches.cancel(id));
   assert.deepEqual([again.status, (again.error as Json).error.type], [409, 'invalid_request_error']);
+});
+
+test('a cancellation that comes while the last requests end is accepted', async (t) => {
+  const { id } = await client.messages.batches.create({ requests: [request('one')] });
+  await endedBatch(id);
+  const uuid = id.replace('msgbatch_', '');
+  const [worker, other] = [await connectOnce(t, gateway.target), await connectOnce(t, gateway.target)];
+  const become = (state: string) => worker.query('update batches set state = $2 where id = $1', [uuid, state]);
+  await become('validating');
+  await worker.query('begin');
+  await become('finalizing');
+  const pending = client.messages.batches.cancel(id);
+  const waiting = `select 1 from pg_locks where not granted`;
+  await until(async () => (await other.query(waiting)).rows.length > 0, 'the cancellation waits for the batch');
+  await worker.query('commit');
+  const { processing_status, cancel_initiated_at } = await pending;
+  assert.deepEqual([processing_status, cancel_initiated_at], ['in_progress', null]);
+  await become('completed');
 });
 
 test('batches are listed newest first, forwards and backwards, each once, and only those of this API', async () => {

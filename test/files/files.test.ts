@@ -345,6 +345,8 @@ test('of a form that turns out broken after its file nothing is stored', async (
 test('cursors of different styles do not mix, and what only vendors have is refused by name', async () => {
   const { id } = (await upload('x', 'a.txt')).body;
   await refused(send('GET', `/files?cursor=${id}&after=${id}`), 400, /^cursor cannot be combined with after/);
+  await refused(send('GET', `/files?after_id=${id}&page=${id}`), 400, /^after_id cannot be combined with page/);
+  await refused(send('GET', `/files?after=${id}&after_id=${id}`), 400, /^after cannot be combined with after_id/);
   await refused(send('GET', `/files?before_id=${id}`), 400, /^before_id is not supported/);
   await refused(send('GET', '/files?order=desc'), 400, /^order must be asc/);
   await refused(send('GET', '/files?after_id=file_x'), 400, /^after_id is not the id of a file/);

@@ -141,10 +141,9 @@ function cancel(parts: SubmitParts): Operation<Caller> {
     errors: [409],
     replies: ok('The batch', schema.MessageBatch),
     async handle(exchange) {
-      const known = await existing(exchange, parts);
-      // All of its requests have run, which this API does not show yet.
-      const batch = known.state === 'finalizing' ? known : await cancelBatch(exchange, known.id, parts);
-      exchange.reply(200, replyOf(batch, exchange));
+      const { id } = await existing(exchange, parts);
+      // In `finalizing` all of its requests have run, which this API does not show yet.
+      exchange.reply(200, replyOf(await cancelBatch(exchange, id, parts, ['finalizing']), exchange));
     },
   };
 }
