@@ -25,17 +25,22 @@ export function announcesBody(headers: IncomingHttpHeaders): boolean {
 export function checkBodyHeaders(
   headers: IncomingHttpHeaders,
   maxBytes: number,
-  { form = false, multipart }: Pick<NonNullable<Operation['body']>, 'form' | 'multipart'> = {},
+  { form = false, multipart, optional }: Pick<NonNullable<Operation['body']>, 'form' | 'multipart' | 'optional'> = {},
 ): number | undefined {
   const type = headers['content-type'];
   if (multipart !== undefined && isMultipart(headers)) return checkLength(headers, maxBytes);
   if (form) {
     if (type === undefined || !FORM_TYPE.test(type)) throw refuseMedia(`the header content-type must be ${FORM}`);
-  } else if (type === undefined || (type !== 'application/json' && !isJsonType(type))) {
-    const shown = type === undefined ? 'it is missing' : `it is ${JSON.stringify(type.slice(0, 100))}`;
-    throw refuseMedia(`the header content-type must be application/json; ${shown}`);
-  }
+  } else if (type !== undefined || !optional || headers['transfer-encoding'] === undefined) checkJsonType(type);
+  // Otherwise the body may turn out to be empty, and then it needs no type.
   return checkLength(headers, maxBytes);
+}
+
+/** Throws GatewayError 415 for another media type than JSON. @param type the header `content-type` */
+export function checkJsonType(type: string | undefined): void {
+  if (type === 'application/json' || (type !== undefined && isJsonType(type))) return;
+  const shown = type === undefined ? 'it is missing' : `it is ${JSON.stringify(type.slice(0, 100))}`;
+  throw refuseMedia(`the header content-type must be application/json; ${shown}`);
 }
 
 /** For a streamed body. Throws GatewayError 415 for another media type and 413 like `checkBodyHeaders`. */

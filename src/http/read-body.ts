@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { readDocument, stringifyJson } from '../base/json.ts';
 import { LARGE_DOCUMENT_BYTES } from '../base/json-pieces.ts';
+import { checkJsonType } from './body.ts';
 import { type Reading, readInSteps } from './large-body.ts';
 import { isMultipart, readForm } from './multipart.ts';
 import type { Operation } from './operation.ts';
@@ -24,6 +25,9 @@ export function readBody(
       if (!reading.closed) readInSteps(Buffer.from(stringifyJson(body)), { maxDepth }, reading);
     };
     read().catch((error: unknown) => reading.fail(error));
-  } else if (bytes.length >= LARGE_DOCUMENT_BYTES) readInSteps(bytes, { maxDepth }, reading);
+    return;
+  }
+  if (optional && bytes.length > 0) checkJsonType(reading.headers['content-type']);
+  if (bytes.length >= LARGE_DOCUMENT_BYTES) readInSteps(bytes, { maxDepth }, reading);
   else reading.documentRead(bytes.length === 0 && optional ? undefined : readDocument(bytes, { maxDepth }));
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { connect } from '../../src/testing/database/rows.ts';
-import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { auditOf } from '../vault/vault.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 import { internsOf } from './interns.ts';
@@ -151,6 +151,21 @@ test('a malformed body is refused with the path of the field', async () => {
   await refused(call('POST', '', `"${'x'.repeat(1_048_576)}"`), 413, 'payload_too_large');
   const { retryable } = await refused(call('PUT', ''), 405, 'bad_request').then(({ metadata }) => metadata);
   assert.equal(retryable, false);
+});
+
+test('a chunked body needs a media type only if it has content', async () => {
+  const { id } = await made({ name: 'chunked' });
+  const suspended = async (...chunks: string[]) => {
+    const response = await fetch(`${gateway.api}/interns/${id}/suspend`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${INFERENCE_KEY}` },
+      body: ReadableStream.from(chunks.map((chunk) => Buffer.from(chunk))),
+      duplex: 'half',
+    } as RequestInit);
+    return { status: response.status, body: (await response.json()) as Json };
+  };
+  assert.deepEqual(await suspended(), { status: 200, body: { suspended: true } });
+  await refused(suspended('{}'), 415, 'unsupported_media_type', /it is missing/);
 });
 
 test('a vault is borrowed from another intern of the workspace only', async () => {
