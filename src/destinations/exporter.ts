@@ -136,7 +136,7 @@ export class Exporter {
     const held = this.#queues.get(id);
     if (held !== undefined) return held;
     const states = this.#states;
-    /** Of the last delivery, without those that the settings rule out by now. */
+    /** Of the last delivery, without those that the settings rule out by now, or the destination refuses. */
     let sent = 0;
     const queue = new DeliveryQueue<GenerationRecord>({
       ...{ clock: this.#parts.clock, memory: this.#memory, sizeOf, batchSize: kind.batchUnits },
@@ -148,11 +148,12 @@ export class Exporter {
           return 'gone';
         }
         const wanted = destination.wanted(records);
-        sent = wanted.length;
-        return this.#deliver(destination, wanted);
+        const { problem, refused } = await this.#deliver(destination, wanted);
+        sent = wanted.length - refused;
+        return problem;
       },
       // What is stored counts as delivered once its job has delivered it.
-      delivered: () => (kind.durable ? undefined : states.delivered(id, sent)),
+      delivered: () => (kind.durable || sent === 0 ? undefined : states.delivered(id, sent)),
       failed: (message) => states.failed(id, message),
       dropped: ({ length }, message) => states.drop(id, length, message),
     });
@@ -160,11 +161,16 @@ export class Exporter {
     return queue;
   }
 
-  async #deliver(destination: ActiveDestination, records: readonly GenerationRecord[]): Promise<Problem | undefined> {
-    if (records.length === 0) return undefined;
+  async #deliver(
+    destination: ActiveDestination,
+    records: readonly GenerationRecord[],
+  ): Promise<{ problem?: Problem | undefined; refused: number }> {
+    if (records.length === 0) return { refused: 0 };
     const { stored, kind } = destination;
-    return kind.durable
-      ? this.#durable.store(stored.id, records)
-      : sendRecords(this.#parts, destination, records, this.#parts.clock.now());
+    if (kind.durable) return { problem: await this.#durable.store(stored.id, records), refused: 0 };
+    const sent = await sendRecords(this.#parts, destination, records, this.#parts.clock.now());
+    const { problem, refused, reason } = sent;
+    if (problem === undefined && refused > 0) this.#states.drop(stored.id, refused, reason);
+    return sent;
   }
 }

@@ -166,6 +166,30 @@ test('a destination that never answers, or refuses, delays no request and shows 
   await scene.deliveryIs(silent.id, ({ delivered }) => delivered === 2);
 });
 
+test('a record that a destination refuses keeps no other from it', async () => {
+  const workspace = await scene.workspace();
+  const destinations = [
+    await workspace.destination({ type: 'otel-collector', config: { endpoint: `${system.url}/picky` } }),
+    await workspace.destination({ type: 'webhook', config: { url: `${system.url}/picky-hook` } }),
+  ];
+  system.answer = ({ path, body }) => (path.startsWith('/picky') && body.includes('poison') ? 413 : 200);
+  const ask = (word: string) => workspace.ask({ session_id: word });
+  await Promise.all(['a', 'b', 'poison', 'c', 'd', 'e', 'f'].map(ask));
+  for (const { id } of destinations) {
+    const delivery = await scene.deliveryIs(id, ({ delivered, dropped }) => delivered + dropped === 7);
+    assert.deepEqual([delivery.delivered, delivery.dropped, delivery.waiting], [6, 1, 0]);
+    assert.match(delivery.last_error, /status 413/);
+  }
+  for (const path of ['/picky', '/picky-hook']) {
+    const accepted = system.at(path).filter(({ body }) => !body.includes('poison'));
+    const sessions = accepted.flatMap(({ body }) => [
+      ...body.matchAll(/"session\.id","value":\{"stringValue":"(\w+)"/g),
+    ]);
+    assert.deepEqual(sessions.map(([, session]) => session).toSorted(), ['a', 'b', 'c', 'd', 'e', 'f'], path);
+  }
+  system.answer = () => 200;
+});
+
 test('nothing is sent for a workspace that does not forward, for a disabled destination, or after its deletion', async () => {
   const quiet = await scene.workspace({ is_observability_broadcast_enabled: false });
   const loud = await scene.workspace();

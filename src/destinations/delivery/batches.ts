@@ -101,6 +101,8 @@ async function recordsOf(
   ) as GenerationRecord[];
 }
 
+const NOTHING: Awaited<ReturnType<typeof sendRecords>> = { refused: 0, reason: '' };
+
 async function attempt(id: string, signal: AbortSignal, parts: BatchParts, kind: JobKind<BatchJob>): Promise<void> {
   const { database, clock, states } = parts;
   const batch = await store.findBatch(database, id);
@@ -110,14 +112,18 @@ async function attempt(id: string, signal: AbortSignal, parts: BatchParts, kind:
   if (target === undefined) return end('the destination was disabled before these records were delivered');
   const records = target.wanted(await recordsOf(batch, parts));
   const now = clock.now();
-  const problem = records.length === 0 ? undefined : await sendRecords(parts, target, records, now, signal);
+  const { problem, refused, reason } =
+    records.length === 0 ? NOTHING : await sendRecords(parts, target, records, now, signal);
   // Not a failure of the destination: the job starts again elsewhere.
   if (problem?.outcome === 'cancelled') throw new Error(problem.message);
   if (problem === undefined) {
-    if (await store.removeBatch(database, id)) states.delivered(destinationId, records.length);
+    if (await store.removeBatch(database, id)) {
+      if (refused > 0) states.drop(destinationId, refused, reason);
+      if (refused < records.length) states.delivered(destinationId, records.length - refused);
+    }
     return;
   }
-  if (problem.outcome === 'refused' || now - batch.createdAt.getTime() > LONGEST_MS) return end(problem.message);
+  if (now - batch.createdAt.getTime() > LONGEST_MS) return end(problem.message);
   states.failed(destinationId, problem.message);
   const pauseMs = Math.max(problem.retryAfterMs ?? 0, Math.min(RETRY_MS * 2 ** batch.attempts, RETRY_MOST_MS));
   await database.transaction(async (tx) => {

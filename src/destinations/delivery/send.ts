@@ -19,8 +19,49 @@ const TIMEOUT_MS = 15_000;
 /** Requests of one batch, for types that send one for each record. */
 const AT_ONCE = 8;
 
-/** Undefined: everything was accepted. */
+/**
+ * Refusals of one batch after which its parts are not divided further: enough to find two records among the 500 of the
+ * largest batch.
+ */
+const MOST_REFUSALS = 20;
+
+interface Sent {
+  /** Why the records have to be sent again, all of them. */
+  problem?: Problem;
+  /** Records that the destination does not accept. The others have arrived. */
+  refused: number;
+  /** Why it does not. */
+  reason: string;
+}
+
+/** Sends the halves of what the destination refuses, so that one record does not keep the others from it. */
 export async function sendRecords(
+  parts: SendParts,
+  target: Target,
+  records: readonly GenerationRecord[],
+  now: number,
+  signal?: AbortSignal,
+): Promise<Sent> {
+  const sent: Sent = { refused: 0, reason: '' };
+  let refusals = 0;
+  const send = async (some: readonly GenerationRecord[]): Promise<Problem | undefined> => {
+    const problem = await sendTogether(parts, target, some, now, signal);
+    if (problem?.outcome !== 'refused') return problem;
+    refusals += 1;
+    if (some.length > 1 && refusals <= MOST_REFUSALS) {
+      const half = some.length >> 1;
+      return (await send(some.slice(0, half))) ?? send(some.slice(half));
+    }
+    sent.refused += some.length;
+    sent.reason = problem.message;
+    return undefined;
+  };
+  const problem = await send(records);
+  return problem === undefined ? sent : { ...sent, problem };
+}
+
+/** Undefined: everything was accepted. */
+async function sendTogether(
   parts: SendParts,
   { kind, config }: Target,
   records: readonly GenerationRecord[],
