@@ -166,6 +166,50 @@ describe('in a sandbox', { skip }, () => {
     await noneIsLeft();
   });
 
+  test("Anthropic's first code execution runs Python, and the next request continues with what it printed", async () => {
+    const client = new Anthropic({ apiKey: INFERENCE_KEY, baseURL: gateway.api.replace(/\/v1$/, '') });
+    const code = 'print(6 * 7)';
+    for (const stream of [false, true]) {
+      const about: Json = {
+        model: 'test/chat',
+        max_tokens: 1000,
+        messages: [{ role: 'user', content: 'Do it' }],
+        tools: [{ type: 'code_execution_20250522', name: 'code_execution' }],
+        betas: ['code-execution-2025-05-22'],
+      };
+      const respond = (input: Json) =>
+        stream ? client.beta.messages.stream(input).finalMessage() : client.beta.messages.create(input);
+      const script = (...turns: Told[]) =>
+        gateway.upstream.script(
+          'chat',
+          turns.map((told) => answerOf('chat', stream, { usage: USAGE, ...told })),
+        );
+      const calls = [{ id: 'call_1', name: 'code_execution', arguments: JSON.stringify({ code }) }];
+      script({ calls }, { text: 'It is 42.' });
+      const before = gateway.upstream.requests('chat').length;
+      const { content }: Json = await respond(about);
+      const [use, result, text] = content;
+      assert.deepEqual(
+        [use.type, use.name, use.input, result.type, result.tool_use_id, text.text],
+        ['server_tool_use', 'code_execution', { code }, 'code_execution_tool_result', use.id, 'It is 42.'],
+      );
+      const { type, stdout, stderr, return_code: status, content: files } = result.content;
+      assert.deepEqual([type, files], ['code_execution_result', []]);
+      // The machine of the test may have no Python.
+      if (status === 0) assert.deepEqual([stdout, stderr], ['42\n', '']);
+      else assert.match(stderr, /python3/);
+      const [offered]: Json = (gateway.upstream.requests('chat')[before]!.json as Json).tools;
+      assert.deepEqual([offered.function.name, offered.function.parameters.required], ['code_execution', ['code']]);
+      script({ text: 'Bye.' });
+      await respond({ ...about, messages: [...about.messages, { role: 'assistant', content }, about.messages[0]] });
+      const sent: Json = gateway.upstream.requests('chat').at(-1)!.json;
+      const [, asked, told] = sent.messages;
+      assert.deepEqual(JSON.parse(asked.tool_calls[0].function.arguments), { code });
+      assert.deepEqual([told.role, JSON.parse(told.content)], ['tool', { stdout, stderr, exit_code: status }]);
+    }
+    await noneIsLeft();
+  });
+
   test("OpenAI's SDK runs code on a model of another vendor, in the words of its own tool", async () => {
     const client = new OpenAI({ apiKey: INFERENCE_KEY, baseURL: gateway.api });
     for (const stream of [false, true]) {
