@@ -4,6 +4,7 @@ import type { ApiByokKey } from '../api.gen.ts';
 import { api } from '../api.ts';
 import { useApi, useChange } from '../query.ts';
 import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { linesOrNull, textOf } from '../ui/lines.ts';
 import { inWorkspace } from '../ui/workspace-choice.tsx';
 
 /** As the fields have it. */
@@ -13,6 +14,7 @@ interface Draft {
   /** One a line. */
   models: string;
   keys: string;
+  users: string;
   fallback: boolean;
   required: boolean;
   only: boolean;
@@ -21,7 +23,7 @@ interface Draft {
 }
 
 const EMPTY: Draft = {
-  ...{ key: '', name: '', models: '', keys: '' },
+  ...{ key: '', name: '', models: '', keys: '', users: '' },
   ...{ fallback: false, required: false, only: false, zdr: '' },
 };
 
@@ -63,8 +65,9 @@ export function EditKey({ item, onClose }: { item: ApiByokKey; onClose(): void }
   const [draft, setDraft] = useState<Draft>({
     key: '',
     name: item.name ?? '',
-    models: (item.allowed_models ?? []).join('\n'),
-    keys: (item.allowed_api_key_hashes ?? []).join('\n'),
+    models: textOf(item.allowed_models),
+    keys: textOf(item.allowed_api_key_hashes),
+    users: textOf(item.allowed_user_ids),
     fallback: item.is_fallback,
     required: item.is_required,
     only: item.is_byok_only,
@@ -73,7 +76,10 @@ export function EditKey({ item, onClose }: { item: ApiByokKey; onClose(): void }
   const change = useChange(
     () => {
       const key = draft.key.trim();
-      return api('PATCH /byok/{id}', { path: { id: item.id }, body: { ...bodyOf(draft), ...(key !== '' && { key }) } });
+      return api('PATCH /byok/{id}', {
+        path: { id: item.id },
+        body: { ...bodyOf(draft, item), ...(key !== '' && { key }) },
+      });
     },
     ['GET /byok'],
     onClose,
@@ -123,6 +129,14 @@ function Fields({ draft, onChange, isStored = false }: FieldsProps) {
         onInput={(keys) => set({ keys })}
         hint="Empty: all keys"
       />
+      <Area
+        label="Only for keys of these members, one id a line"
+        code
+        rows={2}
+        value={draft.users}
+        onInput={(users) => set({ users })}
+        hint="Empty: all members. Ids begin with user_"
+      />
       <Choice
         label="Data retention of the account"
         value={draft.zdr}
@@ -148,18 +162,15 @@ function Fields({ draft, onChange, isStored = false }: FieldsProps) {
   );
 }
 
-function bodyOf({ name, models, keys, fallback, required, only, zdr }: Draft) {
+/** @param item as it was; absent: a new key */
+function bodyOf({ name, models, keys, users, fallback, required, only, zdr }: Draft, item?: ApiByokKey) {
   return {
     ...{ name: name || null, is_fallback: fallback, is_required: required, is_byok_only: only },
-    ...{ allowed_models: linesOf(models), allowed_api_key_hashes: linesOf(keys) },
+    allowed_models: linesOrNull(models, item?.allowed_models),
+    allowed_api_key_hashes: linesOrNull(keys, item?.allowed_api_key_hashes),
+    allowed_user_ids: linesOrNull(users, item?.allowed_user_ids),
     declared_zdr: zdr === '' ? null : zdr === 'true',
   };
-}
-
-/** Null if there are none: all are allowed. */
-function linesOf(text: string): string[] | null {
-  const lines = text.split('\n').flatMap((line) => line.trim() || []);
-  return lines.length === 0 ? null : lines;
 }
 
 export function RemoveKey({ item, onClose }: { item: ApiByokKey; onClose(): void }) {

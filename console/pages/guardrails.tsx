@@ -1,38 +1,21 @@
 /** Guardrails: what they allow and filter, whom they apply to, and a box to test a text. */
 import { useState } from 'preact/hooks';
-import type { ApiBuiltinFilterInput, ApiGuardrail, ApiPatternFilterInput } from '../api.gen.ts';
-import { api, type Body } from '../api.ts';
+import type { ApiGuardrail } from '../api.gen.ts';
+import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { KeyAssignments, MemberAssignments } from '../guardrails/assignments.tsx';
+import { EditGuardrail } from '../guardrails/edit.tsx';
+import { RETENTION, USES } from '../guardrails/rules-form.tsx';
 import { useApi, useChange } from '../query.ts';
 import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Empty, Facts, Page, Problem, type Tone, Waiting } from '../ui/basics.tsx';
 import { usd } from '../ui/format.ts';
-import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { Area, Confirm, Form } from '../ui/forms.tsx';
 import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
 import { inWorkspace, WorkspaceChoice } from '../ui/workspace-choice.tsx';
-import { RESETS } from './keys.tsx';
 
 const PAGE = 50;
-const BUILTINS: readonly Option[] = [
-  ['email', 'E-mail addresses'],
-  ['phone', 'Phone numbers'],
-  ['ssn', 'Social security numbers'],
-  ['credit-card', 'Credit card numbers'],
-  ['ip-address', 'IP addresses'],
-  ['secrets', 'Secrets and keys'],
-  ['regex-prompt-injection', 'Prompt injections'],
-  ['person-name', 'Personal names'],
-  ['address', 'Postal addresses'],
-];
-const ACTIONS: readonly Option[] = [
-  ['', 'Ignore'],
-  ['flag', 'Flag'],
-  ['redact', 'Redact'],
-  ['block', 'Block'],
-];
-const KEPT_ACTION: Option = ['', 'As before; block new ones'];
 const ACTION_TONES: Readonly<Record<string, Tone>> = { block: 'bad', redact: 'warn', flag: 'info' };
 
 export function Guardrails({ rest }: PageParts) {
@@ -99,6 +82,14 @@ function GuardrailTable() {
   );
 }
 
+function namesOf<Member>(
+  rules: readonly (readonly [Member, string])[],
+  holds: (member: Member) => boolean,
+): string | undefined {
+  const names = rules.flatMap(([member, name]) => (holds(member) ? name : []));
+  return names.length === 0 ? undefined : names.join(', ');
+}
+
 function filtersOf({ content_filter_builtins, content_filters }: ApiGuardrail) {
   const builtins = (content_filter_builtins ?? []).map(({ slug, action }) => ({ name: slug, action }));
   return [...builtins, ...(content_filters ?? []).map(({ pattern, action }) => ({ name: pattern, action }))];
@@ -115,141 +106,6 @@ function FilterBadges({ item }: { item: ApiGuardrail }) {
         </Badge>
       ))}
     </span>
-  );
-}
-
-interface EditGuardrailProps {
-  guardrail?: ApiGuardrail;
-  workspace?: string;
-  onClose(): void;
-}
-
-const linesOf = (text: string) =>
-  text
-    .split(/[\n,]/)
-    .map((line) => line.trim())
-    .filter(Boolean);
-const listOrNull = (text: string) => (linesOf(text).length === 0 ? null : linesOf(text));
-
-function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardrailProps) {
-  // What the interface returns is what it accepts, in words that its description leaves open.
-  const knownBuiltins = (guardrail?.content_filter_builtins ?? []) as readonly ApiBuiltinFilterInput[];
-  const knownPatterns = (guardrail?.content_filters ?? []) as readonly ApiPatternFilterInput[];
-  const [name, setName] = useState(guardrail?.name ?? '');
-  const [description, setDescription] = useState(guardrail?.description ?? '');
-  const [builtins, setBuiltins] = useState<Readonly<Record<string, string>>>(
-    Object.fromEntries(knownBuiltins.map(({ slug, action }) => [slug, action])),
-  );
-  /** Undefined: each filter keeps its own. */
-  const [answers, setAnswers] = useState<boolean>();
-  const [patterns, setPatterns] = useState(knownPatterns.map(({ pattern }) => pattern).join('\n'));
-  /** Empty: each pattern keeps its own. */
-  const [patternAction, setPatternAction] = useState(knownPatterns.length === 0 ? 'block' : '');
-  const [models, setModels] = useState((guardrail?.allowed_models ?? []).join('\n'));
-  const [providers, setProviders] = useState((guardrail?.allowed_providers ?? []).join('\n'));
-  const [limit, setLimit] = useState(guardrail?.limit_usd == null ? '' : String(guardrail.limit_usd));
-  const [reset, setReset] = useState(guardrail?.reset_interval ?? 'monthly');
-  const [zdr, setZdr] = useState(guardrail?.enforce_zdr ?? false);
-  const directions: { apply_to?: ('request' | 'response')[] } =
-    answers === undefined ? {} : { apply_to: answers ? ['request', 'response'] : ['request'] };
-  const body: Body<'PATCH /guardrails/{id}'> = {
-    name,
-    description: description || null,
-    content_filter_builtins: Object.entries(builtins)
-      .filter(([, action]) => action !== '')
-      .map(([slug, action]) => {
-        const known = knownBuiltins.find((each) => each.slug === slug);
-        return { ...known, slug, action: action as 'block', ...directions };
-      }),
-    // A pattern may contain commas.
-    content_filters: patterns
-      .split('\n')
-      .filter((line) => line.trim() !== '')
-      .map((pattern) => {
-        const known = knownPatterns.find((each) => each.pattern === pattern);
-        return { ...known, pattern, action: (patternAction || known?.action || 'block') as 'block' };
-      }),
-    allowed_models: listOrNull(models),
-    allowed_providers: listOrNull(providers),
-    limit_usd: limit === '' ? null : Number(limit),
-    reset_interval: limit === '' ? null : ((reset || 'monthly') as 'monthly'),
-    enforce_zdr: zdr || null,
-  };
-  const change = useChange(
-    () =>
-      guardrail === undefined
-        ? api('POST /guardrails', { body: { ...body, name, ...inWorkspace(workspace) } })
-        : api('PATCH /guardrails/{id}', { path: { id: guardrail.id }, body }),
-    ['GET /guardrails', 'GET /guardrails/{id}'],
-    ({ data }) => (guardrail === undefined ? go(link(`/guardrails/${data.id}`)) : onClose()),
-  );
-  return (
-    <Dialog title={guardrail === undefined ? 'Create a guardrail' : `Edit ${guardrail.name}`} wide onClose={onClose}>
-      <Form submit={guardrail === undefined ? 'Create' : 'Save'} change={change} onCancel={onClose}>
-        <div class="form-row">
-          <Text label="Name" required value={name} onInput={setName} />
-          <Text label="Description" value={description} onInput={setDescription} />
-        </div>
-        <h3>Filters of texts</h3>
-        <div class="form-row">
-          {BUILTINS.map(([slug, label]) => (
-            <Choice
-              key={slug}
-              label={label}
-              value={builtins[slug] ?? ''}
-              options={ACTIONS}
-              onChange={(action) => setBuiltins({ ...builtins, [slug]: action })}
-            />
-          ))}
-        </div>
-        <Check
-          label="These also search the answers of models"
-          checked={answers ?? knownBuiltins.some(({ apply_to }) => apply_to?.includes('response'))}
-          onChange={setAnswers}
-        />
-        <div class="form-row">
-          <Area
-            label="Patterns, one a line"
-            code
-            rows={3}
-            value={patterns}
-            onInput={setPatterns}
-            hint="Regular expressions of RE2"
-          />
-          <Choice
-            label="On a match of a pattern"
-            value={patternAction}
-            options={knownPatterns.length === 0 ? ACTIONS.slice(1) : [KEPT_ACTION, ...ACTIONS.slice(1)]}
-            onChange={setPatternAction}
-          />
-        </div>
-        <h3>Models and spend</h3>
-        <div class="form-row">
-          <Area label="Allowed models, one a line" code rows={3} value={models} onInput={setModels} hint="Empty: all" />
-          <Area
-            label="Allowed providers, one a line"
-            code
-            rows={3}
-            value={providers}
-            onInput={setProviders}
-            hint="Empty: all"
-          />
-        </div>
-        <div class="form-row">
-          <Text
-            label="Limit in USD of each key or member"
-            type="number"
-            min={0}
-            step="any"
-            value={limit}
-            onInput={setLimit}
-            hint="Empty: none"
-          />
-          <Choice label="Limit resets" value={reset} options={RESETS.slice(1)} onChange={setReset} />
-        </div>
-        <Check label="Only endpoints that keep no data (ZDR)" checked={zdr} onChange={setZdr} />
-      </Form>
-    </Dialog>
   );
 }
 
@@ -285,7 +141,10 @@ function GuardrailDetail({ id }: { id: string }) {
                     ? 'none'
                     : `${usd(guardrail.limit_usd)} ${guardrail.reset_interval ?? ''}`,
                 ],
-                ['Zero data retention', guardrail.enforce_zdr ? 'required' : 'not required'],
+                ['Not these models', guardrail.ignored_models?.join(', ') ?? 'none'],
+                ['Not these providers', guardrail.ignored_providers?.join(', ') ?? 'none'],
+                ['Zero data retention', namesOf(RETENTION, (member) => guardrail[member] === true) ?? 'not required'],
+                ['Not allowed', namesOf(USES, (member) => guardrail[member] === false) ?? 'nothing'],
                 ['Regions', guardrail.allowed_data_regions?.join(', ') ?? 'all'],
               ]}
             />

@@ -1,25 +1,20 @@
 /** Inference keys: what each may spend and has spent; created, changed, rotated, disabled and deleted here. */
 import { useState } from 'preact/hooks';
 import type { ApiKey } from '../api.gen.ts';
-import { api, type Body } from '../api.ts';
+import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
+import { CreateKey, EditKey } from '../keys/form.tsx';
 import { useApi, useChange } from '../query.ts';
 import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Code, Empty, Facts, Meter, Note, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { dayText, usd } from '../ui/format.ts';
-import { Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { Check, Choice, Confirm, Dialog, Form, type Option } from '../ui/forms.tsx';
 import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
+import { RATES } from '../ui/rate-limits.tsx';
 import { inWorkspace, WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
 const PAGE = 100;
-export const RESETS: readonly Option[] = [
-  ['', 'Never'],
-  ['daily', 'Daily'],
-  ['weekly', 'Weekly'],
-  ['monthly', 'Monthly'],
-];
-
 export function Keys({ rest }: PageParts) {
   return rest === '' ? <KeyList /> : <KeyDetail key={rest} hash={rest} />;
 }
@@ -30,6 +25,7 @@ function KeyList() {
   const workspace = params.get('workspace') ?? '';
   const disabled = params.get('disabled') === 'yes';
   const creating = params.get('new') === 'key';
+  const close = () => set({ new: undefined }, true);
   const reading = useApi('GET /keys', {
     query: { offset, include_disabled: disabled, ...inWorkspace(workspace) },
   });
@@ -74,7 +70,13 @@ function KeyList() {
           { head: 'Created', end: true, minor: true, cell: (key) => dayText(key.created_at) },
         ]}
       />
-      {creating && <CreateKey workspace={workspace} onClose={() => set({ new: undefined }, true)} />}
+      {creating && (
+        <CreateKey
+          workspace={workspace}
+          onClose={close}
+          shown={(secret) => <Secret title="The new key" secret={secret} onClose={close} />}
+        />
+      )}
     </Page>
   );
 }
@@ -97,106 +99,6 @@ function Limit({ item: { limit, limit_remaining, limit_reset, name } }: { item: 
       </span>
       <Meter share={used} label={`Used of the limit of ${name}`} />
     </span>
-  );
-}
-
-interface KeyFields {
-  name: string;
-  limit: string;
-  reset: string;
-  byok: boolean;
-  requests: string;
-  tokens: string;
-  expires: string;
-}
-
-const NO_FIELDS: KeyFields = { name: '', limit: '', reset: '', byok: false, requests: '', tokens: '', expires: '' };
-const numberOrNull = (text: string) => (text === '' ? null : Number(text));
-
-function termsOf(fields: KeyFields): Body<'PATCH /keys/{hash}'> {
-  const limits = { requests_per_minute: numberOrNull(fields.requests), tokens_per_minute: numberOrNull(fields.tokens) };
-  return {
-    name: fields.name,
-    limit: numberOrNull(fields.limit),
-    limit_reset: (fields.reset || null) as 'daily' | 'weekly' | 'monthly' | null,
-    include_byok_in_limit: fields.byok,
-    rate_limits: fields.requests === '' && fields.tokens === '' ? null : limits,
-  };
-}
-
-function KeyForm({ fields, onFields }: { fields: KeyFields; onFields(fields: KeyFields): void }) {
-  const set = (changes: Partial<KeyFields>) => onFields({ ...fields, ...changes });
-  return (
-    <>
-      <Text label="Name" required maxLength={200} value={fields.name} onInput={(name) => set({ name })} />
-      <div class="form-row">
-        <Text
-          label="Limit in USD"
-          type="number"
-          min={0}
-          step="any"
-          value={fields.limit}
-          onInput={(limit) => set({ limit })}
-          hint="Empty: no limit"
-        />
-        <Choice label="Limit resets" value={fields.reset} options={RESETS} onChange={(reset) => set({ reset })} />
-      </div>
-      <div class="form-row">
-        <Text
-          label="Requests a minute"
-          type="number"
-          min={1}
-          value={fields.requests}
-          onInput={(requests) => set({ requests })}
-        />
-        <Text
-          label="Tokens a minute"
-          type="number"
-          min={1}
-          value={fields.tokens}
-          onInput={(tokens) => set({ tokens })}
-        />
-      </div>
-      <Check
-        label="The limit also counts spend on own provider keys (BYOK)"
-        checked={fields.byok}
-        onChange={(byok) => set({ byok })}
-      />
-    </>
-  );
-}
-
-function CreateKey({ workspace, onClose }: { workspace: string; onClose(): void }) {
-  const [fields, setFields] = useState(NO_FIELDS);
-  const [place, setPlace] = useState(workspace);
-  const change = useChange(
-    () =>
-      api('POST /keys', {
-        body: {
-          ...termsOf(fields),
-          name: fields.name,
-          ...(place !== '' && { workspace_id: place }),
-          ...(fields.expires !== '' && { expires_at: new Date(fields.expires).toISOString() }),
-        },
-      }),
-    ['GET /keys'],
-  );
-  if (change.data !== undefined) return <Secret title="The new key" secret={change.data.key} onClose={onClose} />;
-  return (
-    <Dialog title="Create a key" onClose={onClose}>
-      <Form submit="Create" change={change} onCancel={onClose}>
-        <KeyForm fields={fields} onFields={setFields} />
-        <div class="form-row">
-          <WorkspaceChoice value={place} onChange={setPlace} />
-          <Text
-            label="Expires"
-            type="datetime-local"
-            value={fields.expires}
-            onInput={(expires) => setFields({ ...fields, expires })}
-          />
-        </div>
-      </Form>
-    </Dialog>
   );
 }
 
@@ -246,8 +148,7 @@ function KeyDetail({ hash }: { hash: string }) {
               rows={[
                 ['Limit', <Limit key="limit" item={key} />],
                 key.limit !== null && ['Remaining', usd(key.limit_remaining)],
-                ['Requests a minute', key.rate_limits?.requests_per_minute ?? 'as configured'],
-                ['Tokens a minute', key.rate_limits?.tokens_per_minute ?? 'as configured'],
+                ...ratesOf(key),
                 ['Expires', key.expires_at === null ? 'never' : <Time key="expires" at={key.expires_at} exact />],
                 ['Created', <Time key="created" at={key.created_at} exact />],
                 [
@@ -280,36 +181,21 @@ function KeyDetail({ hash }: { hash: string }) {
   );
 }
 
+/** The limits that the key has; without any, those that the configuration gives it. */
+function ratesOf({ rate_limits: limits }: ApiKey): (readonly [string, string | number])[] {
+  const set = RATES.flatMap(([name, label]) => {
+    const limit = limits?.[name] ?? null;
+    return limit === null ? [] : [[label, limit] as const];
+  });
+  return set.length === 0 ? [['Rate limits', 'as configured']] : set;
+}
+
 interface ActionProps {
   item: ApiKey;
   onClose(): void;
 }
 
 const STALE = ['GET /keys', 'GET /keys/{hash}'] as const;
-
-function EditKey({ item, onClose }: ActionProps) {
-  const [fields, setFields] = useState<KeyFields>({
-    ...NO_FIELDS,
-    name: item.name,
-    limit: item.limit === null ? '' : String(item.limit),
-    reset: item.limit_reset ?? '',
-    byok: item.include_byok_in_limit,
-    requests: String(item.rate_limits?.requests_per_minute ?? ''),
-    tokens: String(item.rate_limits?.tokens_per_minute ?? ''),
-  });
-  const change = useChange(
-    () => api('PATCH /keys/{hash}', { path: { hash: item.hash }, body: termsOf(fields) }),
-    STALE,
-    onClose,
-  );
-  return (
-    <Dialog title={`Edit ${item.name}`} onClose={onClose}>
-      <Form submit="Save" change={change} onCancel={onClose}>
-        <KeyForm fields={fields} onFields={setFields} />
-      </Form>
-    </Dialog>
-  );
-}
 
 const GRACES: readonly Option[] = [
   ['0', 'At once'],

@@ -1,27 +1,18 @@
 /** Workspaces: their settings, members and budgets. */
 import { useState } from 'preact/hooks';
-import type { ApiWorkspace, ApiWorkspaceBudget } from '../api.gen.ts';
-import { api, type Body } from '../api.ts';
+import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
 import { useApi, useChange } from '../query.ts';
 import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Empty, Facts, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { dayText, NONE, usd } from '../ui/format.ts';
-import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { Choice, Confirm, Dialog, Form, Text } from '../ui/forms.tsx';
 import { ItemActions } from '../ui/item-actions.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
 import { Table } from '../ui/table.tsx';
+import { EditBudget, EditWorkspace, INTERVALS, type Interval } from '../workspaces/edit.tsx';
 
 const PAGE = 50;
-const INTERVALS = ['daily', 'weekly', 'monthly', 'lifetime'] as const;
-type Interval = (typeof INTERVALS)[number];
-const SORTS: readonly Option[] = [
-  ['', 'As configured'],
-  ['price', 'Price'],
-  ['throughput', 'Throughput'],
-  ['latency', 'Latency'],
-];
-
 export function Workspaces({ rest }: PageParts) {
   return rest === '' ? <WorkspaceList /> : <WorkspaceDetail key={rest} id={rest} />;
 }
@@ -126,6 +117,9 @@ function WorkspaceDetail({ id }: { id: string }) {
                   </span>,
                 ],
                 ['Default model', workspace.default_text_model ?? NONE],
+                ['Default image model', workspace.default_image_model ?? NONE],
+                ['Disabled server tools', workspace.disabled_server_tools?.join(', ') ?? NONE],
+                ['Prompt caching', workspace.prompt_caching ?? 'as of the account'],
                 ['Endpoints ordered by', workspace.default_provider_sort ?? 'the configuration'],
                 [
                   'Prompts and answers',
@@ -191,54 +185,6 @@ function WorkspaceDetail({ id }: { id: string }) {
   );
 }
 
-function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace; onClose(): void }) {
-  const [name, setName] = useState(workspace.name);
-  const [description, setDescription] = useState(workspace.description ?? '');
-  const [model, setModel] = useState(workspace.default_text_model ?? '');
-  const [sort, setSort] = useState(workspace.default_provider_sort ?? '');
-  const [logging, setLogging] = useState(workspace.is_observability_io_logging_enabled);
-  const [rate, setRate] = useState(String(workspace.io_logging_sampling_rate));
-  const [forwards, setForwards] = useState(workspace.is_observability_broadcast_enabled);
-  const body: Body<'PATCH /workspaces/{id}'> = {
-    name,
-    description: description || null,
-    default_text_model: model || null,
-    default_provider_sort: (sort || null) as 'price' | 'throughput' | 'latency' | null,
-    is_observability_io_logging_enabled: logging,
-    io_logging_sampling_rate: Number(rate),
-    is_observability_broadcast_enabled: forwards,
-  };
-  const change = useChange(
-    () => api('PATCH /workspaces/{id}', { path: { id: workspace.id }, body }),
-    ['GET /workspaces', 'GET /workspaces/{id}'],
-    onClose,
-  );
-  return (
-    <Dialog title={`Edit ${workspace.name}`} onClose={onClose}>
-      <Form submit="Save" change={change} onCancel={onClose}>
-        <Text label="Name" required value={name} onInput={setName} />
-        <Area label="Description" rows={2} value={description} onInput={setDescription} />
-        <div class="form-row">
-          <Text label="Default model" value={model} onInput={setModel} code />
-          <Choice label="Order of endpoints" value={sort} options={SORTS} onChange={setSort} />
-        </div>
-        <Check label="Forward generations to the destinations" checked={forwards} onChange={setForwards} />
-        <Check label="Keep prompts and answers (I/O logging)" checked={logging} onChange={setLogging} />
-        {logging && (
-          <Text
-            label="Share of requests that is kept, 0 to 1"
-            type="number"
-            min={0}
-            step="any"
-            value={rate}
-            onInput={setRate}
-          />
-        )}
-      </Form>
-    </Dialog>
-  );
-}
-
 function Budgets({ id }: { id: string }) {
   const { data, error } = useApi('GET /workspaces/{workspace_ref}/budgets', { path: { workspace_ref: id } });
   const [editing, setEditing] = useState<Interval>();
@@ -270,45 +216,15 @@ function Budgets({ id }: { id: string }) {
         ]}
       />
       {editing !== undefined && (
-        <EditBudget id={id} interval={editing} budget={budgetOf(editing)} onClose={() => setEditing(undefined)} />
+        <EditBudget
+          id={id}
+          interval={editing}
+          limit={budgetOf(editing)?.limit_usd}
+          byok={data?.include_byok_in_budgets ?? false}
+          onClose={() => setEditing(undefined)}
+        />
       )}
     </Card>
-  );
-}
-
-interface EditBudgetProps {
-  id: string;
-  interval: Interval;
-  budget: ApiWorkspaceBudget | undefined;
-  onClose(): void;
-}
-
-function EditBudget({ id, interval, budget, onClose }: EditBudgetProps) {
-  const [limit, setLimit] = useState(budget === undefined ? '' : String(budget.limit_usd));
-  const path = { workspace_ref: id, interval };
-  const change = useChange(
-    async () => {
-      if (limit === '') await api('DELETE /workspaces/{workspace_ref}/budgets/{interval}', { path });
-      else
-        await api('PUT /workspaces/{workspace_ref}/budgets/{interval}', { path, body: { limit_usd: Number(limit) } });
-    },
-    ['GET /workspaces/{workspace_ref}/budgets'],
-    onClose,
-  );
-  return (
-    <Dialog title={`The ${interval} budget`} onClose={onClose}>
-      <Form submit="Save" change={change} onCancel={onClose}>
-        <Text
-          label="Limit in USD"
-          type="number"
-          min={0}
-          step="any"
-          value={limit}
-          onInput={setLimit}
-          hint="Requests beyond it are refused with 402. Empty: no limit."
-        />
-      </Form>
-    </Dialog>
   );
 }
 

@@ -1,0 +1,141 @@
+/** The dialogs that create and change an inference key. */
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ApiKey } from '../api.gen.ts';
+import { api, type Body } from '../api.ts';
+import { useApi, useChange } from '../query.ts';
+import { Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { RateFields, type RateTexts, rateLimits, rateTexts } from '../ui/rate-limits.tsx';
+import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
+
+export const RESETS: readonly Option[] = [
+  ['', 'Never'],
+  ['daily', 'Daily'],
+  ['weekly', 'Weekly'],
+  ['monthly', 'Monthly'],
+];
+const MOST_MEMBERS = 100;
+
+interface KeyFields {
+  name: string;
+  limit: string;
+  reset: string;
+  byok: boolean;
+  rates: RateTexts;
+}
+
+const NO_FIELDS: KeyFields = { name: '', limit: '', reset: '', byok: false, rates: {} };
+
+function termsOf({ name, limit, reset, byok, rates }: KeyFields) {
+  return {
+    name,
+    limit: limit === '' ? null : Number(limit),
+    limit_reset: (reset || null) as 'daily' | 'weekly' | 'monthly' | null,
+    include_byok_in_limit: byok,
+    rate_limits: rateLimits(rates),
+  };
+}
+
+function KeyForm({ fields, onFields }: { fields: KeyFields; onFields(fields: KeyFields): void }) {
+  const set = (changes: Partial<KeyFields>) => onFields({ ...fields, ...changes });
+  return (
+    <>
+      <Text label="Name" required maxLength={200} value={fields.name} onInput={(name) => set({ name })} />
+      <div class="form-row">
+        <Text
+          label="Limit in USD"
+          type="number"
+          min={0}
+          step="any"
+          value={fields.limit}
+          onInput={(limit) => set({ limit })}
+          hint="Empty: no limit"
+        />
+        <Choice label="Limit resets" value={fields.reset} options={RESETS} onChange={(reset) => set({ reset })} />
+      </div>
+      <RateFields texts={fields.rates} onTexts={(rates) => set({ rates })} />
+      <Check
+        label="The limit also counts spend on own provider keys (BYOK)"
+        checked={fields.byok}
+        onChange={(byok) => set({ byok })}
+      />
+    </>
+  );
+}
+
+interface CreateKeyProps {
+  workspace: string;
+  onClose(): void;
+  /** Shows the secret of the new key. */
+  shown(secret: string): ComponentChildren;
+}
+
+export function CreateKey({ workspace, onClose, shown }: CreateKeyProps) {
+  const [fields, setFields] = useState(NO_FIELDS);
+  const [place, setPlace] = useState(workspace);
+  const [expires, setExpires] = useState('');
+  const [creator, setCreator] = useState('');
+  const [user, setUser] = useState('');
+  const [secret, setSecret] = useState('');
+  const members = useApi('GET /organization/members', { query: { limit: MOST_MEMBERS } });
+  const body: Body<'POST /keys'> = {
+    ...termsOf(fields),
+    ...(place !== '' && { workspace_id: place }),
+    ...(expires !== '' && { expires_at: new Date(expires).toISOString() }),
+    ...(creator !== '' && { creator_user_id: creator }),
+    ...((user !== '' || secret !== '') && { external: { user, ...(secret !== '' && { api_key: secret }) } }),
+  };
+  const change = useChange(() => api('POST /keys', { body }), ['GET /keys']);
+  if (change.data !== undefined) return shown(change.data.key);
+  const creators = (members.data?.data ?? []).map(({ id, email }) => [id, email] as const);
+  return (
+    <Dialog title="Create a key" onClose={onClose}>
+      <Form submit="Create" change={change} onCancel={onClose}>
+        <KeyForm fields={fields} onFields={setFields} />
+        <div class="form-row">
+          <WorkspaceChoice value={place} onChange={setPlace} />
+          <Text label="Expires" type="datetime-local" value={expires} onInput={setExpires} />
+        </div>
+        <div class="form-row">
+          <Choice
+            label="Creator"
+            value={creator}
+            options={[['', 'As of the management key'], ...creators]}
+            onChange={setCreator}
+            hint="When this member leaves, the key ends"
+          />
+          <Text label="End user of a partner" maxLength={256} value={user} onInput={setUser} hint="Empty: none" />
+          <Text
+            label="Secret of the partner"
+            type="password"
+            value={secret}
+            onInput={setSecret}
+            hint="It works as the key, too"
+          />
+        </div>
+      </Form>
+    </Dialog>
+  );
+}
+
+export function EditKey({ item, onClose }: { item: ApiKey; onClose(): void }) {
+  const [fields, setFields] = useState<KeyFields>({
+    name: item.name,
+    limit: item.limit === null ? '' : String(item.limit),
+    reset: item.limit_reset ?? '',
+    byok: item.include_byok_in_limit,
+    rates: rateTexts(item.rate_limits),
+  });
+  const change = useChange(
+    () => api('PATCH /keys/{hash}', { path: { hash: item.hash }, body: termsOf(fields) }),
+    ['GET /keys', 'GET /keys/{hash}'],
+    onClose,
+  );
+  return (
+    <Dialog title={`Edit ${item.name}`} onClose={onClose}>
+      <Form submit="Save" change={change} onCancel={onClose}>
+        <KeyForm fields={fields} onFields={setFields} />
+      </Form>
+    </Dialog>
+  );
+}
