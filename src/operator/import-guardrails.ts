@@ -26,6 +26,7 @@ export async function importGuardrailsCommand(
   parts.out.print(
     `imported: ${counted(done.created, 'guardrail')}, and filters of ${counted(done.added, 'default guardrail')}`,
   );
+  if (drafts.some(({ isDefault }) => isDefault)) parts.out.print(LATER);
   if (done.known > 0) parts.out.print(`here already and unchanged: ${counted(done.known, 'guardrail')}`);
   list('works differently:', findings.different);
   list('not imported:', findings.missing);
@@ -34,6 +35,9 @@ export async function importGuardrailsCommand(
 
 const EVERYWHERE =
   'is part of the default guardrail of every workspace that exists now; of two actions for one filter the stricter applies';
+/** Guardrails belong to workspaces: there is none of the whole organization. */
+const LATER =
+  'not protected: workspaces that are created later. Run this command again after creating one; it adds what is missing';
 const NOWHERE =
   'applies to nothing until it is assigned: POST /guardrails/{id}/assignments/keys; requests cannot name guardrails';
 

@@ -19,7 +19,8 @@ gatehouse import litellm-keys FILE... [--config FILE]
     teams. --config names LiteLLM's configuration, for names of models that have other ids here
 gatehouse import litellm-guardrails FILE
     writes the guardrails of a configuration of LiteLLM's proxy to the database, and lists what it does not take over. Those
-    with default_on are added to the default guardrail of every workspace; the others are assigned to nothing`;
+    with default_on are added to the default guardrail of every workspace that exists; run the command again for workspaces
+    that are created later. The others are assigned to nothing`;
 
 export async function importCommand(args: readonly string[], parts: CommandParts): Promise<number> {
   const { out } = parts;

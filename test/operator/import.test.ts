@@ -303,7 +303,10 @@ test('guardrails are imported: those that are on by default for every workspace,
   const run = () => importCommand(['litellm-guardrails', file], partsWith(printed, config));
   assert.equal(await run(), 0);
   const out = printed.join('\n');
-  assert.match(out, /imported: 1 guardrail, and filters of 2 default guardrails\n/);
+  assert.match(
+    out,
+    /imported: 1 guardrail, and filters of 2 default guardrails\nnot protected: workspaces that are created /,
+  );
   const [, missing] = out.split('not imported:\n') as [string, string];
   assert.deepEqual(
     [...missing.matchAll(/guardrails\[(\d)\]\S*\.([\w[\]]+) /g)].map(([, index, member]) => `${index} ${member}`),
@@ -325,8 +328,15 @@ test('guardrails are imported: those that are on by default for every workspace,
   assert.equal(await run(), 0);
   assert.match(
     printed.join('\n'),
-    /imported: 0 guardrails, and filters of 0 default guardrails\nhere already and unchanged: 1 g/,
+    /imported: 0 guardrails, and filters of 0 default guardrails\nnot protected: .*\nhere already and unchanged: 1 g/,
   );
+  const later = (await call('POST', '/workspaces', { name: 'Later', slug: 'later' })).body.data.id as string;
+  const filtersOf = async () =>
+    (await call('GET', `/guardrails?workspace_id=${later}`)).body.data[0]?.content_filter_builtins ?? null;
+  assert.equal(await filtersOf(), null);
+  assert.equal(await run(), 0);
+  assert.match(printed.join('\n'), /filters of 1 default guardrail\n/);
+  assert.deepEqual(await filtersOf(), general[0].content_filter_builtins);
 });
 
 /** Runs the command in a folder of its own. @param more arguments; default a file for secrets */
