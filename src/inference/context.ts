@@ -15,7 +15,7 @@ import type { ContentBounds } from './answer/transcript.ts';
 import type { InferenceParts } from './parts.ts';
 import type { PipelineStage } from './plugins/plugin.ts';
 import type { AcceptedRequest } from './request.ts';
-import type { Candidate, Credential } from './routing/index.ts';
+import type { Candidate, ContinuedWork, Credential } from './routing/index.ts';
 import type { SearchResult } from './web-search/index.ts';
 
 /** A file of the request whose text the model reads in its place. */
@@ -109,6 +109,8 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
    * caller does not follow such jobs.
    */
   accepted: ((job: UpstreamJob) => void) | undefined;
+  /** The work of an earlier request; only the endpoint and credential that did it can continue it. */
+  continues: ContinuedWork | undefined;
   /** `accepted` was called: an upstream is making the result as a job. */
   hasJob = false;
   #stream: AnswerStream | undefined;

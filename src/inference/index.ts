@@ -37,6 +37,7 @@ export { type ResumedJob, resumeJob } from './resumed-job.ts';
 export {
   type AccountPolicy,
   type Candidate,
+  type ContinuedWork,
   Credentials,
   credentialOf,
   fingerprint,

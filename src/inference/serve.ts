@@ -38,7 +38,7 @@ import type { InferenceParts } from './parts.ts';
 import { runPlugins } from './plugins/index.ts';
 import type { Paying, RequestedPlugin } from './plugins/plugin.ts';
 import { type AcceptedRequest, type ConversationRequest, type DirectRequest, isConversation } from './request.ts';
-import { type CallerByok, type Route, route, sessionKey } from './routing/index.ts';
+import { type CallerByok, continuing, type Route, route, sessionKey } from './routing/index.ts';
 import type { Task } from './task.ts';
 import { withOwnCode } from './tools/index.ts';
 import { Abandoned } from './turns/dispatch.ts';
@@ -62,6 +62,7 @@ export async function serveInContext(context: RequestContext, parts: InferencePa
     if (isConversation(context.request)) withOwnCode(context as RequestContext<ConversationRequest>, parts);
     const task = taskOf(context, parts);
     let route = routeOf(context, task, parts);
+    if (context.continues !== undefined) route = continuing(route, context.continues);
     if (needsThreads(context.request)) route = await parts.threads.route(route, context);
     const { discover } = task;
     if (discover !== undefined) await new EarlyWork(context, parts, serve).run(discover);

@@ -3,6 +3,7 @@
 import type { Caller } from '../access/index.ts';
 import { authorOf, changeAs } from '../audit/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
+import { readDocument } from '../base/json.ts';
 import { textFromPrice } from '../base/money.ts';
 import { checkCallbackUrl, currentSecret } from '../callbacks/index.ts';
 import type { Model } from '../catalog/index.ts';
@@ -12,7 +13,7 @@ import { ok } from '../http/contract.ts';
 import { sendDownload } from '../http/download.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import { publicUrl } from '../http/public-url.ts';
-import { acceptExchange, INFERENCE_ERRORS, type InferenceLimits } from '../inference/index.ts';
+import { type AcceptedRequest, acceptExchange, INFERENCE_ERRORS, type InferenceLimits } from '../inference/index.ts';
 import type { Changes } from '../storage/database.ts';
 import { videoReply } from './reply.ts';
 import { VideoRunner, type VideoRunnerParts } from './run.ts';
@@ -31,7 +32,10 @@ export function createVideos(parts: VideoRunnerParts & Pick<VideoParts, 'changes
 const TAG = 'Videos';
 
 export function videoOperations(parts: VideoParts, limits: InferenceLimits): Operation<Caller>[] {
-  return [listModels(parts), create(parts, limits), list(parts), show(parts), remove(parts), content(parts)];
+  return [
+    ...[listModels(parts), create(parts, limits), remix(parts, limits)],
+    ...[list(parts), show(parts), remove(parts), content(parts)],
+  ];
 }
 
 function create(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
@@ -50,20 +54,50 @@ function create(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
     },
     replies: { 202: { description: 'The job', schema: schema.VideoReply } },
     errors: [...INFERENCE_ERRORS, 524],
+    handle: (exchange) => begin(exchange, acceptExchange(exchange, video, parts.inference), parts),
+  };
+}
+
+function remix(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
+  return {
+    id: 'remixVideo',
+    method: 'POST',
+    path: '/videos/{jobId}/remix',
+    summary:
+      'Make a video that changes a completed one by a new prompt; the same as `previous_job_id` of `POST /videos`',
+    tag: TAG,
+    access: INFERENCE,
+    anyText: true,
+    params: schema.VideoParams,
+    body: { schema: schema.RemixRequest, maxBytes: limits.inferenceBodyBytes },
+    replies: { 202: { description: 'The job', schema: schema.VideoReply } },
+    errors: [...INFERENCE_ERRORS, 409, 524],
     async handle(exchange) {
-      const { inference, runner, callbacks } = parts;
-      const accepted = acceptExchange(exchange, video, inference);
-      const url = accepted.document.member('callback_url') ?? undefined;
-      if (url !== undefined) {
-        checkCallbackUrl(url, callbacks);
-        // Deliveries need it, and a key that cannot be used should be known now.
-        await currentSecret(callbacks, exchange.caller.workspaceId, authorOf(exchange));
-      }
-      const callback = typeof url === 'string' ? { url, baseUrl: publicUrl(exchange) } : undefined;
-      const job = await runner.begin(accepted, callback);
-      exchange.reply(202, reply(job, exchange, parts), { 'x-generation-id': job.generationId });
+      const { id, model: asked, status, endpointId } = await existing(exchange, parts);
+      if (status !== 'completed') throw refusal(`the job has no video: it is ${status}`, 409);
+      const { models } = parts.inference.catalog();
+      // A fallback may have made it.
+      const model = models.find(({ endpoints }) => endpoints.some((each) => each.id === endpointId))?.id ?? asked;
+      const body = { model, prompt: exchange.document!.member('prompt'), previous_job_id: id };
+      const document = readDocument(Buffer.from(JSON.stringify(body)));
+      await begin(exchange, acceptExchange(exchange, video, parts.inference, document), parts);
     },
   };
+}
+
+type VideoRequest = AcceptedRequest<typeof video>;
+
+async function begin(exchange: Exchange<Caller>, accepted: VideoRequest, parts: VideoParts): Promise<void> {
+  const { runner, callbacks } = parts;
+  const url = accepted.document.member('callback_url') ?? undefined;
+  if (url !== undefined) {
+    checkCallbackUrl(url, callbacks);
+    // Deliveries need it, and a key that cannot be used should be known now.
+    await currentSecret(callbacks, exchange.caller.workspaceId, authorOf(exchange));
+  }
+  const callback = typeof url === 'string' ? { url, baseUrl: publicUrl(exchange) } : undefined;
+  const job = await runner.begin(accepted, callback, await previousOf(accepted, parts));
+  exchange.reply(202, reply(job, exchange, parts), { 'x-generation-id': job.generationId });
 }
 
 function show(parts: VideoParts): Operation<Caller> {
@@ -206,6 +240,16 @@ function modelView({ id, name, facts, endpoints }: Model): Record<string, unknow
       ...unknown,
     },
   ];
+}
+
+/** The job that a request continues. @throws GatewayError 400 */
+async function previousOf({ document, caller }: VideoRequest, { database }: VideoParts): Promise<VideoJob | undefined> {
+  const id = document.member('previous_job_id') ?? undefined;
+  if (typeof id !== 'string') return undefined;
+  const job = JOB_ID.test(id) ? await findVideo(database, id, caller.workspaceId) : undefined;
+  // Jobs of earlier versions do not know their provider.
+  if (job?.status === 'completed' && job.upstreamId !== null) return job;
+  throw invalidField('previous_job_id', 'must be the id of a completed video job of the workspace');
 }
 
 async function existing({ params, caller }: Exchange<Caller>, { database }: VideoParts): Promise<VideoJob> {

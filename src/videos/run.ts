@@ -6,6 +6,7 @@
 import { type Clock, sleep, type Timer, waitAtMost } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
+import { applyEdits, readDocument } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import type { Namespace } from '../base/namespace.ts';
 import type { Blobs } from '../blobs/index.ts';
@@ -13,6 +14,7 @@ import { type CallbackJobs, type CallbackParts, callbackJobs, insertCallback } f
 import type { DirectFormat } from '../formats/direct/index.ts';
 import {
   type AcceptedRequest,
+  type ContinuedWork,
   fingerprint,
   type InferenceParts,
   RequestContext,
@@ -110,10 +112,17 @@ export class VideoRunner {
     this.#timer?.cancel();
   }
 
-  /** Resolves with the job once a provider has accepted it. Rejects with GatewayError if none has. */
-  async begin(accepted: VideoRequest, callback?: { url: string; baseUrl: string }): Promise<VideoJob> {
+  /**
+   * Resolves with the job once a provider has accepted it. Rejects with GatewayError if none has.
+   * @param previous the job that the request continues
+   */
+  async begin(
+    accepted: VideoRequest,
+    callback?: { url: string; baseUrl: string },
+    previous?: VideoJob,
+  ): Promise<VideoJob> {
     const sink = new WholeSink();
-    const { upstream, row, id } = this.#serve(accepted, sink);
+    const { upstream, row, id } = this.#serve(previous ? named(accepted, previous) : accepted, sink, previous);
     const made = await upstream;
     if (made === undefined) throw sink.failure ?? new GatewayError('server', 'no provider accepted the video');
     const job = this.#newJob(accepted, id, made);
@@ -133,7 +142,7 @@ export class VideoRunner {
   }
 
   /** @throws GatewayError 503 if the requests that are served take too much memory */
-  #serve(accepted: VideoRequest, sink: WholeSink) {
+  #serve(accepted: VideoRequest, sink: WholeSink, previous: VideoJob | undefined) {
     const { clock, inference } = this.#parts;
     const { length } = accepted.document.bytes;
     const held = this.#held;
@@ -147,6 +156,7 @@ export class VideoRunner {
     const context = new RequestContext(request, sink, clock);
     const begun = Promise.withResolvers<UpstreamJob>();
     context.accepted = (job) => begun.resolve(job);
+    context.continues = previous && workOf(previous);
     const over = serveInContext(context, inference).finally(() => {
       held.jobs -= 1;
       held.bytes -= length;
@@ -306,6 +316,16 @@ export class VideoRunner {
     await deleteVideosBefore(database, new Date(now - SHOWN_MS));
     await this.#callbacks.wakeForgotten();
   }
+}
+
+/** The request with the provider's id of the job that it continues. */
+function named(accepted: VideoRequest, { upstreamId }: VideoJob): VideoRequest {
+  const edits = [{ key: 'previous_job_id', json: JSON.stringify(upstreamId) }];
+  return { ...accepted, document: readDocument(applyEdits(accepted.document, edits)) };
+}
+
+function workOf({ endpointId, credential, byokId }: VideoJob): ContinuedWork {
+  return { path: 'previous_job_id', endpointId: endpointId!, account: { credential: credential ?? '', byokId } };
 }
 
 function failed(error: string): VideoEnd {

@@ -8,6 +8,11 @@ export const ContentQuery = Type.Object({
   variant: Type.Optional(Type.Literal('video', { description: 'There are no thumbnails and no spritesheets' })),
 });
 
+export const RemixRequest = Type.Object(
+  { prompt: Type.String({ minLength: 1 }) },
+  { $id: 'VideoRemixRequest', additionalProperties: false },
+);
+
 export const VideoReply = Type.Object(
   {
     id: Type.String({ description: '`vid_...`' }),

@@ -432,6 +432,7 @@ const EXPECTED: Record<string, Expectation | Open> = {
   editImage: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
   varyImage: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
   createVideo: { inference: 400, management: 403, body: { model: 'simulated/echo', prompt: 'p' } },
+  remixVideo: { path: () => '/videos/vid_none/remix', inference: 404, management: 403, body: { prompt: 'p' } },
   listVideos: { inference: 200, management: 403 },
   deleteVideo: { path: () => '/videos/vid_none', inference: 404, management: 403 },
   getVideo: { path: () => '/videos/vid_none', inference: 404, management: 403 },

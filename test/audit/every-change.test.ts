@@ -38,6 +38,7 @@ const EXCEPTIONS: Record<string, string> = {
   createImageGeneration: 'inference',
   createSpeech: 'inference',
   createVideo: 'inference',
+  remixVideo: 'inference',
   deleteVideo: 'shown in test/single/videos.test.ts',
   createModeration: 'inference',
   editImage: 'inference',

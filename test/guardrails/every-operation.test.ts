@@ -220,6 +220,9 @@ const VECTOR_STORES = [
   '/vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel',
 ];
 
+/** A request to `/videos` with a previous job, governed as that; shown in test/single/videos.test.ts. */
+const REMIX = '/videos/{jobId}/remix';
+
 /** Interns ask models with keys of their own, through the operations above; the others ask none. */
 const OTHERS = [
   '/responses/{response_id}/cancel',
@@ -251,7 +254,7 @@ test('every operation that asks a model is in the table', () => {
     ({ access: { kinds }, method }) =>
       kinds.includes('inference') && !kinds.includes('management') && method === 'POST',
   );
-  const known = [...Object.values(ASKED).map(({ route }) => route), ...BATCHES, ...VECTOR_STORES, ...OTHERS];
+  const known = [...Object.values(ASKED).map(({ route }) => route), ...BATCHES, ...VECTOR_STORES, REMIX, ...OTHERS];
   assert.deepEqual(asking.map(({ path }) => path).sort(), known.sort());
 });
 

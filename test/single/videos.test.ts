@@ -219,6 +219,80 @@ test('another gateway gets the request as it came, and the simulated model needs
   assert.equal((await (await gateway.get(`/videos/${simulated.id}/content`)).arrayBuffer()).byteLength, 3 * 1024);
 });
 
+test('a job continues a completed one at its endpoint, with the credential that made it', async () => {
+  script(QUEUED, DONE, CONTENT);
+  const first = await create();
+  await ended(first.id);
+  script(
+    json({ id: 'v_3', status: 'queued', seconds: '8' }),
+    json({ id: 'v_3', status: 'completed', seconds: '8' }),
+    CONTENT,
+  );
+  const prompt = 'the cat bows';
+  const next = await create({ prompt, previous_job_id: first.id, duration: undefined });
+  const sent = gateway.upstream.requests('sora').at(-1)!;
+  assert.deepEqual([sent.method, sent.path, sent.json], ['POST', '/videos/v_1/remix', { prompt }]);
+  assert.equal((await ended(next.id)).usage!.cost, 0.8);
+
+  gateway.upstream.script('twin', [
+    json({ id: 'v_4', status: 'pending' }),
+    json({ id: 'v_4', status: 'completed' }),
+    CONTENT,
+  ]);
+  const twin = await create({ model: 'test/twin' });
+  await ended(twin.id);
+  gateway.upstream.script('twin', [json({ id: 'v_5', status: 'pending' })]);
+  await create({ model: 'test/twin', previous_job_id: twin.id });
+  assert.partialDeepStrictEqual(gateway.upstream.requests('twin').at(-1)!.json, {
+    previous_job_id: 'v_4',
+    duration: 8,
+  });
+  const simulated = await create({ model: 'test/simulated', duration: 3 });
+  await ended(simulated.id);
+  const again = await create({ model: 'test/simulated', duration: undefined, previous_job_id: simulated.id });
+  assert.ok(Math.abs((await ended(again.id)).usage!.cost - 0.3) < 1e-9);
+
+  script(
+    json({ id: 'v_6', status: 'queued', seconds: '8' }),
+    json({ id: 'v_6', status: 'completed', seconds: '8' }),
+    CONTENT,
+  );
+  const remixed = await openai.videos.remix(first.id, { prompt });
+  assert.deepEqual(gateway.upstream.requests('sora').at(-1)!.path, '/videos/v_1/remix');
+  assert.equal((await ended(remixed.id)).status, 'completed');
+  // It is governed as any other request.
+  const created = await fetch(`${gateway.api}/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${MANAGEMENT_KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'poor', limit: 0.5 }),
+  });
+  const poor = new OpenAI({
+    apiKey: ((await created.json()) as { key: string }).key,
+    baseURL: gateway.api,
+    maxRetries: 0,
+  });
+  const before = count();
+  await assert.rejects(poor.videos.remix(first.id, { prompt }), { status: 402 });
+  await assert.rejects(openai.videos.remix(first.id, { prompt: '' }), { status: 400 });
+  const failing = await openai.videos.list({ limit: 100 });
+  const failedJob = failing.data.find(({ status }) => status === 'failed')!;
+  await assert.rejects(openai.videos.remix(failedJob.id, { prompt }), { status: 409 });
+  await assert.rejects(openai.videos.remix(`vid_${'0'.repeat(32)}`, { prompt }), { status: 404 });
+  for (const [body, field] of [
+    [{ previous_job_id: `vid_${'0'.repeat(32)}` }, 'previous_job_id must be'],
+    [{ previous_job_id: 'v_1' }, 'previous_job_id must be'],
+    [{ previous_job_id: next.id, model: 'test/twin' }, 'previous_job_id can be continued only by'],
+    [{ previous_job_id: first.id }, 'duration: '],
+    [{ previous_job_id: first.id, duration: undefined, size: '1280x720' }, 'size: '],
+  ] as const) {
+    const refused = await gateway.post('/videos', { model: 'test/sora', prompt, duration: 8, ...body });
+    const { error } = (await refused.json()) as { error: { message: string } };
+    assert.equal(refused.status, 400, error.message);
+    assert.ok(error.message.includes(field), error.message);
+  }
+  assert.equal(count(), before);
+});
+
 test('a job is seen in its workspace only', async () => {
   const control = (route: string, body: unknown) =>
     fetch(`${gateway.api}${route}`, {

@@ -66,6 +66,8 @@ const BODIES: Record<string, Json | 'free'> = {
   createImageGeneration: { model: 'test/painter', prompt: 'p' },
   createSpeech: { model: 'test/speaker', input: 'hi' },
   createVideo: { model: 'test/film', prompt: 'p' },
+  // The request is one of createVideo, with a previous job (test/single/videos.test.ts).
+  remixVideo: 'free',
   listVideos: 'free',
   deleteVideo: 'free',
   getVideo: 'free',

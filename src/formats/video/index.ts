@@ -15,6 +15,8 @@ export type VideoAdapter = Adapter<VideoRequest, MadeVideo>;
 
 /** Of a request that names none. */
 const LONGEST_USUAL_SECONDS = 15;
+/** Of one that continues another video, whose length counts, too. */
+const LONGEST_CONTINUED_SECONDS = 60;
 const USUAL_SECONDS = 5;
 /** The most tokens that models count for a second of video. */
 const TOKENS_PER_SECOND = 50_000;
@@ -29,12 +31,14 @@ export const video: DirectFormat<VideoRequest, MadeVideo> = {
   facts: (document) => askedOf(document, { images: imagesIn(document), documents: 0 }),
   longest: (document) => Buffer.byteLength(String(document.structure['prompt'])),
   decode,
-  most({ prompt, duration = LONGEST_USUAL_SECONDS, references, extras }) {
+  most({ prompt, duration, previousId, references, extras }) {
+    const usual = previousId === undefined ? LONGEST_USUAL_SECONDS : LONGEST_CONTINUED_SECONDS;
+    const seconds = duration ?? usual;
     return {
       promptTokens: Buffer.byteLength(prompt) + 256,
-      outputTokens: duration * TOKENS_PER_SECOND,
+      outputTokens: seconds * TOKENS_PER_SECOND,
       inputImages: references.length + listOf(extras['frame_images']).length,
-      outputSeconds: duration,
+      outputSeconds: seconds,
     };
   },
   likely: ({ prompt, duration = USUAL_SECONDS }) => ({

@@ -42,6 +42,7 @@ export const publicVideos: VideoAdapter = {
 
 /** @throws Uncarried for what the service does not have */
 function openaiCall(request: VideoRequest, target: DirectTarget): Outgoing {
+  if (request.previousId !== undefined) return remixCall(request, request.previousId);
   const { prompt, duration, size, aspectRatio, resolution, seed, references, extras } = request;
   const missing = { aspect_ratio: aspectRatio, resolution, seed, ...extras };
   const [name] = Object.entries(missing).flatMap(([key, value]) => (value === undefined ? [] : [key]));
@@ -65,11 +66,22 @@ function openaiCall(request: VideoRequest, target: DirectTarget): Outgoing {
   return { path: PATH, ...encodeMultipart(fields, files) };
 }
 
+/** A remix has a new prompt, and all else of the video that it changes. @throws Uncarried for anything else */
+function remixCall({ prompt, references, extras, ...settings }: VideoRequest, previousId: string): Outgoing {
+  const { duration, size, aspectRatio: aspect_ratio, resolution, seed } = settings;
+  const given = { duration, size, aspect_ratio, resolution, seed, ...extras };
+  const [name] = Object.entries(given).flatMap(([key, value]) => (value === undefined ? [] : [key]));
+  const other = references.length > 0 ? 'input_references' : name;
+  if (other !== undefined) throw new Uncarried(other, 'a video that continues another one keeps it');
+  return { path: `${pathOf(previousId)}/remix`, body: stringifyJson({ prompt }) };
+}
+
 function publicCall(request: VideoRequest, target: DirectTarget): Outgoing {
-  const { prompt, duration, size, aspectRatio, resolution, seed, references, extras, options } = request;
+  const { prompt, duration, size, aspectRatio, resolution, seed, previousId, references, extras, options } = request;
   const members = {
     ...extras,
     ...{ model: target.model, prompt, duration, size, aspect_ratio: aspectRatio, resolution, seed },
+    ...(previousId !== undefined && { previous_job_id: previousId }),
     ...(references.length > 0 && {
       input_references: references.map((url) => ({ type: 'image_url', image_url: { url } })),
     }),

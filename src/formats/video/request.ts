@@ -17,6 +17,8 @@ export interface VideoRequest {
   aspectRatio?: string;
   resolution?: string;
   seed?: number;
+  /** The service's id of the job that this one edits or extends. */
+  previousId?: string;
   /** Data URLs of images. */
   references: readonly string[];
   /** Members that only some services have, by name. */
@@ -43,6 +45,9 @@ export const schema: TSchema = Type.Object(
     resolution: optional(Type.Enum([...RESOLUTIONS])),
     seed: optional(Type.Integer()),
     generate_audio: optional(Type.Boolean()),
+    previous_job_id: optional(
+      Type.String({ minLength: 1, maxLength: 100, description: 'A completed job of the workspace to edit or extend' }),
+    ),
     callback_url: optional(Type.String({ description: 'An https URL that gets an event when the job has ended' })),
     creativity: optional(Type.Integer()),
     upscale_factor: optional(Type.Number({ exclusiveMinimum: 0 })),
@@ -71,7 +76,6 @@ export const schema: TSchema = Type.Object(
 
 /** Members without effect that would change the video or its price. */
 const REFUSED = {
-  previous_job_id: 'is not supported',
   seconds: 'exists in forms only; use duration',
   input_reference: 'exists in forms only; use input_references',
 };
@@ -110,6 +114,7 @@ export function decode(document: JsonDocument): VideoRequest {
   const word = (name: string) => textOrUndefined(document.member(name));
   const { duration, seed } = document.structure;
   const [size, aspectRatio, resolution] = [word('size'), word('aspect_ratio'), word('resolution')];
+  const previousId = word('previous_job_id');
   return {
     prompt: textOf(document.member('prompt')),
     ...(typeof duration === 'number' && { duration }),
@@ -117,6 +122,7 @@ export function decode(document: JsonDocument): VideoRequest {
     ...(aspectRatio !== undefined && { aspectRatio }),
     ...(resolution !== undefined && { resolution }),
     ...(typeof seed === 'number' && { seed }),
+    ...(previousId !== undefined && { previousId }),
     references: urlsIn(document, 'input_references'),
     extras: Object.fromEntries(
       EXTRAS.flatMap((name) => {

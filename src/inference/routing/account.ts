@@ -1,9 +1,9 @@
 /** The account at a provider that has begun some work: only its credential can ask for the result, maybe in another process. */
 import { createHash } from 'node:crypto';
-import { GatewayError } from '../../base/errors.ts';
+import { GatewayError, invalidField } from '../../base/errors.ts';
 import type { ByokCaller, ByokCredentials } from '../../byok/index.ts';
 import type { Endpoint } from '../../catalog/index.ts';
-import type { Candidate } from './route.ts';
+import type { Candidate, Route } from './route.ts';
 
 export interface ProviderAccount {
   /** Fingerprint of the gateway's own credential; '' for none. */
@@ -38,6 +38,29 @@ export function credentialOf(
   const at = provider.credentials.findIndex((each) => fingerprint(each) === credential);
   if (at < 0) throw notConfigured(`the credential of ${provider.id}`);
   return { credentialId: `${provider.id}#${at}` };
+}
+
+/** Work that a provider has done and that a request continues. */
+export interface ContinuedWork {
+  /** The request's field that names it. */
+  readonly path: string;
+  readonly endpointId: string;
+  readonly account: ProviderAccount;
+}
+
+/**
+ * The one candidate that can continue the work: its endpoint, with the credential that did it.
+ * @throws GatewayError 400 if the request may not use them
+ */
+export function continuing(route: Route, { path, endpointId, account }: ContinuedWork): Route {
+  const candidate = route.candidates.find(
+    ({ endpoint, byok }) => endpoint.id === endpointId && (byok?.id ?? null) === account.byokId,
+  );
+  if (candidate === undefined) {
+    throw invalidField(path, 'can be continued only by the model, endpoint and credential that made it');
+  }
+  const credential = account.byokId === null ? credentialOf(account, candidate.endpoint, undefined, undefined) : {};
+  return { ...route, candidates: [{ ...candidate, ...credential }] };
 }
 
 export function notConfigured(what: string): GatewayError {

@@ -14,7 +14,14 @@
  * (`inference/turns/verdict.ts`).
  */
 
-export { credentialOf, fingerprint, notConfigured, type ProviderAccount } from './account.ts';
+export {
+  type ContinuedWork,
+  continuing,
+  credentialOf,
+  fingerprint,
+  notConfigured,
+  type ProviderAccount,
+} from './account.ts';
 export { byokCredentialId, type CallerByok } from './byok.ts';
 export { type Credential, Credentials, targetOf } from './credentials.ts';
 export { Health } from './health.ts';

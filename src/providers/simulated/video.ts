@@ -4,11 +4,12 @@ const DEFAULT_SECONDS = '4';
 
 /** The state of a job, in OpenAI's format. */
 export function videoJob(url: string, form: Buffer): Record<string, unknown> {
-  const id = /\/videos\/([^/]+)$/.exec(url)?.[1];
+  const [, id, remix] = /\/videos\/([^/]+)(\/remix)?$/.exec(url) ?? [];
   const text = form.toString('latin1');
   const seconds = id === undefined ? (/name="seconds"\r\n\r\n(\d+)/.exec(text)?.[1] ?? DEFAULT_SECONDS) : secondsOf(id);
-  const shown = id ?? `video_${seconds}`;
-  return { id: shown, object: 'video', seconds, status: id === undefined ? 'queued' : 'completed', progress: 0 };
+  const isNew = id === undefined || remix !== undefined;
+  const shown = isNew ? `video_${seconds}` : id;
+  return { id: shown, object: 'video', seconds, status: isNew ? 'queued' : 'completed', progress: 0 };
 }
 
 /** An MP4 as far as its first box: a kilobyte for each second. */
