@@ -7,6 +7,7 @@ WORKDIR /build
 COPY package.json package-lock.json ./
 COPY build/link-runtime.js ./build/
 RUN npm ci --no-audit --no-fund
+COPY openapi.json ./
 COPY build ./build
 COPY src ./src
 COPY console ./console

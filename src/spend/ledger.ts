@@ -69,6 +69,8 @@ export class Ledger {
   #flushing: Promise<boolean> | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #failing = false;
+  /** Said once until rows reach the database again, not with every retry. */
+  #isBehind = false;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -221,11 +223,13 @@ export class Ledger {
       for (const entry of entries) leases.entered(entry.taken, lost);
     });
     this.#failing = false;
+    this.#isBehind = false;
   }
 
   #failed(error: unknown): void {
     const { journal, log } = this.#parts;
-    if (!this.#failing) log.warn('rows are waiting in the journal', { rows: this.#queue.length, error });
+    if (!this.#isBehind) log.warn('rows are waiting in the journal', { rows: this.#queue.length, error });
+    this.#isBehind = true;
     for (const pending of this.#queue.filter(({ segment }) => segment === undefined)) {
       const segment = journal.appendAnyway('S', encodeSettled(pending));
       if (segment === undefined) return;
