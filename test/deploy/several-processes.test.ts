@@ -69,10 +69,18 @@ test('the compose file has two gateways with a journal each, on one database, ke
   for (const name of ['DATABASE_URL', 'GATEHOUSE_KEK', 'GATEHOUSE_S3_BUCKET']) {
     assert.match(first.environment?.[name] ?? '', /\$\{\w+:\?/, `${name} must be set`);
   }
-  const { limits } = configOf(text('compose/settings.yaml'));
+  const { limits, trustedProxies } = configOf(text('compose/settings.yaml'));
   assert.ok(Number.parseInt(first.stop_grace_period ?? '', 10) * 1000 > limits.drainDelayMs + limits.drainMs);
   const [, inter, fall] = /check inter (\d+)s fall (\d+)/.exec(text('compose/haproxy.cfg')) ?? [];
   assert.ok(Number(inter) * Number(fall) * 1000 < limits.drainDelayMs, 'the balancer forgets it in time');
+  assert.ok(trustedProxies.length > 0);
+  for (const name of ['For', 'Proto', 'Host', 'Prefix']) {
+    assert.match(
+      text('compose/haproxy.cfg'),
+      new RegExp(`^  http-request (set|del)-header X-Forwarded-${name}\\b`, 'm'),
+      `no client says ${name}`,
+    );
+  }
 });
 
 test('HAProxy accepts its configuration', { skip: lacks('haproxy', '-v') }, () => {
