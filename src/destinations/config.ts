@@ -38,7 +38,8 @@ function masked(value: string): string {
 /**
  * A config as it is stored. Throws GatewayError 400 with the field path.
  *
- * @param given of the request; members that are absent, and masked secrets, stay as they are in `before`
+ * @param given of the request; members that are absent, and masked secrets, stay as they are in `before`. Null removes an
+ *   optional member
  */
 export function storedConfig(
   kind: DestinationKind,
@@ -116,6 +117,7 @@ function headersOf(secrets: Secrets): Record<string, string> {
 }
 
 function checkedValue(path: string, field: Field, given: unknown, previous: string | undefined): string | undefined {
+  if (given === null && field.optional) return undefined;
   const isMask = field.is === 'secret' && typeof given === 'string' && MASK.test(given);
   if (given === undefined || (isMask && previous !== undefined)) {
     const value = previous ?? field.default;

@@ -424,6 +424,27 @@ test('a header that the type sets itself is sent once, however the customer writ
   assert.equal(sent['x-custom'], 'one');
 });
 
+test('null removes an optional member, and no other', () => {
+  const kind = kindOf('s3')!;
+  const config = {
+    bucketName: 'bucket',
+    accessKeyId: 'a',
+    secretAccessKey: 's',
+    sessionToken: 't',
+    region: 'eu-west-1',
+  };
+  const before = storedConfig(kind, config);
+  const { shown, secrets } = storedConfig(kind, { sessionToken: null, region: null }, before);
+  assert.deepEqual(
+    Object.keys(before.shown).filter((name) => !(name in shown)),
+    ['sessionToken', 'region'],
+  );
+  assert.deepEqual(secrets, { secretAccessKey: 's' });
+  for (const name of ['secretAccessKey', 'bucketName', 'prefix']) {
+    assert.throws(() => storedConfig(kind, { [name]: null }, before), { status: 400, message: /must be a text/ }, name);
+  }
+});
+
 test('secrets do not move to another host with an address that is added, removed or replaced, nor with an account', () => {
   const moves: [string, Record<string, string>, Record<string, string>][] = [
     [
