@@ -105,6 +105,22 @@ test('a choice names a tool of the request', () => {
   assert.equal(inResponses({ type: 'function', name: 'b' }, { prompt: { id: 'pmpt_1' } }), undefined);
 });
 
+test('a part of a request may choose a tool that is added later', () => {
+  for (const [name, tool_choice, wrong] of [
+    ['chat', { type: 'function', function: { name: 'b' } }, 'sometimes'],
+    ['chat', 'required', { type: 'function' }],
+    ['messages', { type: 'any' }, { type: 'tool' }],
+    ['messages', { type: 'tool', name: 'b' }, { type: 'auto', name: 'b' }],
+    ['responses', { type: 'function', name: 'b' }, { type: 'function' }],
+    ['responses', { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'mcp' }] }, { type: 'allowed_tools' }],
+  ] as const) {
+    const { format, start } = FORMATS[name];
+    assert.throws(() => format.check({ ...start, tool_choice }), /tool_choice/);
+    format.check({ ...start, tool_choice }, true);
+    assert.throws(() => format.check({ ...start, tool_choice: wrong }, true), /tool_choice/);
+  }
+});
+
 test('the older functions of chat have names, and function_call names one of them', () => {
   const older = (functions: unknown, function_call?: unknown) => refused('chat', { functions, function_call });
   assert.equal(older([{ name: 'f' }], { name: 'f' }), undefined);

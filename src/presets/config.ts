@@ -44,7 +44,7 @@ function checkConfig(format: ServedFormat, config: Fields): void {
   if (typeof model === 'string' && model.includes('@preset/')) {
     throw invalidField('model', NESTED);
   }
-  format.check({ model: 'x', ...config, messages: MESSAGE, input: 'x' });
+  format.check({ model: 'x', ...config, messages: MESSAGE, input: 'x' }, true);
   listOf(config['tools']).forEach((tool, index) => {
     for (const name of ['authorization', 'authorization_token', 'headers']) {
       if ((fieldsOf(tool)[name] ?? null) !== null) {

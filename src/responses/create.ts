@@ -62,7 +62,7 @@ async function answer(exchange: Exchange<Caller>, wanted: Wanted, parts: Respons
   const { caller } = exchange;
   const given = await statelessOf(exchange, parts);
   // Before the history is added, so that errors have the paths that the client knows.
-  responses.check(given.value);
+  responses.check(given.value, true);
   const keeps = wanted.store || wanted.conversationId !== null;
   const screened = keeps ? screenedBy(caller, given, parts) : undefined;
   const own = screened ?? given;

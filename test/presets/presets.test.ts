@@ -100,6 +100,16 @@ test('a preset is a model in every format, and the request overrides it', async 
   const row = (await call('GET', `/generation?id=${reply.id}`, undefined, INFERENCE_KEY)).body.data;
   assert.equal(row.preset_id, (await openrouter.presets.get({ slug: 'all' })).data.id);
 
+  // A preset may choose among the tools of the requests that use it, and a request among those of its preset.
+  await openrouter.presets.createPresetsChatCompletions({
+    slug: 'forced',
+    chatRequest: { model: 'test/chat', messages: hi, toolChoice: 'required' },
+  });
+  await openai.chat.completions.create({ model: '@preset/forced', messages: hi, tools: [tool] });
+  assert.equal(sent().tool_choice, 'required');
+  await openai.chat.completions.create({ model: '@preset/all', messages: hi, tool_choice: 'required' });
+  assert.equal(sent().tool_choice, 'required');
+
   await openai.chat.completions.create({
     model: '@preset/all',
     messages: [{ role: 'system', content: 'Own.' }, ...hi],

@@ -37,6 +37,25 @@ test('a request that does not ask for state stores nothing', async () => {
   assert.deepEqual(await ids(), before);
 });
 
+test('a response that continues another may choose a tool that the earlier input has added', async () => {
+  const tools = [{ type: 'function', name: 'find', parameters: { type: 'object', properties: {} } }];
+  const input = [
+    { type: 'additional_tools', role: 'developer', tools },
+    { role: 'user', content: 'hi' },
+  ];
+  script('openai', false, { text: 'a' }, { text: 'b' });
+  const first = await openai.responses.create({ model: 'test/openai', input, store: true } as Json);
+  const choice = { type: 'function', name: 'find' };
+  const next = { model: 'test/openai', input: 'on', previous_response_id: first.id, tool_choice: choice };
+  await openai.responses.create(next as Json);
+  assert.deepEqual((gateway.upstream.requests('openai').at(-1)!.json as Json).tool_choice, choice);
+  const wrong = { ...next, tool_choice: { type: 'function', name: 'lose' } };
+  await assert.rejects(openai.responses.create(wrong as Json), {
+    status: 400,
+    message: /tool_choice\.name must name a tool/,
+  });
+});
+
 test('what is stored is encrypted', async () => {
   await stored({ input: 'canary-question', instructions: 'canary-instructions' });
   for (const row of await rows()) {

@@ -19,11 +19,20 @@ import {
 } from '../conversation/fields.ts';
 import { checkToolName } from '../conversation/request-rules.ts';
 
-export function checkTools(body: Fields): void {
+/** @param isPart other tools are added later */
+export function checkTools(body: Fields, isPart: boolean): void {
   listOf(body['tools']).forEach((tool, index) => void checkTool(fieldsOf(tool), `tools[${index}]`));
   checkFunctions(body['functions']);
-  checkToolChoice(body['tool_choice'], body);
-  checkFunctionCall(body['function_call'], body);
+  const { tool_choice: choice, function_call: older } = body;
+  if (!isForcing(choice) && !isForcing(older)) return;
+  const isOpen = isPart || mayHaveOthers(body);
+  if (isForcing(choice)) checkToolChoice(choice, body, isOpen);
+  if (isForcing(older)) checkFunctionCall(older, body, isOpen);
+}
+
+/** Or it is wrong. */
+function isForcing(choice: unknown): boolean {
+  return choice !== undefined && choice !== null && choice !== 'none' && choice !== 'auto';
 }
 
 function checkTool(tool: Fields, path: string): void {
@@ -40,26 +49,28 @@ function checkFunctions(functions: unknown): void {
   functions.forEach((one, index) => void checkToolName(fieldsOf(one)['name'], `functions[${index}].name`));
 }
 
-/** Unknown values are rejected instead of falling back to a default (agentscope-ai/agentscope-java#2221). */
-function checkToolChoice(choice: unknown, body: Fields): void {
-  if (choice === undefined || choice === null || choice === 'none' || choice === 'auto') return;
-  if (choice === 'required') checkAnyTool(body);
-  else if (typeof choice !== 'string') checkChosen(fieldsOf(choice), body);
+/**
+ * Unknown values are rejected instead of falling back to a default (agentscope-ai/agentscope-java#2221).
+ * @param isOpen tools that are not in the body may be chosen
+ */
+function checkToolChoice(choice: unknown, body: Fields, isOpen: boolean): void {
+  if (choice === 'required') checkAnyTool(body, isOpen);
+  else if (typeof choice !== 'string') checkChosen(fieldsOf(choice), body, isOpen);
   else throw invalidField('tool_choice', "must be 'none', 'auto', 'required' or an object that names a tool");
 }
 
-function checkChosen(choice: Fields, body: Fields): void {
+function checkChosen(choice: Fields, body: Fields, isOpen: boolean): void {
   const type = textOf(choice['type']);
-  if (toWireName(type).startsWith(`${WIRE_NAME}:`)) checkAnyTool(body);
+  if (toWireName(type).startsWith(`${WIRE_NAME}:`)) checkAnyTool(body, isOpen);
   else if (type === 'allowed_tools') {
     listOf(fieldsOf(choice[type])['tools']).forEach((tool, index) => {
-      checkNamed(fieldsOf(tool), `tool_choice.allowed_tools.tools[${index}]`, body);
+      if (!isOpen) checkNamed(fieldsOf(tool), `tool_choice.allowed_tools.tools[${index}]`, body);
     });
   } else if (type === 'function' || type === 'custom') {
     if (nonEmptyText(fieldsOf(choice[type])['name']) === undefined) {
       throw invalidField(`tool_choice.${type}.name`, 'is missing');
     }
-    checkNamed(choice, 'tool_choice', body);
+    if (!isOpen) checkNamed(choice, 'tool_choice', body);
   } else {
     throw invalidField(
       'tool_choice.type',
@@ -68,13 +79,12 @@ function checkChosen(choice: Fields, body: Fields): void {
   }
 }
 
-function checkFunctionCall(choice: unknown, body: Fields): void {
-  if (choice === undefined || choice === null || choice === 'none' || choice === 'auto') return;
+function checkFunctionCall(choice: unknown, body: Fields, isOpen: boolean): void {
   const { name } = fieldsOf(choice);
   if (nonEmptyText(name) === undefined) {
     throw invalidField('function_call', "must be 'none', 'auto' or an object that names a function");
   }
-  checkName(name, 'function_call.name', body);
+  if (!isOpen) checkName(name, 'function_call.name', body);
 }
 
 /** A named choice of a function or custom tool. */
@@ -92,11 +102,11 @@ function checkName(name: unknown, path: string, body: Fields): void {
     if (tool['type'] !== 'function' && tool['type'] !== 'custom') return;
     names.push(fieldsOf(tool[tool['type']])['name']);
   }
-  if (!names.includes(name) && !mayHaveOthers(body)) throw invalidField(path, 'must name a tool of the request');
+  if (!names.includes(name)) throw invalidField(path, 'must name a tool of the request');
 }
 
-function checkAnyTool(body: Fields): void {
-  if (listOf(body['tools']).length + listOf(body['functions']).length > 0 || mayHaveOthers(body)) return;
+function checkAnyTool(body: Fields, isOpen: boolean): void {
+  if (isOpen || listOf(body['tools']).length + listOf(body['functions']).length > 0) return;
   throw invalidField('tool_choice', 'forces a tool, but the request has no tools');
 }
 

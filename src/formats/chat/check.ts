@@ -14,7 +14,7 @@ import { checkTools } from './check-tools.ts';
 /** No upstream of this format runs tools of vendors' types itself. */
 const FEATURES: FeatureRules = { shorthands: true, unbuilt: ['transforms'] };
 
-export function check(value: unknown): void {
+export function check(value: unknown, isPart = false): void {
   const body = fieldsOrUndefined(value);
   if (body === undefined) throw invalidField('', 'must be a JSON object');
   refuseUnbuilt(body, FEATURES);
@@ -22,7 +22,7 @@ export function check(value: unknown): void {
   checkModels(body);
   checkReasoning(body);
   checkLimits(body);
-  checkTools(body);
+  checkTools(body, isPart);
   checkDeferral(
     body,
     declaredTools(body),

@@ -215,8 +215,11 @@ export interface ServedFormat extends AnswerReader {
   readonly operation: ServedOperation;
   /** Open schema of the request body: names the members the gateway acts on, lets the rest pass. */
   readonly schema: TSchema;
-  /** Rules a schema cannot express; throws GatewayError 400 with the path, also for unsupported features. */
-  check(body: unknown): void;
+  /**
+   * Rules a schema cannot express; throws GatewayError 400 with the path, also for unsupported features.
+   * @param isPart more is added later: the tools of a preset, or the history of a stored conversation
+   */
+  check(body: unknown, isPart?: boolean): void;
   facts(body: unknown): RequestFacts;
   /** Members whose texts are in the facts. Only these are decoded exactly when a body has text outside of ASCII. */
   readonly factMembers: readonly string[];

@@ -56,7 +56,7 @@ const FEATURES: FeatureRules = { unbuilt: [] };
 const ROLES = ['user', 'assistant', 'system'];
 
 /** Throws GatewayError 400 with the path of the offending field. */
-export function check(body: unknown): void {
+export function check(body: unknown, isPart = false): void {
   const request = fieldsOf(body);
   refuseUnbuilt(request, FEATURES);
   checkPreferences(request['provider']);
@@ -68,7 +68,7 @@ export function check(body: unknown): void {
   if (type === 'enabled' && typeof budget === 'number' && typeof cap === 'number' && budget >= cap) {
     throw invalidField('thinking.budget_tokens', `must be less than max_tokens (${cap})`);
   }
-  checkTools(request);
+  checkTools(request, isPart);
   checkDeferredTools(request);
   if (request['system'] !== undefined) checkBlocks(request['system'], 'system');
   checkThread(request);
@@ -92,7 +92,7 @@ export function check(body: unknown): void {
   }
 }
 
-function checkTools(request: Fields): void {
+function checkTools(request: Fields, isPart: boolean): void {
   const names = new Set<string>();
   listOf(request['tools']).forEach((tool, index) => {
     const { type, name, input_schema: schema } = fieldsOf(tool);
@@ -104,7 +104,7 @@ function checkTools(request: Fields): void {
       throw invalidField(`tools[${index}].name`, 'must be a non-empty string');
     if (!isFields(schema)) throw invalidField(`tools[${index}].input_schema`, 'must be a JSON Schema object');
   });
-  checkToolChoice(request, names);
+  checkToolChoice(request, names, isPart);
   const { type, budget_tokens: budget } = fieldsOf(request['thinking']);
   if (type === 'enabled' && typeof budget !== 'number') {
     throw invalidField('thinking.budget_tokens', 'must be a number of tokens');
@@ -112,11 +112,11 @@ function checkTools(request: Fields): void {
 }
 
 /** As Anthropic, which accepts `auto` and `none` without tools. @param names of the tools */
-function checkToolChoice(request: Fields, names: ReadonlySet<string>): void {
+function checkToolChoice(request: Fields, names: ReadonlySet<string>, isPart: boolean): void {
   const { type, name } = fieldsOf(request['tool_choice']);
   if (type !== 'tool' && name !== undefined) throw invalidField('tool_choice.name', "requires the type 'tool'");
   if (type === 'tool' && typeof name !== 'string') throw invalidField('tool_choice.name', 'must name the tool');
-  if ((type !== 'any' && type !== 'tool') || mayHaveOthers(request)) return;
+  if ((type !== 'any' && type !== 'tool') || isPart || mayHaveOthers(request)) return;
   const tools = listOf(request['tools']);
   if (type === 'any' && tools.length === 0) {
     throw invalidField('tool_choice', 'forces a tool, but the request has no tools');

@@ -9,19 +9,23 @@ import { asksForDeferral } from '../adapters/deferred-tools/index.ts';
 import { type Fields, fieldsOf, isFields, isPresent, listOf, textOf } from '../conversation/fields.ts';
 import { checkToolName } from '../conversation/request-rules.ts';
 
-export function checkTools(request: Fields): void {
+/** @param isPart other tools are added later */
+export function checkTools(request: Fields, isPart: boolean): void {
   listOf(request['tools']).forEach((tool, index) => {
     const { type, name } = fieldsOf(tool);
     if (type === 'function' || type === 'custom') checkToolName(name, `tools[${index}].name`);
   });
-  checkToolChoice(request['tool_choice'], request);
+  const choice = request['tool_choice'] ?? 'auto';
+  if (choice !== 'none' && choice !== 'auto') checkToolChoice(choice, request, isPart || mayHaveOthers(request));
 }
 
-/** Every value has one meaning: an unknown one is refused, not replaced by a default. */
-function checkToolChoice(choice: unknown, request: Fields): void {
-  if (choice === undefined || choice === null || choice === 'none' || choice === 'auto') return;
+/**
+ * Every value has one meaning: an unknown one is refused, not replaced by a default.
+ * @param isOpen tools that are not in the request may be chosen
+ */
+function checkToolChoice(choice: unknown, request: Fields, isOpen: boolean): void {
   if (choice === 'required') {
-    if (toolsOf(request).length > 0 || mayHaveOthers(request)) return;
+    if (isOpen || toolsOf(request).length > 0) return;
     throw invalidField('tool_choice', 'forces a tool, but the request has no tools');
   }
   if (typeof choice === 'string') {
@@ -32,9 +36,10 @@ function checkToolChoice(choice: unknown, request: Fields): void {
   if ((type === 'function' || type === 'custom') && textOf(name) === '') {
     throw invalidField('tool_choice.name', 'is missing');
   }
+  if (type === 'allowed_tools' && !Array.isArray(tools)) throw invalidField('tool_choice.tools', 'must be a list');
+  if (isOpen) return;
   if (type !== 'allowed_tools') checkChosen(fieldsOf(choice), 'tool_choice', request);
-  else if (!Array.isArray(tools)) throw invalidField('tool_choice.tools', 'must be a list');
-  else tools.forEach((tool, index) => void checkChosen(fieldsOf(tool), `tool_choice.tools[${index}]`, request));
+  else listOf(tools).forEach((tool, index) => void checkChosen(fieldsOf(tool), `tool_choice.tools[${index}]`, request));
 }
 
 /** A tool by its name, or one without a name by its type. */
@@ -44,7 +49,7 @@ function checkChosen({ type, name }: Fields, path: string, request: Fields): voi
   const isThere = isNamed
     ? tools.some((tool) => tool['name'] === name)
     : tools.some((tool) => kindOf(tool['type']) === kindOf(type));
-  if (!isThere && !mayHaveOthers(request)) {
+  if (!isThere) {
     throw invalidField(`${path}.${isNamed ? 'name' : 'type'}`, 'must name a tool of the request');
   }
 }

@@ -17,7 +17,7 @@ const FEATURES: FeatureRules = { unbuilt: ['transforms'] };
 const ROLES = ['user', 'assistant', 'system', 'developer'];
 
 /** Throws GatewayError 400 with the path of the offending field. */
-export function check(body: unknown): void {
+export function check(body: unknown, isPart = false): void {
   const request = fieldsOf(body);
   refuseState(request);
   refuseUnbuilt(request, FEATURES);
@@ -25,7 +25,7 @@ export function check(body: unknown): void {
   if (fieldsOf(request['debug'])['echo_upstream_body'] === true) throw unbuilt('debug.echo_upstream_body');
   checkModels(request);
   checkReasoningObject(fieldsOf(request['reasoning']));
-  checkTools(request);
+  checkTools(request, isPart);
   checkDeferredTools(request);
   checkMetadata(request);
   const format = fieldsOf(fieldsOf(request['text'])['format']);

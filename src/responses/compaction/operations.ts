@@ -101,10 +101,10 @@ async function wholeOf(exchange: Exchange<Caller>, parts: ResponseParts): Promis
   const own = await statelessOf(exchange, parts);
   const hasInput = itemCount(own) > 0;
   // Before the history is added, so that errors have the paths that the client knows.
-  if (hasInput) responses.check(own.value);
+  if (hasInput) responses.check(own.value, true);
   const { history } = await stateOf(exchange.caller, wanted, itemCount(own), parts);
   const whole = history ? joined(own, history, parts.limits.inferenceBodyBytes) : own;
-  if (!hasInput) responses.check(whole.value);
+  if (!hasInput) responses.check(whole.value, true);
   return whole;
 }
 
