@@ -5,54 +5,7 @@
 import type { Queryable } from '../storage/database.ts';
 import type { DimensionName, GranularityName, MetricName, OperatorName } from './names.ts';
 import type { AnalyticsQuery, Filter } from './query.ts';
-
-const PROMPT = 'g.input_tokens + g.cache_read_tokens + g.cache_write_5m_tokens + g.cache_write_1h_tokens';
-const sum = (what: string) => `coalesce(sum(${what}), 0)::bigint`;
-const percentile = (share: number) => `percentile_cont(${share}) within group (order by g.latency_ms)`;
-/** Errors sent to the client, and answers that broke off after their headers. */
-const FAILED = 'g.error is not null or g.status >= 400';
-
-/** Money in nano-dollars; integers as bigint, other numbers as double precision. */
-const METRIC_SQL: Record<MetricName, string> = {
-  request_count: 'count(*)',
-  error_count: `count(*) filter (where ${FAILED})`,
-  cancelled_count: 'count(*) filter (where g.cancelled)',
-  response_cache_hits: 'count(g.response_cache_source_id)',
-  active_keys: 'count(distinct g.key_id)',
-  tokens_total: sum(`${PROMPT} + g.output_tokens`),
-  tokens_prompt: sum(PROMPT),
-  tokens_completion: sum('g.output_tokens'),
-  reasoning_tokens: sum('g.reasoning_tokens'),
-  cached_tokens: sum('g.cache_read_tokens'),
-  cache_write_tokens: sum('g.cache_write_5m_tokens + g.cache_write_1h_tokens'),
-  total_usage: sum('g.cost_nano'),
-  usage_byok: sum('g.byok_nano'),
-  usage_upstream: sum('g.upstream_cost_nano'),
-  usage_cache: sum('g.cache_discount_nano'),
-  cache_hit_rate: `sum(g.cache_read_tokens)::float8 / nullif(sum(${PROMPT}), 0)::float8`,
-  error_rate: `(count(*) filter (where ${FAILED}))::float8 / nullif(count(*), 0)`,
-  latency_avg: 'avg(g.latency_ms)',
-  latency_p50: percentile(0.5),
-  latency_p95: percentile(0.95),
-  latency_p99: percentile(0.99),
-  generation_time_avg: 'avg(g.generation_ms)',
-  throughput: `1000 * (sum(g.output_tokens) filter (where g.generation_ms > 0))::float8
-    / nullif(sum(g.generation_ms) filter (where g.generation_ms > 0), 0)`,
-};
-
-/** The same over daily totals; a single row of the ledger counts as a total of one request. */
-const DAY_METRIC_SQL: Partial<Record<MetricName, string>> = {
-  request_count: sum('g.requests'),
-  active_keys: 'count(distinct g.key_id)',
-  tokens_total: sum('g.prompt_tokens + g.completion_tokens'),
-  tokens_prompt: sum('g.prompt_tokens'),
-  tokens_completion: sum('g.completion_tokens'),
-  reasoning_tokens: sum('g.reasoning_tokens'),
-  total_usage: sum('g.cost_nano'),
-  usage_byok: sum('g.byok_nano'),
-};
-const DAY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['model', 'endpoint', 'api_key_id', 'user', 'workspace']);
-const KEY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['api_key_id', 'user']);
+import { type Source, sourceOf } from './sources.sql.ts';
 
 /** `value` is grouped and filtered by; `shown` is what a row of the answer displays. */
 interface DimensionSql {
@@ -104,61 +57,6 @@ const COMPARISON_SQL: Record<Exclude<OperatorName, 'in' | 'not_in'>, string> = {
   lte: '<=',
 };
 
-/** The table that answers a query. */
-interface Source {
-  /** Provides the columns that dimensions, metrics and conditions use. */
-  from: string;
-  metrics: Partial<Record<MetricName, string>>;
-  requests: string;
-  /** Condition on the organization and the time range, in the form that the source's index supports. */
-  within: string;
-}
-
-const ROWS: Source = {
-  from: 'generations',
-  metrics: METRIC_SQL,
-  requests: 'count(*)',
-  within: 'g.organization_id = $1 and g.created_at >= $2 and g.created_at < $3',
-};
-const FIRST_MIDNIGHT = `date_trunc('day', $2::timestamptz + interval '1 day' - interval '1 microsecond', 'UTC')`;
-const LAST_MIDNIGHT = `date_trunc('day', $3::timestamptz, 'UTC')`;
-const dayAt = (midnight: string) => `(${midnight} at time zone 'UTC')::date`;
-
-/**
- * The daily totals of the whole days in the range, which equal the rows, and the rows before and after them. Queries over
- * months with many millions of rows are answered from here.
- */
-function daysOf(table: string, keys: string): Source {
-  const rows = (from: string, until: string) => `
-    select created_at, ${keys}, 1, ${PROMPT}, g.output_tokens, g.reasoning_tokens, g.cost_nano, g.byok_nano
-    from generations g where organization_id = $1 and created_at >= ${from} and created_at < ${until}`;
-  return {
-    from: `(
-    select day::timestamp at time zone 'UTC' as created_at, ${keys}, requests, prompt_tokens, completion_tokens,
-      reasoning_tokens, cost_nano, byok_nano
-    from ${table}
-    where organization_id = $1 and day >= ${dayAt(FIRST_MIDNIGHT)} and day < ${dayAt(LAST_MIDNIGHT)}
-    union all ${rows('$2', `least($3, ${FIRST_MIDNIGHT})`)}
-    union all ${rows(`greatest(${FIRST_MIDNIGHT}, ${LAST_MIDNIGHT})`, '$3')})`,
-    metrics: DAY_METRIC_SQL,
-    requests: sum('g.requests'),
-    within: 'true',
-  };
-}
-
-const DAYS = daysOf('generation_days', 'workspace_id, key_id, model, endpoint_id');
-/** The same without the key, for organizations with many keys. */
-const MODEL_DAYS = daysOf('generation_model_days', 'workspace_id, model, endpoint_id');
-
-function sourceOf({ granularity, dimensions, filters, metrics }: AnalyticsQuery): Source {
-  const used = [...dimensions, ...filters.map(({ field }) => field)];
-  const known = used.every((name) => DAY_DIMENSIONS.has(name));
-  const byKey = used.some((name) => KEY_DIMENSIONS.has(name));
-  const summed = metrics.every((name) => DAY_METRIC_SQL[name] !== undefined);
-  if (!known || !summed || granularity === 'minute' || granularity === 'hour') return ROWS;
-  return byKey || metrics.includes('active_keys') ? DAYS : MODEL_DAYS;
-}
-
 export interface AnalyticsRow {
   /** Total number of rows. */
   total: bigint;
@@ -179,25 +77,36 @@ export async function selectRows(
   timeoutMs: number,
 ): Promise<AnalyticsRow[]> {
   await tx.query('set transaction read only');
-  await tx.query(`select set_config('statement_timeout', $1, true)`, [`${Math.ceil(timeoutMs)}ms`]);
+  // The many columns of a histogram would take longer to compile than to read.
+  const settings = `select set_config('statement_timeout', $1, true), set_config('jit', 'off', true)`;
+  await tx.query(settings, [`${Math.ceil(timeoutMs)}ms`]);
   const parameters: unknown[] = [organizationId, query.from, query.until];
-  const statement = statementOf(query, slugs, parameters);
+  const source = await sourceOf(tx, query, parameters);
+  const statement = statementOf(query, source, slugs, parameters);
   return tx.query<AnalyticsRow>(statement, parameters);
 }
 
-function statementOf(query: AnalyticsQuery, slugs: ReadonlyMap<string, string>, parameters: unknown[]): string {
+function statementOf(
+  query: AnalyticsQuery,
+  source: Source,
+  slugs: ReadonlyMap<string, string>,
+  parameters: unknown[],
+): string {
   const { dimensions, metrics, granularity, limit, groupLimit } = query;
-  const source = sourceOf(query);
+  const dimensionOf = (name: DimensionName): DimensionSql => {
+    const value = source.dimensions?.[name];
+    return value === undefined ? DIMENSION_SQL[name] : { value };
+  };
   const used = new Set([...dimensions, ...query.filters.map(({ field }) => field)]);
   const joins = [
     ...(used.has('model') ? [slugJoin(slugs, parameters)] : []),
     ...(used.has('api_key_id') || used.has('user') ? ['left join api_keys k on k.id::text = g.key_id'] : []),
   ];
-  const filters = query.filters.map((filter) => ` and ${conditionOf(filter, parameters)}`);
+  const filters = query.filters.map((filter) => ` and ${conditionOf(filter, dimensionOf(filter.field), parameters)}`);
   const columns = [
     ...(granularity === undefined ? [] : [`${BUCKET_SQL[granularity]} as date`]),
-    ...dimensions.map((name, at) => `${DIMENSION_SQL[name].value} as v${at}`),
-    ...dimensions.map((name, at) => `${shownSql(name)} as d${at}`),
+    ...dimensions.map((name, at) => `${dimensionOf(name).value} as v${at}`),
+    ...dimensions.map((name, at) => `${shownSql(dimensionOf(name))} as d${at}`),
     ...metrics.map((name, at) => `${source.metrics[name]} as m${at}`),
     `${source.requests} as requests`,
   ];
@@ -216,8 +125,7 @@ function statementOf(query: AnalyticsQuery, slugs: ReadonlyMap<string, string>, 
     order by ${order} limit $${parameters.push(limit)}`;
 }
 
-function shownSql(name: DimensionName): string {
-  const { value, shown = value } = DIMENSION_SQL[name];
+function shownSql({ value, shown = value }: DimensionSql): string {
   return shown;
 }
 
@@ -248,8 +156,11 @@ function firstRank(
 }
 
 /** A dimension without a value matches no filter, unless the filter includes unset values. */
-function conditionOf({ field, operator, values, includeUnset }: Filter, parameters: unknown[]): string {
-  const { value } = DIMENSION_SQL[field];
+function conditionOf(
+  { field, operator, values, includeUnset }: Filter,
+  { value }: DimensionSql,
+  parameters: unknown[],
+): string {
   const type = TYPE_SQL[field] ?? 'text';
   if (operator === 'in' || operator === 'not_in') {
     const quantifier = operator === 'in' ? '= any' : '<> all';

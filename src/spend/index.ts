@@ -44,3 +44,5 @@ export { type RequestCharge, requestCharges } from './requests.sql.ts';
 export { decodeRow, encodeRow, type StoredRow } from './row.ts';
 export { createSpend } from './spending.ts';
 export { countTotalsJob } from './totals/count.ts';
+export { percentileSql } from './totals/histogram.sql.ts';
+export { rowsAsTotals, totalsWhere } from './totals/totals.sql.ts';

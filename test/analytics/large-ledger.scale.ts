@@ -13,16 +13,18 @@ import { silentLog } from '../../src/base/log.ts';
 import { installJobs } from '../../src/jobs/index.ts';
 import { migrations } from '../../src/migrations.ts';
 import type { Target } from '../../src/storage/connection.ts';
+import { openDatabase } from '../../src/storage/database.ts';
 import { startEmbedded } from '../../src/storage/embedded.ts';
 import { migrate } from '../../src/storage/migrate.ts';
-import { DAY_COLUMNS, DAY_KEYS, DAY_SUMS } from '../../src/testing/database/ledger-rows.ts';
+import { countTotals, DAY_COLUMNS, DAY_KEYS, DAY_SUMS } from '../../src/testing/database/ledger-rows.ts';
 import { connect } from '../../src/testing/database/rows.ts';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { chatWhole } from '../../src/testing/upstream/chat-upstream.ts';
 import { p95, scaleSize } from '../process/scale-size.ts';
 import { controlOf, type TeamKey } from '../workspaces/control.ts';
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const DAYS = 90;
 const ASKED = 60;
 const KEYS = 50;
@@ -53,6 +55,9 @@ const VARIED: Readonly<Record<string, string>> = {
   session_id: `'session-' || i / 20`,
   external_user: `'user-' || i % 5000`,
   status: `case when i % 50 = 0 then 502 else 200 end`,
+  error: `case when i % 50 = 0 then jsonb_build_object('type', case when i % 100 = 0 then 'server' else 'timeout' end, 'message', 'm') end`,
+  latency_ms: `case when i % 50 = 0 then null else round(exp(5 + (i * 7919 % 1000) / 250.0)) end`,
+  generation_ms: `500 + i * 7919 % 20000`,
   cost_nano: '1000 + i % 900000',
   output_tokens: '10 + i % 3000',
   input_tokens: '50 + i % 20000',
@@ -60,6 +65,20 @@ const VARIED: Readonly<Record<string, string>> = {
 
 const DAY_TOTALS =
   'sum(requests) as requests, sum(prompt_tokens) as prompt, sum(completion_tokens) as completion, sum(cost_nano) as nano';
+/** What the overview of the console asks for at once, and in its tables. */
+const FIGURES = [
+  ...[
+    'total_usage',
+    'request_count',
+    'tokens_total',
+    'tokens_prompt',
+    'tokens_completion',
+    'error_count',
+    'error_rate',
+  ],
+  ...['latency_p50', 'latency_p95', 'throughput', 'cache_hit_rate', 'active_keys'],
+];
+const GROUPS = ['total_usage', 'request_count', 'tokens_total', 'error_rate'];
 const DAYS_APART = `
   select day, model, endpoint_id, ${DAY_TOTALS} from generation_days group by 1, 2, 3
   except select day, model, endpoint_id, ${DAY_TOTALS} from generation_model_days group by 1, 2, 3`;
@@ -91,6 +110,12 @@ test('the ledger answers at p95 within its budget', async (t) => {
   const { rows: sizes } = await client.query(
     `select pg_size_pretty(sum(pg_total_relation_size(relid))) as size from pg_partition_tree('generations')`,
   );
+  const database = await openDatabase({ target: gateway.target, clock: systemClock, log: silentLog, poolSize: 1 });
+  t.after(() => database.close());
+  const countedAt = performance.now();
+  await countTotals(database, gateway.clock.now() - HOUR_MS);
+  await client.query('analyze generation_totals');
+  t.diagnostic(`totals of ${DAYS} days in ${Math.round((performance.now() - countedAt) / 1000)} s`);
   t.diagnostic(`${count} rows in ${Math.round(filledMs / 1000)} s, ${sizes[0].size}`);
   const { rows: samples } = await client.query<{ id: string }>(
     `select id from generations tablesample system (${Math.min(100, 500_000 / count)}) limit $1`,
@@ -101,6 +126,12 @@ test('the ledger answers at p95 within its budget', async (t) => {
   const query = (dimensions: string[], days: number, laterMs = 0) => ({
     ...{ metrics: ['total_usage', 'request_count'], dimensions, granularity: 'day' },
     time_range: { start: start(days, laterMs), end: start(0, laterMs) },
+  });
+  // As the console asks, with an end in the hour that runs.
+  const end = Math.ceil(gateway.clock.now() / 60_000) * 60_000;
+  const overview = (hours: number, more: object) => ({
+    ...{ metrics: ['latency_p50', 'latency_p95'], ...more },
+    time_range: { start: new Date(end - hours * HOUR_MS).toISOString(), end: new Date(end).toISOString() },
   });
   const post = (body: object) => () =>
     fetch(`${gateway.api}/analytics/query`, {
@@ -122,6 +153,21 @@ test('the ledger answers at p95 within its budget', async (t) => {
     '/generations of an end user': (at) => gateway.get(`/generations?external_user=user-${at * 31}`, MANAGEMENT_KEY),
     '/analytics/query by model, 30 days': post(query(['model'], 30)),
     '/analytics/query by model, 30 days from noon to noon': post(query(['model'], 30, -DAY_MS / 2)),
+    '/generations of a provider': (at) =>
+      gateway.get(`/generations?provider=${encodeURIComponent(`Provider ${at % 12}`)}`, MANAGEMENT_KEY),
+    '/generations of no provider': () => gateway.get('/generations?provider=nobody', MANAGEMENT_KEY),
+    '/generations of no API': () => gateway.get('/generations?api_type=tts', MANAGEMENT_KEY),
+    '/generations of no error': () => gateway.get('/generations?error_type=nothing', MANAGEMENT_KEY),
+    'figures of the overview, 24 hours': post(overview(24, { metrics: FIGURES })),
+    'figures of the overview, 30 days': post(overview(720, { metrics: FIGURES })),
+    'latency by hour, 7 days': post(overview(168, { granularity: 'hour' })),
+    'latency by day, 30 days': post(overview(720, { granularity: 'day' })),
+    'latency by provider and day, 30 days': post(overview(720, { granularity: 'day', dimensions: ['provider'] })),
+    'errors by kind and day, 30 days': post(
+      overview(720, { granularity: 'day', dimensions: ['error_type'], metrics: ['error_count'] }),
+    ),
+    'errors by key, 30 days': post(overview(720, { dimensions: ['api_key_id'], metrics: GROUPS })),
+    'errors by model, 30 days': post(overview(720, { dimensions: ['model'], metrics: GROUPS })),
   };
   const apart = await client.query(DAYS_APART);
   assert.deepEqual(apart.rows, [], 'the totals without the key are the sums of those with it');
@@ -162,6 +208,7 @@ async function fill(client: Client, { count, nowMs, keys, rareKey }: Filling): P
   const months = Map.groupBy(days, ({ startMs }) => monthOf(startMs + DAY_MS));
   await client.query('truncate generation_days');
   await client.query('truncate generation_model_days');
+  await client.query('truncate generation_totals');
   for (const [month, ofMonth] of months) {
     const table = `generations_${month.replace('-', '_')}`;
     const next = new Date(Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5)), 1)).toISOString().slice(0, 10);
@@ -195,7 +242,14 @@ async function fill(client: Client, { count, nowMs, keys, rareKey }: Filling): P
       `alter table generations attach partition ${table} for values from ('${month}-01T00:00:00+00') to ('${next}T00:00:00+00')`,
     );
   }
-  await client.query('analyze generations');
+  // Rows that were there before these totals.
+  await client.query(
+    `insert into generation_hours_to_count select at from generate_series(
+       date_trunc('hour', to_timestamp($1), 'UTC'), to_timestamp($2), interval '1 hour') at on conflict do nothing`,
+    [nowMs / 1000 - DAYS * 86_400, nowMs / 1000],
+  );
+  // With the summaries of the index by time that autovacuum makes while rows arrive.
+  await client.query('vacuum analyze generations');
   await client.query('analyze generation_days');
   await client.query('analyze generation_model_days');
 }

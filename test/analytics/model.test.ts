@@ -7,7 +7,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Generation } from '../../src/spend/index.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { enterRows } from '../../src/testing/database/ledger-rows.ts';
+import { countTotals, enterRows } from '../../src/testing/database/ledger-rows.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { samples } from '../../src/testing/laws/samples.ts';
 import { sampleAccepted, sampleGeneration } from '../../src/testing/laws/spend-samples.ts';
@@ -22,7 +22,7 @@ const maybe = <T>(values: readonly T[]) => fc.constantFrom(...values, null);
 function generation(keyIds: readonly string[], workspaces: readonly string[]): fc.Arbitrary<Generation> {
   return fc
     .record({
-      hour: fc.double({ min: 0, max: 24 * 9, noNaN: true }),
+      ms: fc.nat(24 * 9 * HOUR_MS),
       key: fc.nat(keyIds.length - 1),
       model: fc.constantFrom('a/one', 'a/Two', 'é/three', 'z'),
       endpoint: maybe(['one', 'two']),
@@ -34,9 +34,9 @@ function generation(keyIds: readonly string[], workspaces: readonly string[]): f
       money: fc.tuple(fc.bigInt(0n, 10n ** 12n), fc.bigInt(0n, 999n), maybe([5n, 7n]), maybe([-3n, 8n])),
       times: fc.tuple(maybe([1, 2.5, 100, 1000]), maybe([0, 10, 333.25])),
     })
-    .map(({ hour, key, model, endpoint, text, status, error, flags, tokens, money, times }) => {
+    .map(({ ms, key, model, endpoint, text, status, error, flags, tokens, money, times }) => {
       const accepted = sampleAccepted('', {
-        createdAt: START + Math.floor(hour * HOUR_MS),
+        createdAt: START + ms,
         keyId: keyIds[key]!,
         workspaceId: workspaces[key % workspaces.length]!,
         streamed: flags[0],
@@ -70,12 +70,20 @@ function generation(keyIds: readonly string[], workspaces: readonly string[]): f
 
 const dimensionNames = Object.keys(DIMENSIONS) as (keyof typeof DIMENSIONS)[];
 
-/** What there are sums of by day, and by what. */
+/** What there are daily sums of by key and model, and by what. */
 const SUMMED = ['request_count', 'active_keys', 'tokens_total', 'tokens_prompt', 'total_usage', 'usage_byok'];
 const OF_DAYS = ['model', 'endpoint', 'api_key_id', 'user', 'workspace'] as const;
+/** There are sums of everything by one of these. */
+const OF_ROUTES = ['model', 'provider', 'endpoint', 'workspace', 'api_type', 'status', 'error_type'] as const;
+const OF_KEYS = ['api_key_id', 'user', 'workspace'] as const;
 
 /** A filter whose values some rows have and some do not. */
-function filter(hashes: readonly string[], userId: string, workspaces: readonly string[]) {
+function filter(
+  fields: readonly (typeof dimensionNames)[number][],
+  hashes: readonly string[],
+  userId: string,
+  workspaces: readonly string[],
+) {
   const valuesOf = (field: (typeof dimensionNames)[number]): (string | number)[] => {
     if (field === 'api_key_id') return [...hashes, 'f'.repeat(64)];
     if (field === 'user') return [userId, 'user_nobody'];
@@ -84,7 +92,7 @@ function filter(hashes: readonly string[], userId: string, workspaces: readonly 
     if (DIMENSIONS[field].values === 'boolean') return ['true', 'false'];
     return ['a/one', 'é/three', 'one', 'Provider two', 'x', 'Y', 'ü', "it's; -- %_", 'server', 'completions', 'global'];
   };
-  return fc.constantFrom(...dimensionNames).chain((field) => {
+  return fc.constantFrom(...fields).chain((field) => {
     const ordered = ['text', 'integer'].includes(DIMENSIONS[field].values);
     const value = fc.constantFrom(...valuesOf(field));
     const scalar = fc.record({
@@ -105,7 +113,7 @@ function filter(hashes: readonly string[], userId: string, workspaces: readonly 
   });
 }
 
-function question(filters: ReturnType<typeof filter>): fc.Arbitrary<Asked> {
+function question(filters: Record<'any' | 'summed', ReturnType<typeof filter>>): fc.Arbitrary<Asked> {
   const minute = fc.integer({ min: -10, max: 24 * 60 * 10 }).map((minutes) => START + minutes * 60_000);
   // Whole days are answered from their sums where those say enough.
   const day = fc.integer({ min: -1, max: 10 }).map((days) => START + days * 24 * HOUR_MS);
@@ -119,10 +127,12 @@ function question(filters: ReturnType<typeof filter>): fc.Arbitrary<Asked> {
         dimensions: fc.oneof(
           fc.uniqueArray(fc.constantFrom(...dimensionNames), { maxLength: 3 }),
           fc.uniqueArray(fc.constantFrom(...OF_DAYS), { maxLength: 3 }),
+          fc.uniqueArray(fc.constantFrom(...OF_ROUTES), { maxLength: 3 }),
+          fc.uniqueArray(fc.constantFrom(...OF_KEYS), { maxLength: 2 }),
         ),
         granularity: fc.constantFrom('minute', 'hour', 'day', 'week', 'month'),
         range: fc.oneof(fc.tuple(minute, minute), fc.tuple(day, day)).filter(([a, b]) => a !== b),
-        filters: fc.array(filters, { maxLength: 2 }),
+        filters: fc.oneof(fc.array(filters.any, { maxLength: 2 }), fc.array(filters.summed, { maxLength: 2 })),
         order: fc.tuple(fc.nat(), fc.constantFrom('asc', 'desc')),
         limit: fc.integer({ min: 1, max: 40 }),
         group_limit: fc.integer({ min: 1, max: 4 }),
@@ -183,22 +193,30 @@ test('every question is answered as the rows say, in order, typed, within its li
     .sample(one, { numRuns: 250, seed: 7 })
     .map((row, at) => ({ ...row, id: `gen-${at}`, organizationId: stored[0]!.organization }));
   const strangers = fc.sample(one, { numRuns: 20, seed: 8 }).map((row, at) => ({ ...row, id: `gen-other-${at}` }));
-  await enterRows(database, [...rows, ...strangers]);
-  const filters = filter(
-    [...keys.values()].map(({ hash }) => hash),
-    userId,
-    workspaces,
-  );
-  await fc.assert(
-    fc.asyncProperty(question(filters), async (asked) => {
-      const { status, body } = await control.call('POST', '/analytics/query', asked);
-      assert.equal(status, 200, `${JSON.stringify(asked)}: ${JSON.stringify(body)}`);
-      const expected = expectedAnswer(asked, rows, keys);
-      assertSame(body.data.data, expected.data, asked);
-      assert.equal(body.data.metadata.row_count, expected.data.length);
-      const truncated = expected.data.length > 0 && expected.data.length < expected.total;
-      assert.equal(body.data.metadata.truncated, truncated, JSON.stringify(asked));
-    }),
-    { numRuns: samples(300), seed: 20_261_128 },
-  );
+  const hashes = [...keys.values()].map(({ hash }) => hash);
+  const asked = question({
+    any: filter(dimensionNames, hashes, userId, workspaces),
+    summed: filter(OF_ROUTES, hashes, userId, workspaces),
+  });
+  const holds = () =>
+    fc.assert(
+      fc.asyncProperty(asked, async (asked) => {
+        const { status, body } = await control.call('POST', '/analytics/query', asked);
+        assert.equal(status, 200, `${JSON.stringify(asked)}: ${JSON.stringify(body)}`);
+        const expected = expectedAnswer(asked, rows, keys);
+        assertSame(body.data.data, expected.data, asked);
+        assert.equal(body.data.metadata.row_count, expected.data.length);
+        const truncated = expected.data.length > 0 && expected.data.length < expected.total;
+        assert.equal(body.data.metadata.truncated, truncated, JSON.stringify(asked));
+      }),
+      { numRuns: samples(150), seed: 20_261_128 },
+    );
+  const isLate = ({ createdAt }: Generation) => [60, 61, 100].includes(Math.floor((createdAt - START) / HOUR_MS));
+  await enterRows(database, [...rows.filter((row) => !isLate(row)), ...strangers]);
+  await countTotals(database);
+  await enterRows(database, rows.filter(isLate));
+  assert.notEqual((await database.query('select hour from generation_hours_to_count')).length, 0, 'read from rows');
+  await holds();
+  await countTotals(database);
+  await holds();
 });

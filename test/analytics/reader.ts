@@ -47,7 +47,7 @@ export function expectedAnswer(asked: Asked, rows: readonly Generation[], keys: 
     const shown: Row = {};
     if (asked.granularity !== undefined) shown['date'] = bucket(asked.granularity, one!.createdAt);
     for (const name of dimensions) shown[name] = shownOf(name, one!, keys);
-    for (const name of asked.metrics) shown[name] = METRICS[name]!(members);
+    for (const name of asked.metrics) shown[name] = (readingOf(name, asked) ?? METRICS[name]!)(members);
     return { shown, requests: members.length, values: dimensions.map((name) => one && groupValue(name, one, keys)) };
   });
   const order = asked.order_by ?? {
@@ -192,9 +192,46 @@ const mean = (values: number[]) =>
     values.length,
   );
 
-function percentile(at: number): Reading {
+const SHARES: Readonly<Record<string, number>> = { latency_p50: 0.5, latency_p95: 0.95, latency_p99: 0.99 };
+const ROUTES = ['model', 'provider', 'endpoint', 'workspace', 'api_type', 'status', 'error_type'];
+const KEYS = ['api_key_id', 'user', 'workspace'];
+const HOUR_MS = 3_600_000;
+
+/** Percentiles are those of a histogram where totals by hour can answer. */
+function readingOf(metric: string, asked: Asked): Reading | undefined {
+  const share = SHARES[metric];
+  const used = [...(asked.dimensions ?? []), ...(asked.filters ?? []).map(({ field }) => field)];
+  const first = Math.ceil(Date.parse(asked.time_range.start) / HOUR_MS);
+  const isSummed =
+    asked.granularity !== 'minute' &&
+    first < Math.floor(Date.parse(asked.time_range.end) / HOUR_MS) &&
+    ((used.every((name) => ROUTES.includes(name)) && !asked.metrics.includes('active_keys')) ||
+      used.every((name) => KEYS.includes(name)));
+  return share !== undefined && isSummed ? percentile(share, spreadInBuckets) : undefined;
+}
+
+/** Each value is replaced by its place in its bucket: eight for each doubling from 8 ms to 2^19 ms. */
+function spreadInBuckets(values: readonly number[]): number[] {
+  const bound = (at: number) => 8 * 2 ** (at / 8);
+  const bucketOf = (value: number) => {
+    let at = 0;
+    while (at <= 128 && value >= bound(at)) at += 1;
+    return at;
+  };
+  const buckets = Map.groupBy(values, bucketOf);
+  return values.map((value, at) => {
+    const bucket = bucketOf(value);
+    const all = buckets.get(bucket)!;
+    const place = (at - values.indexOf(all[0]!) + 0.5) / all.length;
+    if (bucket === 0) return bound(0) * place;
+    return bucket > 128 ? bound(128) : bound(bucket - 1) * (bound(bucket) / bound(bucket - 1)) ** place;
+  });
+}
+
+/** @param read gets the values in ascending order */
+function percentile(at: number, read = (values: number[]) => values): Reading {
   return (rows) => {
-    const values = known(rows, (row) => row.latencyMs).sort((a, b) => a - b);
+    const values = read(known(rows, (row) => row.latencyMs).sort((a, b) => a - b));
     if (values.length === 0) return null;
     const place = at * (values.length - 1);
     const low = values[Math.floor(place)]!;
@@ -225,9 +262,9 @@ export const METRICS: Record<string, Reading> = {
     ),
   error_rate: (rows) => share(rows.filter(failed).length, rows.length),
   latency_avg: (rows) => mean(known(rows, (row) => row.latencyMs)),
-  latency_p50: percentile(0.5),
-  latency_p95: percentile(0.95),
-  latency_p99: percentile(0.99),
+  latency_p50: percentile(SHARES['latency_p50']!),
+  latency_p95: percentile(SHARES['latency_p95']!),
+  latency_p99: percentile(SHARES['latency_p99']!),
   generation_time_avg: (rows) => mean(known(rows, (row) => row.generationMs)),
   throughput: (rows) => {
     const timed = rows.filter((row) => (row.generationMs ?? 0) > 0 && row.usage !== null);

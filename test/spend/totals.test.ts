@@ -131,6 +131,29 @@ test('an hour is counted when rows of it are committed, not before', async (t) =
   ]);
 });
 
+test('a process that dies while it counts leaves the hour to the next', async (t) => {
+  const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
+  await enterRows(database, [rowAt('first', NEW_YEAR), rowAt('second', NEW_YEAR + HOUR_MS)]);
+  await countTotals(database);
+  await enterRows(database, [rowAt('third', NEW_YEAR)]);
+  const [client, killer] = [await connectOnce(t, target), await connectOnce(t, target)];
+  await client.query('begin');
+  // The count has deleted the totals of the hour when it waits for this lock.
+  await client.query('lock table generations in access exclusive mode');
+  const counting = assert.rejects(countHour(database, FAR_MS));
+  const counter = await until(async () => {
+    const { rows } = await killer.query<{ pid: number }>('select pid from pg_locks where not granted');
+    return rows[0]?.pid;
+  }, 'it counts');
+  await killer.query('select pg_terminate_backend($1)', [counter]);
+  await counting;
+  await client.query('rollback');
+  await assertCounted(database);
+  assert.equal(await noted(database), 1n);
+  await countTotals(database);
+  await assertCounted(database);
+});
+
 /** As a process of an earlier version does, which knows nothing of these totals. */
 async function insert(client: Awaited<ReturnType<typeof connectOnce>>, row: Generation): Promise<void> {
   const columns = Object.keys(JSON.parse(encodeRow(row)))

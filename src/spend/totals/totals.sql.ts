@@ -45,14 +45,20 @@ const bucketIs = (at: number) => one(`bucket = ${at}`);
  * @param condition on the rows
  * @param histogram with a column for each bucket of latencies
  */
-function rowsAsTotals(condition: string, histogram: boolean): string {
+export function rowsAsTotals(condition: string, histogram: boolean): string {
   const values = SUMS.map((name) => `${VALUES[name]} as ${name}`);
   const buckets = histogram ? BUCKETS.map((name, at) => `${bucketIs(at)} as ${name}`) : [];
   // Without the offset the bucket would be computed once for each column.
-  return `select organization_id, created_at as at, ${[...GROUPED, ...values, ...buckets].join(', ')} from (
+  return `select organization_id, created_at, ${[...GROUPED, ...values, ...buckets].join(', ')} from (
       select *, error ->> 'type' as error_type ${histogram ? `, ${bucketSql('latency_ms')} as bucket` : ''}
       from generations where ${condition} ${histogram ? 'offset 0' : ''}
     ) entered`;
+}
+
+/** A query for totals in the same form. @param condition on the totals */
+export function totalsWhere(condition: string, histogram: boolean): string {
+  return `select organization_id, at as created_at, ${[...GROUPED, ...SUMS, ...(histogram ? BUCKETS : [])].join(', ')}
+    from generation_totals where ${condition}`;
 }
 
 const ALL = [...SUMS, ...BUCKETS];

@@ -14,9 +14,9 @@ export async function enterRows(database: Database, rows: readonly Generation[])
   await enterBatch(database, 'process of the test', entries, silentLog);
 }
 
-/** Computes the totals of every hour, as the job does when an hour is over. */
-export async function countTotals(database: Pick<Database, 'transaction'>): Promise<void> {
-  while (await countHour(database, FAR_MS));
+/** Computes the totals of every hour that ended before `beforeMs`, as the job does. */
+export async function countTotals(database: Pick<Database, 'transaction'>, beforeMs = FAR_MS): Promise<void> {
+  while (await countHour(database, beforeMs));
 }
 
 const FAR_MS = Date.UTC(2100, 0, 1);
