@@ -42,23 +42,9 @@ const METRIC_SQL: Record<MetricName, string> = {
     / nullif(sum(g.generation_ms) filter (where g.generation_ms > 0), 0)`,
 };
 
-/** The same over daily totals; a single row of the ledger counts as a total of one request. */
-const DAY_METRIC_SQL: Partial<Record<MetricName, string>> = {
-  request_count: sum('g.requests'),
-  active_keys: 'count(distinct g.key_id)',
-  tokens_total: sum('g.prompt_tokens + g.completion_tokens'),
-  tokens_prompt: sum('g.prompt_tokens'),
-  tokens_completion: sum('g.completion_tokens'),
-  reasoning_tokens: sum('g.reasoning_tokens'),
-  total_usage: sum('g.cost_nano'),
-  usage_byok: sum('g.byok_nano'),
-};
-const DAY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['model', 'endpoint', 'api_key_id', 'user', 'workspace']);
-const KEY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['api_key_id', 'user']);
-
 const bucketed = (share: number) => percentileSql('g', share);
 
-/** The same over totals by hour and day. Percentiles are those of a histogram. */
+/** The same over totals; a single row of the ledger counts as a total of one request. Percentiles are those of a histogram. */
 const TOTAL_METRIC_SQL: Record<MetricName, string> = {
   request_count: sum('g.requests'),
   error_count: sum('g.errors'),
@@ -85,11 +71,24 @@ const TOTAL_METRIC_SQL: Record<MetricName, string> = {
   throughput: '1000000 * sum(g.timed_completion_tokens)::float8 / nullif(sum(g.generation_us), 0)::float8',
 };
 const PERCENTILES: ReadonlySet<MetricName> = new Set(['latency_p50', 'latency_p95', 'latency_p99']);
-/** Of totals that do not separate keys, and of those that separate nothing else. */
+/** Of totals of hours and days that do not separate keys, and of those that separate nothing else. */
 const ROUTE_DIMENSIONS: ReadonlySet<DimensionName> = new Set([
   ...(['model', 'provider', 'endpoint', 'workspace', 'api_type', 'status', 'error_type'] as const),
 ]);
-const OF_KEYS: ReadonlySet<DimensionName> = new Set(['api_key_id', 'user', 'workspace']);
+const KEY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['api_key_id', 'user', 'workspace']);
+/** Of the daily totals by key, model and endpoint. */
+const DAY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['model', 'endpoint', 'api_key_id', 'user', 'workspace']);
+const DAY_METRICS: ReadonlySet<MetricName> = new Set([
+  ...([
+    'request_count',
+    'active_keys',
+    'tokens_total',
+    'tokens_prompt',
+    'tokens_completion',
+    'reasoning_tokens',
+  ] as const),
+  ...(['total_usage', 'usage_byok'] as const),
+]);
 
 /** The table that answers a query. */
 export interface Source {
@@ -113,10 +112,7 @@ const FIRST_MIDNIGHT = `date_trunc('day', $2::timestamptz + interval '1 day' - i
 const LAST_MIDNIGHT = `date_trunc('day', $3::timestamptz, 'UTC')`;
 const dayAt = (midnight: string) => `(${midnight} at time zone 'UTC')::date`;
 
-/**
- * The daily totals of the whole days in the range, which equal the rows, and the rows before and after them. Queries over
- * months with many millions of rows are answered from here.
- */
+/** The daily totals of the whole days in the range, which equal the rows, and the rows before and after them. */
 function daysOf(table: string, keys: string): Source {
   const rows = (from: string, until: string) => `
     select created_at, ${keys}, 1, ${PROMPT}, g.output_tokens, g.reasoning_tokens, g.cost_nano, g.byok_nano
@@ -129,7 +125,7 @@ function daysOf(table: string, keys: string): Source {
     where organization_id = $1 and day >= ${dayAt(FIRST_MIDNIGHT)} and day < ${dayAt(LAST_MIDNIGHT)}
     union all ${rows('$2', `least($3, ${FIRST_MIDNIGHT})`)}
     union all ${rows(`greatest(${FIRST_MIDNIGHT}, ${LAST_MIDNIGHT})`, '$3')})`,
-    metrics: DAY_METRIC_SQL,
+    metrics: TOTAL_METRIC_SQL,
     requests: sum('g.requests'),
     within: 'true',
   };
@@ -171,8 +167,8 @@ export async function sourceOf(tx: Queryable, query: AnalyticsQuery, parameters:
 function daysFor({ granularity, dimensions, filters, metrics }: AnalyticsQuery): Source | undefined {
   const used = [...dimensions, ...filters.map(({ field }) => field)];
   const known = used.every((name) => DAY_DIMENSIONS.has(name));
-  const byKey = used.some((name) => KEY_DIMENSIONS.has(name));
-  const summed = metrics.every((name) => DAY_METRIC_SQL[name] !== undefined);
+  const byKey = used.includes('api_key_id') || used.includes('user');
+  const summed = metrics.every((name) => DAY_METRICS.has(name));
   if (!known || !summed || granularity === 'minute' || granularity === 'hour') return undefined;
   return byKey || metrics.includes('active_keys') ? DAYS : MODEL_DAYS;
 }
@@ -182,7 +178,7 @@ function grainsFor({ granularity, dimensions, filters, metrics }: AnalyticsQuery
   const used = [...dimensions, ...filters.map(({ field }) => field)];
   if (granularity === 'minute') return undefined;
   if (used.every((name) => ROUTE_DIMENSIONS.has(name)) && !metrics.includes('active_keys')) return '';
-  return used.every((name) => OF_KEYS.has(name)) ? 'key_' : undefined;
+  return used.every((name) => KEY_DIMENSIONS.has(name)) ? 'key_' : undefined;
 }
 
 function totalsOf(grains: string, spans: readonly Span[], histogram: boolean, parameters: unknown[]): Source {

@@ -84,77 +84,74 @@ const OUTCOMES: Readonly<Record<Outcome, string>> = {
 
 /** Days, and the hours of days with hours that are not counted; newest first. */
 async function namedTimes(tx: Queryable, sought: Sought, { from, until }: Run): Promise<Named[]> {
-  return timesBy(
-    tx,
-    sought,
-    (totals) => `
-    with noted as (select hour from generation_hours_to_count where hour >= $2 and hour < $3),
-      cut as (select distinct date_trunc('day', hour, 'UTC') as day from noted)
-    ${totals('day')} and at not in (select day from cut) group by at
-    union all
-    ${totals('hour')} and date_trunc('day', at, 'UTC') in (select day from cut) and at not in (select hour from noted)
-    group by at
-    union all
-    select hour, 1, 0 from noted`,
+  const noted = await tx.query<{ hour: Date }>(
+    'select hour from generation_hours_to_count where hour >= $1 and hour < $2 order by hour desc',
     [new Date(from), new Date(until)],
   );
+  const hours = noted.map(({ hour }) => hour.getTime());
+  const cut = [...new Set(hours.map(startOfDay))];
+  const days = await timesWithin(tx, sought, 'day', [from], (until - from) / DAY_MS);
+  const counted = cut.length === 0 ? [] : await timesWithin(tx, sought, 'hour', cut, 1);
+  return newestFirst([
+    ...days.filter(({ from }) => !cut.includes(from)),
+    ...counted.filter(({ from }) => !hours.includes(from)),
+    ...hours.map((from) => ({ from, until: from + HOUR_MS, requests: 0 })),
+  ]);
 }
 
 /** The hours of few days instead of the days. */
 async function* refined(tx: Queryable, sought: Sought, named: readonly Named[]): AsyncGenerator<Run> {
   for (let at = 0; at < named.length; at += REFINED_DAYS) {
     const some = named.slice(at, at + REFINED_DAYS);
-    const days = some.filter(({ from, until }) => until - from === DAY_MS).map(({ from }) => new Date(from));
-    const hours = await timesBy(
-      tx,
-      sought,
-      (totals) => `${totals('hour')} and date_trunc('day', at, 'UTC') = any($4) group by at`,
-      [days.at(-1) ?? new Date(0), new Date((days[0]?.getTime() ?? 0) + DAY_MS), days],
-    );
-    const kept = some.filter(({ from, until }) => until - from === HOUR_MS);
-    yield* runsOf([...hours, ...kept].sort((a, b) => b.from - a.from));
+    const isDay = ({ from, until }: Named) => until - from === DAY_MS;
+    const days = some.filter(isDay).map(({ from }) => from);
+    const hours = days.length === 0 ? [] : await timesWithin(tx, sought, 'hour', days, 1);
+    yield* runsOf(newestFirst([...hours, ...some.filter((each) => !isDay(each))]));
   }
 }
 
-/**
- * @param statement of totals of a grain between $2 and $3, as times with their number of hours and of requests
- * @param more parameters from $2 on
- */
-async function timesBy(
+/** Those of a grain within `length` days from each of `starts`. */
+async function timesWithin(
   tx: Queryable,
   sought: Sought,
-  statement: (totals: (grain: 'day' | 'hour') => string) => string,
-  more: readonly unknown[],
+  grain: 'day' | 'hour',
+  starts: readonly number[],
+  length: number,
 ): Promise<Named[]> {
-  const parameters: unknown[] = [sought.organizationId, ...more];
+  const parameters: unknown[] = [sought.organizationId, starts.map((ms) => new Date(ms)), length * 24];
   const conditions: string[] = [];
   const where = (value: unknown, condition: (parameter: string) => string) => {
-    if (value !== undefined) conditions.push(` and ${condition(`$${parameters.push(value)}`)}`);
+    if (value !== undefined) conditions.push(condition(`$${parameters.push(value)}`));
   };
   where(sought.models, (value) => `model = any(${value})`);
   where(sought.workspaceId, (value) => `workspace_id = ${value}`);
   where(sought.provider, (value) => `provider_name = ${value}`);
   where(sought.apiType, (value) => `api_type = ${value}`);
   where(sought.errorType, (value) => `error_type = ${value}`);
-  if (sought.outcome !== undefined) conditions.push(` and ${OUTCOMES[sought.outcome]}`);
-  const ranged = (grain: string) => `organization_id = $1 and grain = '${grain}' and at >= $2 and at < $3`;
-  const ofKeys = sought.keyIds === undefined ? undefined : `$${parameters.push(sought.keyIds)}`;
-  const keys = (grain: string) =>
-    ofKeys === undefined
-      ? ''
-      : ` and at in (select at from generation_totals where ${ranged(`key_${grain}`)} and key_id = any(${ofKeys}))`;
-  const rows = await tx.query<{ at: Date; hours: number; requests: string }>(
-    `select at, hours, requests from (${statement(
-      (grain) => `select at, ${grain === 'day' ? 24 : 1} as hours, sum(requests) as requests
-      from generation_totals where ${ranged(grain)}${conditions.join('')}${keys(grain)}`,
-    )}) times order by at desc`,
+  if (sought.outcome !== undefined) conditions.push(OUTCOMES[sought.outcome]);
+  const within = (grain: string) => `organization_id = $1 and grain = '${grain}' and at >= start
+    and at < start + $3 * interval '1 hour'`;
+  where(
+    sought.keyIds,
+    (value) => `at in (select at from generation_totals where ${within(`key_${grain}`)} and key_id = any(${value}))`,
+  );
+  const rows = await tx.query<{ at: Date; requests: string }>(
+    `select at, requests from unnest($2::timestamptz[]) start, lateral (
+       select at, sum(requests) as requests from generation_totals
+       where ${[within(grain), ...conditions].join(' and ')} group by at
+     ) times`,
     parameters,
   );
-  return rows.map(({ at, hours, requests }) => ({
+  const ms = grain === 'day' ? DAY_MS : HOUR_MS;
+  return rows.map(({ at, requests }) => ({
     from: at.getTime(),
-    until: at.getTime() + hours * HOUR_MS,
+    until: at.getTime() + ms,
     requests: Number(requests),
   }));
+}
+
+function newestFirst(times: readonly Named[]): Named[] {
+  return times.toSorted((a, b) => b.from - a.from);
 }
 
 function runsOf(times: readonly Run[]): Run[] {
