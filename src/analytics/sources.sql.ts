@@ -173,10 +173,16 @@ function daysFor({ granularity, dimensions, filters, metrics }: AnalyticsQuery):
   return byKey || metrics.includes('active_keys') ? DAYS : MODEL_DAYS;
 }
 
-/** The beginning of the names of the grains that can answer. */
-function grainsFor({ granularity, dimensions, filters, metrics }: AnalyticsQuery): '' | 'key_' | undefined {
+/** The beginning of the names of the grains that can answer, those with the fewest totals. */
+function grainsFor({
+  granularity,
+  dimensions,
+  filters,
+  metrics,
+}: AnalyticsQuery): '' | 'key_' | 'workspace_' | undefined {
   const used = [...dimensions, ...filters.map(({ field }) => field)];
   if (granularity === 'minute') return undefined;
+  if (used.every((name) => name === 'workspace') && !metrics.includes('active_keys')) return 'workspace_';
   if (used.every((name) => ROUTE_DIMENSIONS.has(name)) && !metrics.includes('active_keys')) return '';
   return used.every((name) => KEY_DIMENSIONS.has(name)) ? 'key_' : undefined;
 }

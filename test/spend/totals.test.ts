@@ -65,9 +65,11 @@ async function assertCounted(database: Asks): Promise<void> {
     ['day', ROUTE, `error ->> 'type'`],
     ['key_hour', 'key_id', ''],
     ['key_day', 'key_id', ''],
+    ['workspace_hour', 'workspace_id', ''],
+    ['workspace_day', 'workspace_id', ''],
   ] as const) {
-    const at = `date_trunc('${unit.replace('key_', '')}', created_at, 'UTC')`;
-    const noted = `select date_trunc('${unit.replace('key_', '')}', hour, 'UTC') from generation_hours_to_count`;
+    const at = `date_trunc('${unit.replace(/^.*_/, '')}', created_at, 'UTC')`;
+    const noted = `select date_trunc('${unit.replace(/^.*_/, '')}', hour, 'UTC') from generation_hours_to_count`;
     const totals = await database.query(
       `select at, organization_id, workspace_id, ${of} ${error && ', error_type'}, ${SUMS} from generation_totals
        where grain = '${unit}' and at not in (${noted}) group by at, organization_id, workspace_id, ${of} ${error && ', error_type'}

@@ -16,6 +16,7 @@ import { rareOutcomes } from './0032-rare-outcomes.ts';
 import { modelDays } from './0033-model-days.ts';
 import { keys } from './0034-keys.ts';
 import { totals } from './0035-totals.ts';
+import { workspaceTotals } from './0036-workspace-totals.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -34,4 +35,5 @@ export const spendMigrations: readonly Migration[] = [
   modelDays,
   keys,
   totals,
+  workspaceTotals,
 ];

@@ -21,7 +21,7 @@ export function countHour(database: Pick<Database, 'transaction'>, beforeMs: num
       [new Date(beforeMs - HOUR_MS)],
     );
     if (counted === undefined) return false;
-    await replace(tx, ['hour', 'key_hour'], counted.hour, INSERT_HOUR);
+    await replace(tx, 'hour', counted.hour, INSERT_HOUR);
     const [day] = await tx.query<{ start: Date; whole: boolean }>(
       `select start, not exists (
            select 1 from generation_hours_to_count where hour >= start and hour < start + interval '24 hours'
@@ -29,12 +29,12 @@ export function countHour(database: Pick<Database, 'transaction'>, beforeMs: num
          from date_trunc('day', $1::timestamptz, 'UTC') start`,
       [counted.hour],
     );
-    if (day?.whole) await replace(tx, ['day', 'key_day'], day.start, INSERT_DAY);
+    if (day?.whole) await replace(tx, 'day', day.start, INSERT_DAY);
     return true;
   });
 }
 
-async function replace(tx: Queryable, grains: readonly string[], at: Date, insert: string): Promise<void> {
-  await tx.query('delete from generation_totals where at = $1 and grain = any($2)', [at, grains]);
+async function replace(tx: Queryable, unit: 'hour' | 'day', at: Date, insert: string): Promise<void> {
+  await tx.query(`delete from generation_totals where at = $1 and grain like '%' || $2`, [at, unit]);
   await tx.query(insert, [at]);
 }

@@ -69,14 +69,15 @@ const OF_THE_HOUR = "created_at >= $1::timestamptz and created_at < $1::timestam
 
 /** Totals of the hour that begins at $1, from its rows. */
 export const INSERT_HOUR = `${INSERT}
-  select organization_id, case when grouping(key_id) = 1 then 'hour' else 'key_hour' end, $1::timestamptz,
-    ${GROUPED.join(', ')}, ${added}
+  select organization_id, case when grouping(key_id) = 0 then 'key_hour' when grouping(model) = 0 then 'hour' else 'workspace_hour' end,
+    $1::timestamptz, ${GROUPED.join(', ')}, ${added}
   from (${rowsAsTotals(OF_THE_HOUR, true)}) entered
-  group by grouping sets ((organization_id, ${OF_ROUTES.join(', ')}), (organization_id, ${OF_KEYS.join(', ')}))`;
+  group by grouping sets ((organization_id, ${OF_ROUTES.join(', ')}), (organization_id, ${OF_KEYS.join(', ')}),
+    (organization_id, workspace_id))`;
 
 /** Totals of the day that begins at $1, from those of its hours. */
 export const INSERT_DAY = `${INSERT}
   select organization_id, replace(grain, 'hour', 'day'), $1::timestamptz, ${GROUPED.join(', ')}, ${added}
   from generation_totals
-  where at >= $1::timestamptz and at < $1::timestamptz + interval '24 hours' and grain in ('hour', 'key_hour')
+  where at >= $1::timestamptz and at < $1::timestamptz + interval '24 hours' and grain like '%hour'
   group by organization_id, grain, ${GROUPED.join(', ')}`;
