@@ -4,7 +4,8 @@
  * A request calls `reserve` with its cost bound, `begin` before the first dispatch, `attempt` before each further
  * endpoint, `seen`/`reported` while the answer runs, and `settle` once at its end (`contract.ts`). Inside: a journal per
  * process (`journal.ts`), the ledger that moves settled rows into PostgreSQL (`ledger.ts`), leases of budgets (`leases.ts`),
- * and the replay of journals of dead processes (`replay.ts`).
+ * and the replay of journals of dead processes (`replay.ts`). Totals for queries are added up by triggers (`days.sql.ts`) and,
+ * when an hour is over, by a job (`totals/`).
  */
 export type { ActivitySum } from './activity/store.ts';
 export { followBalance, setBalance } from './balance/balance.ts';

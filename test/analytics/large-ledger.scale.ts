@@ -162,7 +162,9 @@ test('the ledger answers at p95 within its budget', async (t) => {
     'figures of the overview, 30 days': post(overview(720, { metrics: FIGURES })),
     'latency by hour, 7 days': post(overview(168, { granularity: 'hour' })),
     'latency by day, 30 days': post(overview(720, { granularity: 'day' })),
-    'latency by provider and day, 30 days': post(overview(720, { granularity: 'day', dimensions: ['provider'] })),
+    'latency by provider and day, 30 days': post(
+      overview(720, { granularity: 'day', dimensions: ['provider'], metrics: ['latency_p50'] }),
+    ),
     'errors by kind and day, 30 days': post(
       overview(720, { granularity: 'day', dimensions: ['error_type'], metrics: ['error_count'] }),
     ),

@@ -17,6 +17,7 @@ import { modelDays } from './0033-model-days.ts';
 import { keys } from './0034-keys.ts';
 import { totals } from './0035-totals.ts';
 import { workspaceTotals } from './0036-workspace-totals.ts';
+import { percentiles } from './0037-percentiles.ts';
 
 export const spendMigrations: readonly Migration[] = [
   ledger,
@@ -36,4 +37,5 @@ export const spendMigrations: readonly Migration[] = [
   keys,
   totals,
   workspaceTotals,
+  percentiles,
 ];

@@ -18,6 +18,6 @@ export function bucketSql(ms: string): string {
 
 /** Of the sums of all buckets of `table`. @param share 0.5 for the median */
 export function percentileSql(table: string, share: number): string {
-  const counts = BUCKETS.map((name) => `sum(${table}.${name})::bigint`).join(', ');
+  const counts = BUCKETS.map((name) => `coalesce(sum(${table}.${name}), 0)::bigint`).join(', ');
   return `histogram_percentile(array[${counts}], ${bounds}, ${share})`;
 }
