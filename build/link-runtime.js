@@ -1,6 +1,6 @@
 /**
- * Links the Node.js of the package into `node_modules/.bin`, where npm finds it for scripts. npm 10, which Node.js 20 and 22 bring
- * along, removes that link: it cleans up after the packages for other platforms, whose links have the same name.
+ * Links the Node.js of the package into `node_modules/.bin`, where npm finds it for scripts. npm 10, which comes with
+ * Node.js 20 and 22, removes that link: it cleans up after the packages for other platforms, whose links have the same name.
  */
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';

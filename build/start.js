@@ -14,7 +14,7 @@ else await start();
 async function start() {
   const bundle = currentBundle(announce);
   const sources = path.join(import.meta.dirname, '..', 'src');
-  // Whatever starts this process once more (its workers do) is to find the same code.
+  // Workers start this path again, so they run the same code.
   process.argv[1] = bundle === undefined ? path.join(sources, 'main.ts') : path.join(bundle, 'main.js');
   await import(pathToFileURL(process.argv[1]).href);
 }
