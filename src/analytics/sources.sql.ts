@@ -156,12 +156,7 @@ export async function sourceOf(tx: Queryable, query: AnalyticsQuery, parameters:
   );
   const read = spans.reduce((ms, { grain, from, until }) => (grain === 'rows' ? ms + until - from : ms), 0);
   if (byDay !== undefined && read > FEW_ROWS_MS) return byDay;
-  return totalsOf(
-    grains,
-    spans,
-    query.metrics.some((name) => PERCENTILES.has(name)),
-    parameters,
-  );
+  return totalsOf(query, grains, spans, parameters);
 }
 
 function daysFor({ granularity, dimensions, filters, metrics }: AnalyticsQuery): Source | undefined {
@@ -187,11 +182,21 @@ function grainsFor({
   return used.every((name) => KEY_DIMENSIONS.has(name)) ? 'key_' : undefined;
 }
 
-function totalsOf(grains: string, spans: readonly Span[], histogram: boolean, parameters: unknown[]): Source {
+/** The columns of totals that a query asks for. */
+const SEPARATED: Partial<Record<DimensionName, string>> = {
+  ...{ model: 'model', provider: 'provider_name', endpoint: 'endpoint_id', workspace: 'workspace_id' },
+  ...{ api_type: 'api_type', status: 'status', error_type: 'error_type', api_key_id: 'key_id', user: 'key_id' },
+};
+
+function totalsOf(query: AnalyticsQuery, grains: string, spans: readonly Span[], parameters: unknown[]): Source {
+  const histogram = query.metrics.some((name) => PERCENTILES.has(name));
+  const used = [...query.dimensions, ...query.filters.map(({ field }) => field)];
+  const separated = new Set(used.flatMap((name) => SEPARATED[name] ?? []));
+  if (query.metrics.includes('active_keys')) separated.add('key_id');
   const parts = spans.map(({ grain, from, until }) => {
     const [first, end] = [from, until].map((ms) => `$${parameters.push(new Date(ms))}::timestamptz`);
     return grain === 'rows'
-      ? rowsAsTotals(`organization_id = $1 and created_at >= ${first} and created_at < ${end}`, histogram)
+      ? rowsAsTotals(`organization_id = $1 and created_at >= ${first} and created_at < ${end}`, separated, histogram)
       : totalsWhere(
           `organization_id = $1 and grain = '${grains}${grain}' and at >= ${first} and at < ${end}`,
           histogram,

@@ -38,31 +38,43 @@ const SUMS = Object.keys(VALUES);
 const OF_ROUTES = ['workspace_id', 'model', 'endpoint_id', 'provider_name', 'api_type', 'status', 'error_type'];
 const OF_KEYS = ['workspace_id', 'key_id'];
 const GROUPED = [...new Set([...OF_ROUTES, ...OF_KEYS])];
-const bucketIs = (at: number) => one(`bucket = ${at}`);
+const typeOf = (name: string) => (name === 'status' ? 'integer' : 'text');
+
+/** Rows of the ledger with what the totals are computed from. */
+const entered = (condition: string) => `(
+    select *, error ->> 'type' as error_type, date_trunc('hour', created_at, 'UTC') as hour, ${bucketSql('latency_ms')} as bucket
+    from generations where ${condition} offset 0
+  ) entered`;
 
 /**
- * A query for rows of the ledger in the form of totals of a single request each.
+ * A query for rows of the ledger in the form of totals of an hour.
  * @param condition on the rows
+ * @param separated the columns that distinguish these totals; all others are null
  * @param histogram with a column for each bucket of latencies
  */
-export function rowsAsTotals(condition: string, histogram: boolean): string {
-  const values = SUMS.map((name) => `${VALUES[name]} as ${name}`);
-  const buckets = histogram ? BUCKETS.map((name, at) => `${bucketIs(at)} as ${name}`) : [];
-  // Without the offset the bucket would be computed once for each column.
-  return `select organization_id, created_at, ${[...GROUPED, ...values, ...buckets].join(', ')} from (
-      select *, error ->> 'type' as error_type ${histogram ? `, ${bucketSql('latency_ms')} as bucket` : ''}
-      from generations where ${condition} ${histogram ? 'offset 0' : ''}
-    ) entered`;
+export function rowsAsTotals(condition: string, separated: ReadonlySet<string>, histogram: boolean): string {
+  const kept = GROUPED.filter((name) => separated.has(name));
+  const groups = ['hour', ...kept, ...(histogram ? ['bucket'] : [])].join(', ');
+  const shown = GROUPED.map((name) => (kept.includes(name) ? name : `null::${typeOf(name)} as ${name}`));
+  const buckets = histogram ? BUCKETS.map((name, at) => `case when bucket = ${at} then latencies end as ${name}`) : [];
+  return `select hour as created_at, ${[...shown, ...SUMS, ...buckets].join(', ')} from (
+      select ${groups}, ${SUMS.map((name) => `sum(${VALUES[name]})::bigint as ${name}`).join(', ')}
+      from ${entered(condition)} group by ${groups}
+    ) summed`;
 }
 
 /** A query for totals in the same form. @param condition on the totals */
 export function totalsWhere(condition: string, histogram: boolean): string {
-  return `select organization_id, at as created_at, ${[...GROUPED, ...SUMS, ...(histogram ? BUCKETS : [])].join(', ')}
+  return `select at as created_at, ${[...GROUPED, ...SUMS, ...(histogram ? BUCKETS : [])].join(', ')}
     from generation_totals where ${condition}`;
 }
 
 const ALL = [...SUMS, ...BUCKETS];
-const added = ALL.map((name) => `sum(${name})::bigint`).join(', ');
+const ofRows = [
+  ...SUMS.map((name) => `sum(${VALUES[name]})::bigint`),
+  ...BUCKETS.map((_, at) => `nullif(count(*) filter (where bucket = ${at}), 0)`),
+].join(', ');
+const ofTotals = ALL.map((name) => `sum(${name})::bigint`).join(', ');
 const INSERT = `insert into generation_totals (organization_id, grain, at, ${GROUPED.join(', ')}, ${ALL.join(', ')})`;
 
 const OF_THE_HOUR = "created_at >= $1::timestamptz and created_at < $1::timestamptz + interval '1 hour'";
@@ -70,14 +82,14 @@ const OF_THE_HOUR = "created_at >= $1::timestamptz and created_at < $1::timestam
 /** Totals of the hour that begins at $1, from its rows. */
 export const INSERT_HOUR = `${INSERT}
   select organization_id, case when grouping(key_id) = 0 then 'key_hour' when grouping(model) = 0 then 'hour' else 'workspace_hour' end,
-    $1::timestamptz, ${GROUPED.join(', ')}, ${added}
-  from (${rowsAsTotals(OF_THE_HOUR, true)}) entered
+    $1::timestamptz, ${GROUPED.join(', ')}, ${ofRows}
+  from ${entered(OF_THE_HOUR)}
   group by grouping sets ((organization_id, ${OF_ROUTES.join(', ')}), (organization_id, ${OF_KEYS.join(', ')}),
     (organization_id, workspace_id))`;
 
 /** Totals of the day that begins at $1, from those of its hours. */
 export const INSERT_DAY = `${INSERT}
-  select organization_id, replace(grain, 'hour', 'day'), $1::timestamptz, ${GROUPED.join(', ')}, ${added}
+  select organization_id, replace(grain, 'hour', 'day'), $1::timestamptz, ${GROUPED.join(', ')}, ${ofTotals}
   from generation_totals
   where at >= $1::timestamptz and at < $1::timestamptz + interval '24 hours' and grain like '%hour'
   group by organization_id, grain, ${GROUPED.join(', ')}`;
