@@ -108,7 +108,7 @@ test('pages are those of a list that reads every row', async (t) => {
         if (before === undefined) break;
       }
     }),
-    { numRuns: samples(60) },
+    { numRuns: samples(45) },
   );
 });
 
