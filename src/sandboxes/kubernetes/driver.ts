@@ -79,8 +79,9 @@ export class KubernetesDriver implements SandboxDriver {
       this.#running.delete(id);
       await holder.end();
     };
+    let isNew: boolean;
     try {
-      await this.#take(wanted, preferred);
+      isNew = await this.#take(wanted, preferred);
       this.#running.add(id);
     } catch (error) {
       await forget();
@@ -105,11 +106,16 @@ export class KubernetesDriver implements SandboxDriver {
       await sandbox.prove();
       return sandbox;
     } catch (error) {
+      const failed = (event: string) => (problem: unknown) => {
+        this.#parts.log.error(event, { sandbox: id, error: problem });
+      };
       await (sandbox?.stop() ?? release()).catch(async (problem: unknown) => {
         // The next start of this sandbox, or the next sweep, ends it.
-        this.#parts.log.error('a sandbox that cannot start was not stopped', { sandbox: id, error: problem });
+        failed('a sandbox that cannot start was not stopped')(problem);
         await forget().catch(() => {});
       });
+      // Nothing has run in it. Containers begin with another id each time, so nobody would remove it.
+      if (isNew) await this.remove(id).catch(failed('a sandbox that cannot start was not removed'));
       throw error;
     }
   }
@@ -204,14 +210,14 @@ export class KubernetesDriver implements SandboxDriver {
     throw new GatewayError('server', `Kubernetes cannot isolate a sandbox: ${reasons}.`, { status: 503 });
   }
 
-  /** Makes this process the holder, and starts the pod. @throws GatewayError 409 */
-  async #take(wanted: WorkloadOptions, preferred: WorkloadKind): Promise<void> {
+  /** Makes this process the holder, and starts the pod. @returns whether there was no workload before @throws GatewayError 409 */
+  async #take(wanted: WorkloadOptions, preferred: WorkloadKind): Promise<boolean> {
     const { cluster, holder } = await this.#connect();
     const { id } = wanted.options;
     for (let attempt = 0; attempt < MOST_CONFLICTS; attempt += 1) {
       const located = await this.#find(id);
       if (located === undefined) {
-        if ((await cluster.create(preferred.resource, preferred.create(wanted))) !== undefined) return;
+        if ((await cluster.create(preferred.resource, preferred.create(wanted))) !== undefined) return true;
         continue;
       }
       const { kind, workload } = located;
@@ -221,7 +227,7 @@ export class KubernetesDriver implements SandboxDriver {
       if (taken === undefined) continue;
       await podGone(cluster, nameOf(id), id);
       await this.#change(id, holder.name, (one, its) => its.turned(its.update(one, wanted), true));
-      return;
+      return false;
     }
     throw busy(id);
   }
