@@ -15,8 +15,11 @@ const PACK = [
 /** Also says that a file has changed while it was read. */
 const PACKED_CODES = [0, 1];
 
+/** The two folders stay as they are: on a volume of Kubernetes they belong to root, and may not be changed. */
+const ROOTS = ['--no-recursion', '--anchored', ...[WORKSPACE, HOME].map((folder) => `--exclude=${folder.slice(1)}`)];
+
 const UNPACK = `chmod -R u+rwX ${WORKSPACE} ${HOME}
-find ${WORKSPACE} ${HOME} -mindepth 1 -delete && exec tar -C / --extract --gzip --file=- --preserve-permissions --no-same-owner`;
+find ${WORKSPACE} ${HOME} -mindepth 1 -delete && exec tar -C / ${ROOTS.join(' ')} --extract --gzip --file=- --preserve-permissions --no-same-owner`;
 
 type Commands = Pick<Sandbox, 'exec'>;
 

@@ -138,13 +138,15 @@ export function sandboxLaws({ place, folder, open }: LawParts): () => Sandbox {
     const noise = randomBytes(300_000);
     await box.writeFile('noise', noise);
     const make = `ln -s /etc/passwd link; mkfifo pipe; truncate -s 500M holes; chmod 750 noise; touch 'new
-line'; mkdir -p "$HOME/.config"; echo setting > "$HOME/.config/x"; touch hidden; chmod 000 hidden`;
+line'; mkdir -p "$HOME/.config"; echo setting > "$HOME/.config/x"; touch hidden; chmod 000 hidden; chmod 711 . || true`;
     assert.equal((await shell(box, make)).code, 0);
     const blob = await box.snapshot();
     assert.ok(blob.bytes > 300_000 && blob.bytes < 2 * MB, `${blob.bytes} bytes`);
     const other = await sandboxes.create({ id: 'other', owner: 'test' });
     await other.writeFile('before', 'is replaced');
+    const { out: mode } = await shell(other, 'stat -c %a .');
     await other.restore(blob.id);
+    assert.equal((await shell(other, 'stat -c %a .')).out, mode, 'the folder may belong to somebody else');
     assert.deepEqual(await other.readFile('noise', MB), noise);
     const look = `readlink link; stat -c '%F %a' noise pipe; stat -c %s holes; cat "$HOME/.config/x"; ls -d before 'new
 line' 2>/dev/null`;
