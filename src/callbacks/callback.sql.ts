@@ -7,7 +7,7 @@ export const CALLBACK_STATES = ['pending', 'delivered', 'stopped', 'failed'] as 
 type CallbackState = (typeof CALLBACK_STATES)[number];
 
 export interface Callback {
-  /** Of what ends. */
+  /** The stored id of the batch or video. */
   subjectId: string;
   url: string;
   status: CallbackState;

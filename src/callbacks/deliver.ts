@@ -1,4 +1,4 @@
-/** Delivers the event of something that has ended to its `callback_url`: at least once, for a day. */
+/** Delivers the event of a batch or video that has ended to its `callback_url`: at least once, with retries for a day. */
 import type { Log } from '../base/log.ts';
 import { type Egress, EgressError } from '../egress/index.ts';
 import type { JobKind, Jobs } from '../jobs/index.ts';
@@ -17,11 +17,11 @@ export interface CallbackParts extends SecretParts {
   attempted(outcome: CallbackOutcome): void;
 }
 
-/** The same in every attempt, since a thing ends once. */
+/** The event of one subject, the same in every attempt. */
 export interface CallbackEvent {
   /** `evt_...` */
   id: string;
-  /** The id, on the wire, of what has ended. */
+  /** The wire id of the subject. */
   subject: string;
   type: string;
   body: string;
@@ -29,18 +29,18 @@ export interface CallbackEvent {
   endedAt: Date;
 }
 
-/** A kind of things with callbacks. */
+/** One kind of subjects, the things that have callbacks: batches, videos. */
 export interface CallbackSubjects {
-  /** As log lines name it: `batch`. */
+  /** The name in log lines: `batch`. */
   noun: string;
   /** The name of its job. */
   job: string;
   table: CallbackTable;
-  /** Undefined while it has not ended, and when it is gone. */
+  /** Undefined before the subject has ended, and after it is deleted. */
   eventOf(id: string): Promise<CallbackEvent | undefined>;
-  /** Headers beside those of Standard Webhooks. @param secret the current one @param now wall time in ms */
+  /** Headers in addition to those of Standard Webhooks. @param secret the current one @param now wall time in ms */
   extraHeaders?(event: CallbackEvent, secret: string, now: number): Record<string, string>;
-  /** Pending ones of what has ended, that no job has tried since `before`. They count as seen `at`. */
+  /** Ids of ended subjects whose callback is pending and that no job has tried since `before`. Marks them as seen `at`. */
   forgotten(before: Date, at: Date): Promise<string[]>;
 }
 
@@ -48,7 +48,7 @@ export interface CallbackSubjects {
 const AT_ONCE = 8;
 const TIMEOUT_MS = 15_000;
 const EXPIRE_SECONDS = 60;
-/** Counted from the end. A failure after it is the last one. */
+/** Counted from the end of the subject. A failure after it is the last one. */
 const LONGEST_MS = 24 * 3_600_000;
 /** After 1, 2, 4, ... seconds, then every hour: more than fit into a day. */
 const RETRIES = 48;
@@ -62,9 +62,9 @@ interface CallbackJob {
 
 export interface CallbackJobs {
   kind: JobKind<CallbackJob>;
-  /** In the transaction that ends it. */
+  /** Called in the transaction that ends the subject. */
   ended(tx: Queryable, id: string): Promise<void>;
-  /** Sends the jobs again that were lost, for example with a restored database. */
+  /** Sends lost jobs again, for example after a database was restored. */
   wakeForgotten(): Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export function callbackJobs(parts: CallbackParts, subjects: CallbackSubjects, j
   };
 }
 
-/** Rejects if another attempt shall follow. */
+/** Rejects if another attempt is to follow. */
 async function attempt(
   id: string,
   signal: AbortSignal,

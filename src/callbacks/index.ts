@@ -1,7 +1,8 @@
 /**
- * Callbacks: signed events to a client's server when something of it has ended, such as a batch or a video. Here are the
- * check of the URL, the secrets of workspaces, signatures, and the job with its retries. What ends, and what its event says, is
- * described by the folders that have callbacks (`CallbackSubjects`), which also own the tables.
+ * Callbacks: signed events to a client's server when a batch or video ends. This folder checks URLs, keeps the secrets of
+ * workspaces, signs events, and runs the delivery job with its retries.
+ *
+ * Not here: what ends and what its event says (`CallbackSubjects`), and the tables; both are in the folders that have callbacks.
  */
 export { CALLBACK_STATES, type CallbackTable, findCallback, insertCallback } from './callback.sql.ts';
 export {

@@ -18,7 +18,7 @@ const SECRET_COLUMNS: Columns<StoredSecret> = {
   expiresAt: 'expires_at',
 };
 
-/** Those of a workspace that sign at this time, the current one first. */
+/** The secrets of a workspace that sign at this time, the current one first. */
 export function validSecrets(db: Queryable, workspaceId: string, now: Date): Promise<StoredSecret[]> {
   return db.query<StoredSecret>(
     `select ${selectList(SECRET_COLUMNS, 's')} from batch_callback_secrets s
@@ -37,7 +37,7 @@ export async function insertFirstSecret(tx: Queryable, secret: StoredSecret): Pr
   return rows.length > 0;
 }
 
-/** The current one, kept for the transaction. */
+/** Locks the current secret for the transaction. */
 export async function lockCurrentSecret(tx: Queryable, workspaceId: string): Promise<StoredSecret | undefined> {
   const [secret] = await tx.query<StoredSecret>(
     `select ${selectList(SECRET_COLUMNS, 's')} from batch_callback_secrets s
@@ -47,7 +47,7 @@ export async function lockCurrentSecret(tx: Queryable, workspaceId: string): Pro
   return secret;
 }
 
-/** The current one signs until `expiresAt`, the one before it no longer. */
+/** The current secret signs until `previousExpiresAt`; the one before it is deleted. */
 export async function replaceSecret(tx: Queryable, secret: StoredSecret, previousExpiresAt: Date): Promise<void> {
   await tx.query('delete from batch_callback_secrets where workspace_id = $1 and expires_at is not null', [
     secret.workspaceId,

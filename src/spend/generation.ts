@@ -53,7 +53,7 @@ export interface GuardrailMark {
   matches: number;
 }
 
-/** An endpoint that was not asked, stored compactly: its id, provider and model, then the reasons. */
+/** An endpoint that was not tried, stored compactly: its id, provider and model, then the reasons. */
 export type UnaskedEndpoint = readonly [endpointId: string, provider: string, model: string, ...reasons: string[]];
 
 /** Counts that GET /generation shows in addition to tokens; absent means none. */
@@ -158,10 +158,10 @@ const OUTCOME = {
       }),
     ),
   }),
-  /** Endpoints of the requested models that were not asked; absent if there are none. */
+  /** Endpoints of the requested models that were not tried; absent if there are none. */
   unaskedEndpoints: column('unasked_endpoints', kind.tuples(unaskedOnWire), {
     unasked_endpoints: Type.Array(UNASKED, {
-      description: 'Endpoints of the requested models that were not asked, each with the reasons; at most 20',
+      description: 'Endpoints of the requested models that were not tried, each with the reasons; at most 20',
     }),
   }),
   serviceTier: column('service_tier', kind.optionalText, { service_tier: STRING_OR_NULL }),

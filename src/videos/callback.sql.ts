@@ -4,7 +4,7 @@ import type { Queryable } from '../storage/database.ts';
 
 export const VIDEO_CALLBACKS: CallbackTable = { name: 'video_callbacks', key: 'video_id' };
 
-/** Keeps where the client found the gateway. */
+/** Stores the address of the gateway that the client used. */
 export async function setBaseUrl(tx: Queryable, videoId: string, baseUrl: string): Promise<void> {
   await tx.query('update video_callbacks set base_url = $2 where video_id = $1', [videoId, baseUrl]);
 }
@@ -26,7 +26,7 @@ export async function endCallback(tx: Queryable, videoId: string, endedAt: Date)
   await tx.query('update video_callbacks set ended_at = $2 where video_id = $1', [videoId, endedAt]);
 }
 
-/** Pending ones of videos that ended before `before`, and that no job has tried since. They count as seen `at`. */
+/** Ids of videos that ended before `before` and whose pending callback no job has tried since. Marks them as seen `at`. */
 export async function forgottenCallbacks(db: Queryable, before: Date, at: Date): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
     `update video_callbacks set seen_at = $2
@@ -36,7 +36,7 @@ export async function forgottenCallbacks(db: Queryable, before: Date, at: Date):
   return rows.map(({ id }) => id);
 }
 
-/** Those of jobs that are still running; the others end with their jobs. */
+/** Running jobs outlive their workspace, but send no events. */
 export async function deleteCallbacksOf(tx: Queryable, workspaceId: string): Promise<void> {
   await tx.query('delete from video_callbacks using videos v where v.id = video_id and v.workspace_id = $1', [
     workspaceId,

@@ -1,4 +1,4 @@
-/** What the callback of a video job says, and how it is signed for receivers of the public service's events. */
+/** The event of a video job, and the headers that receivers written for the public service verify. */
 import { createHmac } from 'node:crypto';
 import type { Namespace } from '../base/namespace.ts';
 import type { CallbackEvent, CallbackSubjects } from '../callbacks/index.ts';

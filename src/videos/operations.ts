@@ -64,7 +64,7 @@ function remix(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
     method: 'POST',
     path: '/videos/{jobId}/remix',
     summary:
-      'Make a video that changes a completed one by a new prompt; the same as `previous_job_id` of `POST /videos`',
+      'Change a completed video with a new prompt, in a new job; the same as `previous_job_id` of `POST /videos`',
     tag: TAG,
     access: INFERENCE,
     anyText: true,
@@ -76,7 +76,7 @@ function remix(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
       const { id, model: asked, status, endpointId } = await existing(exchange, parts);
       if (status !== 'completed') throw refusal(`the job has no video: it is ${status}`, 409);
       const { models } = parts.inference.catalog();
-      // A fallback may have made it.
+      // A fallback model may have made the video.
       const model = models.find(({ endpoints }) => endpoints.some((each) => each.id === endpointId))?.id ?? asked;
       const body = { model, prompt: exchange.document!.member('prompt'), previous_job_id: id };
       const document = readDocument(Buffer.from(JSON.stringify(body)));

@@ -1,7 +1,7 @@
 /**
  * The video jobs that run in this process. A request goes through the pipeline like any other. Once a provider has accepted
- * it, its client gets the job, and a hold in the database has its reservation: if the process stops, another one continues
- * to poll, and whoever ends the job enters its row in the same transaction.
+ * it, its client gets the job, and a hold in the database keeps its reservation: if the process stops, another one continues
+ * to poll. The process that ends the job enters its row in the same transaction.
  */
 import { type Clock, sleep, type Timer, waitAtMost } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
@@ -52,10 +52,10 @@ const RENEW_MS = 15_000;
 const TIDY_MS = 60_000;
 const REMOVED_AT_ONCE = 100;
 const CLAIMED_AT_ONCE = 100;
-/** Jobs of this process; all their requests together are at most so many times as large as the largest. */
+/** Limits of one process: jobs, and the bytes of their requests as a multiple of the largest request. */
 const MOST_JOBS = 10_000;
 const MOST_LARGE = 16;
-/** A video that was paid is not lost with the database for some minutes. */
+/** Keeps a paid video while the database is away for some minutes. */
 const ATTEMPTS_TO_STORE = 60;
 const STORE_AGAIN_MS = 5_000;
 const LOST = 'the gateway was stopped while the video was made';

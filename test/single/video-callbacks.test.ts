@@ -44,7 +44,7 @@ async function create(body: Json, from: Gateway = gateway): Promise<Json> {
 
 const look = async (id: string, at: Gateway = gateway): Promise<Json> => (await at.get(`/videos/${id}`)).json();
 
-/** Lets the gateway look at the upstream until the job has ended. */
+/** Lets the gateway poll the upstream until the job has ended. */
 const ended = (id: string): Promise<Json> =>
   until(async () => {
     gateway.clock.jump(5_000);
@@ -52,7 +52,7 @@ const ended = (id: string): Promise<Json> =>
     return job.status === 'in_progress' ? undefined : job;
   }, 'the job ends');
 
-test('a video that has been made is told to its callback_url, signed, and again with the same id after a failure', async () => {
+test('a completed video sends a signed event to callback_url, and after a failure the same event again', async () => {
   receiver.answers = [500, 204];
   const openrouter = new OpenRouter({
     apiKey: INFERENCE_KEY,
@@ -87,7 +87,7 @@ test('a video that has been made is told to its callback_url, signed, and again 
   }
 });
 
-test('a video that failed is told, and 410 or the deletion of the job ends the attempts', async (t) => {
+test('a failed video sends an event, and 410 or the deletion of the job ends the attempts', async (t) => {
   receiver.answers = [410];
   gateway.upstream.script('sora', [
     json({ id: 'v_1', status: 'queued' }),

@@ -5,7 +5,7 @@ import { TERMINAL_STATES } from '../batch.ts';
 
 export const BATCH_CALLBACKS: CallbackTable = { name: 'batch_callbacks', key: 'batch_id' };
 
-/** Pending ones of final batches that no job has tried since `before`. They count as seen `at`. */
+/** Ids of final batches whose callback is pending and that no job has tried since `before`. Marks them as seen `at`. */
 export async function forgottenCallbacks(db: Queryable, before: Date, at: Date): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
     `update batch_callbacks c set seen_at = $2 from batches b

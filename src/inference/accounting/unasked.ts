@@ -1,4 +1,4 @@
-/** Why endpoints of the requested models were not asked, for the row. Most models have one endpoint, which is asked. */
+/** Why endpoints of the requested models were not tried, for the row. Most models have one endpoint, which is tried. */
 import type { UnaskedEndpoint } from '../../spend/index.ts';
 import type { RequestContext } from '../context.ts';
 import type { Considered, Route } from '../routing/index.ts';
