@@ -34,7 +34,7 @@ interface EditGuardrailProps {
 }
 
 export function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardrailProps) {
-  // What the interface returns is what it accepts, in words that its description leaves open.
+  // Replies have the values that requests accept, but their schema is looser.
   const knownBuiltins = (guardrail?.content_filter_builtins ?? []) as readonly ApiBuiltinFilterInput[];
   const knownPatterns = (guardrail?.content_filters ?? []) as readonly ApiPatternFilterInput[];
   const [name, setName] = useState(guardrail?.name ?? '');

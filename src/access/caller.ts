@@ -1,6 +1,6 @@
 /**
- * The caller: everything one key stands for. Built when the key is read from the database, frozen, and shared by all
- * requests that present the key until it changes.
+ * The caller: everything that a request needs to know about its key. Built when the key is read from the database, frozen,
+ * and shared by all requests that present the key until it changes.
  */
 import type { PromptCachingMode } from '../base/config.ts';
 import type { Nano } from '../base/money.ts';

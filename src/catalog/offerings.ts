@@ -144,7 +144,7 @@ function knownEndpoint(facts: ModelFacts, provider: Provider, upstreamId: string
   });
 }
 
-/** An endpoint of which only the name is known. */
+/** An endpoint that is known by name only. */
 export function unlistedEndpoint(provider: Provider, id: string, upstreamId: string): Endpoint {
   return Object.freeze({
     id: `${provider.id}:${id}`,

@@ -4,7 +4,7 @@ import type { Log } from '../base/log.ts';
 import { type Authority, createAuthority, type EgressWay } from '../egress-proxy/index.ts';
 import type { SandboxNetwork } from '../sandboxes/index.ts';
 
-/** Those that a container may use, within those of the installation. */
+/** Ports that a container may use, as far as the installation allows them. */
 const PORTS = [80, 443];
 
 interface NetworkParts {

@@ -113,7 +113,7 @@ async function read(rows: readonly StoredDestination[], sealing: Sealing, log: L
   return grouped(active);
 }
 
-/** Undefined: an earlier version has stored rules that this one does not accept. The other destinations go on. */
+/** Undefined for rules of an earlier version that this one does not accept: only their destination gets nothing. */
 async function compiled({ id, filterRules }: StoredDestination, log: Log) {
   try {
     return await compileRules(filterRules);

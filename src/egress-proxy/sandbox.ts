@@ -1,4 +1,4 @@
-/** The proxy as one sandbox sees it: a socket, and behind it the hosts that it may reach. */
+/** The proxy as one sandbox sees it: a socket that leads to the hosts that it may reach. */
 import { chmodSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import type net from 'node:net';

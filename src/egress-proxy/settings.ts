@@ -1,4 +1,4 @@
-/** What the proxy is told, over its channel and never in any other way. Values are held in memory only. */
+/** The settings of the proxy, which it gets over its channel only. Values are held in memory only. */
 import type { BoundSecret } from './secret.ts';
 import type { Authority } from './trust/authority.ts';
 
@@ -31,7 +31,7 @@ export interface ProxySettings {
   networks: readonly string[];
   /** The operator's own certificate authorities, in PEM. */
   extraCa: string | null;
-  /** The user that the process becomes. Null: it stays what it is. */
+  /** The user that the process switches to; null: none. */
   user: ProxyUser | null;
 }
 

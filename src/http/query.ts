@@ -24,7 +24,7 @@ export function queryReader(schema: TObject): (search: string) => Record<string,
       if (count > MAX_PARAMETERS) throw invalidField('the query', `has more than ${MAX_PARAMETERS} parameters`);
       if (!Object.hasOwn(properties, name)) {
         if (node.additionalProperties !== false) continue;
-        // Without a name the message would speak of the body.
+        // With an empty path the message would name the body.
         throw invalidField(
           name.slice(0, 100) || '""',
           `is not a parameter; accepted: ${Object.keys(properties).join(', ')}`,

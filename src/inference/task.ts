@@ -53,7 +53,7 @@ export interface Task {
   /** The estimate for the intent that is journalled before dispatch. */
   estimate(endpoint: Endpoint): Estimate;
   /**
-   * Asks other services before the first turn, such as for their tools. Absent: nothing to ask. Rejects with GatewayError.
+   * Queries other services before the first turn, for example for their tools. Absent: there are none. Rejects with GatewayError.
    */
   readonly discover?: ((running: EarlyRunning) => Promise<void>) | undefined;
   /**
@@ -73,8 +73,8 @@ export interface Task {
    */
   recover?(attempt: Attempt, failure: UpstreamFailure): Promise<void> | undefined;
   /**
-   * Runs what a completed turn asks of the gateway. Resolves with true if the answer continues with another turn, for
-   * which the task's bounds, estimates and attempts then are. Absent: every answer is one turn.
+   * Runs the gateway's tools that a completed turn calls. Resolves with true if the answer continues with another turn;
+   * from then on the task's bounds, estimates and attempts are those of that turn. Absent: every answer is one turn.
    */
   next?(attempt: Attempt, running: LoopRunning): Promise<boolean>;
   /** @throws Uncarried when the endpoint cannot carry the request */

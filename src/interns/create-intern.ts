@@ -87,7 +87,7 @@ function idempotencyKeyOf({ headers }: Exchange<Caller>): string | null {
 async function earlierCreation(tx: Queryable, intern: Intern): Promise<Intern | undefined> {
   const { idempotencyKey } = intern;
   if (idempotencyKey === null) {
-    // A body without a key stands for itself, until its intern is renamed or deleted.
+    // Without a key, the same body is the same creation, until its intern is renamed or deleted.
     const named = await store.internNamed(tx, intern, intern.name);
     const isSame = named?.idempotencyKey === null && named.bodySha256.equals(intern.bodySha256);
     return isSame && !named.status.startsWith('destroy') ? named : undefined;

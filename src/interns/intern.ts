@@ -66,7 +66,7 @@ export function bodyHash({ name, description, instructions, provision, vault_id 
   return createHash('sha256').update(JSON.stringify(members)).digest();
 }
 
-/** A creation that asked for an intern that runs, and has not led to one. */
+/** A creation with `provision_on_create` that failed before the intern ever ran. */
 export function isUnfinished({ provisionOnCreate, provisionedAt, status }: Intern): boolean {
   return provisionOnCreate && provisionedAt === null && status === 'failed';
 }

@@ -3,7 +3,7 @@ import { type Target, withClient } from '../storage/connection.ts';
 import { lockSession } from '../storage/session-lock.ts';
 import { openBoss } from './boss.ts';
 
-/** Any number that nobody else takes advisory locks with. */
+/** Arbitrary; no other advisory lock has this number. */
 const INSTALL_LOCK = 0x6a6f6273;
 
 export async function installJobs(target: Target): Promise<void> {

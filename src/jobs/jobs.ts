@@ -22,9 +22,9 @@ export interface JobKind<Data extends object = object> {
   readonly expireSeconds?: number;
   /** How often a failed run is tried again: after a second, then more and more rarely. Default 10. */
   readonly retries?: number;
-  /** How often a process looks for jobs that no announcement told it of (delayed, retried), in seconds. Default 5. */
+  /** Seconds between two polls for jobs that are not announced (delayed, retried). Default 5. */
   readonly pollSeconds?: number;
-  /** Each process sends a job this often, in milliseconds; one that already waits stands for it. */
+  /** Each process sends a job at this interval, in milliseconds, unless one already waits. */
   readonly everyMs?: number;
   /** Each process sends a job when it begins to run jobs: work may be left from a process that died. */
   readonly atStart?: boolean;
@@ -53,7 +53,7 @@ export interface Jobs {
   /** Before `start`. */
   register<Data extends object>(kind: JobKind<Data>): void;
   /**
-   * Begins to run jobs. Resolves at once; retries by itself while the database is away.
+   * Begins to run jobs. Resolves at once; keeps trying while the database is away.
    * @param when `sent`: as soon as a process sends one, for tests whose gateway lives a moment
    */
   start(when?: StartOfJobs): void;
@@ -187,7 +187,7 @@ class BossJobs implements Jobs {
     await this.#options.changes.announce(tx, JOBS_TOPIC, name);
   }
 
-  /** One attempt to start at a time; a failed one is made again by whoever asks next, and by a timer. */
+  /** One attempt to start at a time. After a failure, the next caller or a timer tries again. */
   #open(): Promise<PgBoss> {
     if (this.#closing.signal.aborted) return Promise.reject(new Error('the job runner is closed'));
     this.#boss ??= this.#startBoss().catch((error: unknown) => {

@@ -44,7 +44,7 @@ export async function importCommand(args: readonly string[], parts: CommandParts
   if (imported.variables.size > 0 && secretsFile === undefined) throw literalSecrets(imported);
   const variables = imported.variables.size > 0 ? environmentText(imported.variables) : undefined;
   if (values['force'] !== true) refuseExisting(variables === undefined ? [output] : [output, secretsFile!]);
-  // The secrets first: a yaml whose variables are nowhere must not be left behind.
+  // The secrets first, so that a failure leaves no yaml whose variables are missing.
   if (variables !== undefined) {
     writeFileSync(secretsFile!, variables, { mode: 0o600 });
     chmodSync(secretsFile!, 0o600);

@@ -16,7 +16,7 @@ export class MessageWriter {
   #bytes: Buffer;
   #at = 0;
 
-  /** @param bytes that it has room for before it grows */
+  /** @param bytes the initial size of the buffer, which grows */
   constructor(bytes = FIRST_BYTES) {
     this.#bytes = Buffer.allocUnsafe(bytes);
   }

@@ -11,7 +11,7 @@ interface PeerCall {
   clock: Clock;
   /** Of the answer, or its head. */
   withinMs: number;
-  /** A stream that stays silent for so long is broken. */
+  /** A stream counts as broken after this long without data. */
   silentMs: number;
   /** Disconnects, whatever has arrived. */
   signal: AbortSignal;

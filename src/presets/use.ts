@@ -87,8 +87,8 @@ function settingEdits(config: Fields, document: JsonDocument, model: unknown): E
 }
 
 /**
- * Of a member that holds settings, those of the request, in either spelling, override the preset's one by one. The
- * preset has them in camelCase.
+ * Merges a member that holds settings: each one of the request, in either spelling, overrides the preset's, which is in
+ * camelCase.
  */
 function mergedEdit({ exact, members }: JsonDocument, name: string, preset: Fields): Edit {
   const [own = name] = ALTERNATIVES.find((names) => names.includes(name)) ?? [];

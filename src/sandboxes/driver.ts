@@ -52,7 +52,7 @@ export interface DriverCommand {
   cpuSeconds: number | null;
 }
 
-/** Limits of time and output are not the driver's: it is told when they are reached. */
+/** The driver does not watch limits of time and output: its caller does, and calls `end`. */
 export interface DriverExecution extends Execution {
   /** Ends all processes of the command; `ended` gives this reason. Does nothing after the end. */
   end(reason: EndReason): void;

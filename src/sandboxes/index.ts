@@ -1,7 +1,7 @@
 /**
  * Sandboxes: isolated places for untrusted code, with a persistent workspace, limits, and no way out but the egress proxy.
- * One interface (`sandbox.ts`) for several drivers (`driver.ts`), of which the gateway uses the one that works where it runs.
- * If none does, everything that needs a sandbox is refused.
+ * Several drivers (`driver.ts`) implement one interface (`sandbox.ts`); the gateway uses the one that works on its machine. If
+ * none does, everything that needs a sandbox is refused.
  *
  * Not here: who may use a sandbox and for what (server tools, interns), what it may reach (`egress-proxy/`), secrets (`vault/`).
  */

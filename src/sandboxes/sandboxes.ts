@@ -117,7 +117,7 @@ export class Sandboxes {
     return isOwned;
   }
 
-  /** None if one cannot be loaded: nobody awaits a sweep on a timer, so it must not reject. */
+  /** Empty if a driver cannot be loaded. Must not reject, because nothing awaits a sweep on a timer. */
   async #loadedDrivers(): Promise<readonly SandboxDriver[]> {
     try {
       return await allowedDrivers(this.#parts, this.#choices);

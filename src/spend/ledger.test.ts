@@ -8,7 +8,7 @@ import type { Journal, Segment } from './journal.ts';
 import type { Leases } from './leases.ts';
 import { LEDGER_LIMITS, Ledger } from './ledger.ts';
 
-test('an outage of the database is said once, however often the ledger tries again', async () => {
+test('an outage of the database is logged once, however often the ledger retries', async () => {
   const said: string[] = [];
   let tries = 0;
   let isAway = true;

@@ -69,7 +69,7 @@ export class Ledger {
   #flushing: Promise<boolean> | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #failing = false;
-  /** Said once until rows reach the database again, not with every retry. */
+  /** From the first failure until rows reach the database again, so that retries are not logged. */
   #isBehind = false;
 
   constructor(parts: LedgerParts) {

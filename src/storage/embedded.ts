@@ -305,8 +305,8 @@ function endLeftovers(cluster: string, waitedMs: number): void {
 }
 
 /**
- * Only when nobody works on the cluster. PostgreSQL itself would believe these files as long as their process number is
- * in use, be it by another program or by a zombie.
+ * Call it only when no server uses the cluster. PostgreSQL trusts these files as long as their process id is in use, even by
+ * another program or a zombie.
  */
 function removeLocks(cluster: string): void {
   if (process.platform !== 'linux') return;

@@ -1,4 +1,4 @@
-/** What failures of the database mean: whether it could be asked at all, and whether it knows what it was asked for. */
+/** What failures of the database mean: whether it was unreachable, and whether it lacks what a statement names. */
 import { GatewayError } from '../base/errors.ts';
 
 /** What a statement gets while the database cannot be reached: 503, to be tried again. */

@@ -198,7 +198,7 @@ export async function findSecret(db: Queryable, vaultId: string, name: string): 
   return secret;
 }
 
-/** With their values; those of the names that exist. */
+/** The secrets with these names, as far as they exist, with their values. */
 export async function secretsNamed(db: Queryable, vaultId: string, names: readonly string[]): Promise<StoredSecret[]> {
   const sql = `select ${selectList(SECRET, 's')} from vault_secrets s where vault_id = $1 and name = any($2)`;
   return db.query(sql, [vaultId, names]);

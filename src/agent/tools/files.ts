@@ -34,8 +34,8 @@ async function write(file: string, text: string): Promise<void> {
   await writeFile(file, text);
 }
 
-/** As ToolError, since the model can do something about it. */
-async function told<T>(work: Promise<T>): Promise<T> {
+/** Turns a rejection into a ToolError, because the model can act on it. */
+async function asToolError<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: Error) => {
     throw error instanceof ToolError ? error : new ToolError(error.message);
   });
@@ -57,7 +57,7 @@ export const readFileTool: Tool = {
   needsConsent: false,
   title: ({ path: name }) => `read ${String(name)}`,
   async run(args, context) {
-    const text = await told(readText(fileOf(args, context)));
+    const text = await asToolError(readText(fileOf(args, context)));
     const lines = text.split('\n');
     const first = Math.max(Number(args['first_line'] ?? 1), 1) - 1;
     const end = first + Math.max(Number(args['lines'] ?? DEFAULT_LINES), 1);
@@ -80,7 +80,7 @@ export const writeFileTool: Tool = {
   title: ({ path: name }) => `write ${String(name)}`,
   async run(args, context) {
     const file = fileOf(args, context);
-    await told(write(file, String(args['content'])));
+    await asToolError(write(file, String(args['content'])));
     return `wrote ${file}`;
   },
 };
@@ -106,13 +106,13 @@ export const editFileTool: Tool = {
     const file = fileOf(args, context);
     const [before, after] = [String(args['old_text']), String(args['new_text'])];
     if (before === '') throw new ToolError('old_text is empty: use write_file for a new file');
-    const parts = (await told(readText(file))).split(before);
+    const parts = (await asToolError(readText(file))).split(before);
     const found = parts.length - 1;
     if (found === 0) throw new ToolError(`${file} does not contain old_text`);
     if (found > 1 && args['replace_all'] !== true) {
       throw new ToolError(`${file} contains old_text ${found} times: give more lines around it, or replace_all`);
     }
-    await told(write(file, parts.join(after)));
+    await asToolError(write(file, parts.join(after)));
     return `replaced ${found} ${found === 1 ? 'occurrence' : 'occurrences'} in ${file}`;
   },
 };

@@ -37,7 +37,7 @@ const RETRY_MOST_MS = 600_000;
 /** Bytes that wait for one destination. */
 const MOST_WAITING_BYTES = 64 * 1024 * 1024;
 const SWEEP_MS = 300_000;
-/** A batch that is due for so long has no job any more. */
+/** A batch that is overdue for this long has lost its job. */
 const OVERDUE_MS = 300_000;
 
 interface BatchJob {

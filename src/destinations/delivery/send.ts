@@ -26,15 +26,15 @@ const AT_ONCE = 8;
 const MOST_REFUSALS = 20;
 
 interface Sent {
-  /** Why the records have to be sent again, all of them. */
+  /** Why all records have to be sent again. */
   problem?: Problem;
-  /** Records that the destination does not accept. The others have arrived. */
+  /** Number of records that the destination refused. The others have arrived. */
   refused: number;
-  /** Why it does not. */
+  /** The last refusal. */
   reason: string;
 }
 
-/** Sends the halves of what the destination refuses, so that one record does not keep the others from it. */
+/** Sends a refused batch again in halves, so that one bad record does not hold back the others. */
 export async function sendRecords(
   parts: SendParts,
   target: Target,
@@ -73,7 +73,7 @@ async function sendTogether(
   try {
     requests = await kind.requests(config, records, scene);
   } catch (error) {
-    // It would fail each time, and hold up the records behind these.
+    // It would fail each time, and hold up later records.
     return { message: `the records cannot be expressed: ${String(error)}`, outcome: 'refused' };
   }
   for (let next = 0; next < requests.length; next += AT_ONCE) {

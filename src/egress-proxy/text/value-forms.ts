@@ -77,7 +77,7 @@ function lowerEscapes(text: string): string {
   return text.replace(/%[0-9A-F]{2}/g, (encoded) => encoded.toLowerCase());
 }
 
-/** Of content types that were asked for lately: services use few. */
+/** By content type, for the latest ones: services use few. */
 const SYNTAXES = new Map<string, Syntax | null>();
 const MOST_SYNTAXES = 64;
 const LONGEST_TYPE = 128;

@@ -214,7 +214,7 @@ export async function removeAt(
   }
 }
 
-/** The work goes on for other requests. */
+/** Stops waiting, but not the work, which other requests may wait for. */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return Promise.reject(signal.reason as Error);
   const { promise, reject } = Promise.withResolvers<never>();

@@ -2,7 +2,7 @@
  * DeepSeek, Moonshot and Z.AI reject a history whose tool calls have no `reasoning_content` while the model thinks
  * (api-docs.deepseek.com/guides/thinking_mode, platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model,
  * docs.z.ai/guides/capabilities/thinking-mode). Turns from another model, or from a client that kept no thinking, get a
- * blank one, so that the model can go on thinking.
+ * blank one, so that the model can continue to think.
  */
 
 import { fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';

@@ -34,7 +34,7 @@ export interface NativeWish {
   readonly settings: Fields;
   /** Those of the settings that may not be ignored: limits and restrictions. */
   readonly strict: readonly string[];
-  /** The gateway may not run the tool in its place: the setting that says so, and why. */
+  /** Set if only the provider may run the tool: the setting that requires it, and why. */
   readonly required?: { readonly path: string; readonly why: string };
 }
 

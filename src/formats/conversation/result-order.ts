@@ -4,7 +4,7 @@
  */
 import type { Message } from './conversation.ts';
 
-/** Moves what stands between an assistant's calls and their results behind the results. */
+/** Moves messages between an assistant's calls and their results to after the results. */
 export function resultsFirst(messages: readonly Message[]): readonly Message[] {
   if (!messages.some((message, at) => message.role === 'tool' && isBetween(messages[at - 1]))) return messages;
   const ordered: Message[] = [];

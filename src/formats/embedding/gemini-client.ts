@@ -20,7 +20,7 @@ const MODEL = /^(?:models\/)?(.*)$/s;
 
 /**
  * The request of the public format. @param batch `batchEmbedContents`, which has several `requests`
- * @throws GatewayError 400 with the path of what is wrong or cannot be expressed
+ * @throws GatewayError 400 with the path of a field that is invalid or cannot be expressed
  */
 export function embeddingsRequestOf(body: Fields, model: string, batch: boolean): Fields {
   const requests = batch ? body['requests'] : [body];

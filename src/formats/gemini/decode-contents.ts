@@ -29,7 +29,7 @@ const CONTENTS = new Set([
   'toolResponse',
 ]);
 
-/** @throws GatewayError 400 with the path of what is wrong */
+/** @throws GatewayError 400 with the path of the invalid field */
 export function decodeContents(contents: readonly unknown[]): Message[] {
   const calls = new Calls(contents);
   const messages: Message[] = [];

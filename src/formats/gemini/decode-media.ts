@@ -9,7 +9,7 @@ const AUDIO_FORMATS: Readonly<Record<string, string>> = { mpeg: 'mp3', 'x-wav': 
 const KNOWN = new Set(['inlineData', 'fileData', 'thoughtSignature']);
 const MEDIA_TYPE = /^[a-z]+\/[a-z0-9][a-z0-9.+-]*$/;
 
-/** Undefined for a part without media. @throws GatewayError 400 with the path of what is wrong */
+/** Undefined for a part without media. @throws GatewayError 400 with the path of the invalid field */
 export function decodeMedium(part: Fields, at: string): Part | undefined {
   const medium = inlineMedium(part, at) ?? fileMedium(part, at);
   const extras = medium && otherMembers(part, KNOWN);

@@ -16,7 +16,7 @@ interface DecodedTools {
   toolChoice?: ToolChoice;
 }
 
-/** @throws GatewayError 400 with the path of what is wrong */
+/** @throws GatewayError 400 with the path of the invalid field */
 export function decodeTools(given: readonly unknown[], config: Fields): DecodedTools {
   const names = new Set<string>();
   const tools = given.flatMap((value, index) => {

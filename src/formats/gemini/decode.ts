@@ -37,7 +37,7 @@ const NAMED_MEMBERS = new Set([
 
 /**
  * Raw numbers in the body (`JsonDocument.exact`) keep their digits.
- * @throws GatewayError 400 with the path of what is wrong, for a body that `check` has not seen
+ * @throws GatewayError 400 with the path of the invalid field, for a body that `check` has not seen
  */
 export function decode(body: unknown): Conversation {
   const request = fieldsOf(body);

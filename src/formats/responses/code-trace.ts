@@ -10,7 +10,7 @@ import { type PastToolStep, readStepId, stepId, type ToolStart, type ToolStep } 
 const TYPE = 'code_interpreter';
 const CALL = 'code_interpreter_call';
 const ID = 'ci_';
-/** What `stepId` makes, behind the prefix. */
+/** An id that `stepId` made. */
 const OWN_ID = /^ci_\d{1,4}\+?!?\./;
 
 export function isCode({ tool }: Pick<ToolStart, 'tool'>): boolean {

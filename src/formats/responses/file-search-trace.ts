@@ -10,7 +10,7 @@ import { type PastToolStep, readStepId, stepId, type ToolStart, type ToolStep } 
 const TYPE = 'file_search';
 const CALL = 'file_search_call';
 const ID = 'fs_';
-/** What `stepId` makes, behind the prefix. */
+/** An id that `stepId` made. */
 const OWN_ID = /^fs_\d{1,4}\+?!?\./;
 
 export function isFileSearch({ tool }: Pick<ToolStart, 'tool'>): boolean {

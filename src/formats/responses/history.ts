@@ -35,7 +35,7 @@ function ofRole(role: unknown): HistoryItem['kind'] {
   return role === 'user' || role === 'assistant' ? role : 'pinned';
 }
 
-/** The path of the first compaction, which stands for the conversation before it, or of the first unknown `include`. */
+/** The path of the first compaction, which replaces the conversation before it, or of the first unknown `include`. */
 export function ownContent({ input, include }: Fields): string | undefined {
   const index = listOf(input).findIndex((item) => COMPACTIONS.has(fieldsOf(item)['type']));
   if (index !== -1) return `input[${index}]`;
@@ -44,8 +44,8 @@ export function ownContent({ input, include }: Fields): string | undefined {
 }
 
 /**
- * What OpenAI and xAI name. Other formats report the ones that they lack as dropped; any other is left to a vendor of this
- * format, which may know it.
+ * The values that OpenAI and xAI document. Endpoints of other formats report the ones that they lack as dropped. Other values go
+ * only to endpoints of this format, whose vendors may know them.
  */
 const INCLUDES: ReadonlySet<string> = new Set([
   'code_interpreter_call.outputs',

@@ -21,7 +21,7 @@ const LISTED = 'mcp_list_tools';
 const CALL_ID = 'mcp_';
 const ASKED_ID = 'mcpr_';
 const LISTED_ID = 'mcpl_0.';
-/** What `stepId` makes, behind a prefix. */
+/** An id that `stepId` made, after its prefix. */
 const OWN_ID = /^mcpr?_\d{1,4}\+?!?\.|^mcpl_0\./;
 
 export function isOwnMcpItem(value: unknown): boolean {

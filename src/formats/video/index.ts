@@ -13,9 +13,9 @@ export { ASPECT_RATIOS, RESOLUTIONS } from './request.ts';
 
 export type VideoAdapter = Adapter<VideoRequest, MadeVideo>;
 
-/** Of a request that names none. */
+/** Of a request without `duration`. */
 const LONGEST_USUAL_SECONDS = 15;
-/** Of one that continues another video, whose length counts, too. */
+/** The same if it continues a video, whose length counts too. */
 const LONGEST_CONTINUED_SECONDS = 60;
 const USUAL_SECONDS = 5;
 /** The most tokens that models count for a second of video. */

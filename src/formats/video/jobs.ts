@@ -66,13 +66,13 @@ function openaiCall(request: VideoRequest, target: DirectTarget): Outgoing {
   return { path: PATH, ...encodeMultipart(fields, files) };
 }
 
-/** A remix has a new prompt, and all else of the video that it changes. @throws Uncarried for anything else */
+/** A remix takes a new prompt only; all else is that of the original video. @throws Uncarried for other members */
 function remixCall({ prompt, references, extras, ...settings }: VideoRequest, previousId: string): Outgoing {
   const { duration, size, aspectRatio: aspect_ratio, resolution, seed } = settings;
   const given = { duration, size, aspect_ratio, resolution, seed, ...extras };
   const [name] = Object.entries(given).flatMap(([key, value]) => (value === undefined ? [] : [key]));
   const other = references.length > 0 ? 'input_references' : name;
-  if (other !== undefined) throw new Uncarried(other, 'a video that continues another one keeps it');
+  if (other !== undefined) throw new Uncarried(other, 'a remix keeps what the original video has');
   return { path: `${pathOf(previousId)}/remix`, body: stringifyJson({ prompt }) };
 }
 

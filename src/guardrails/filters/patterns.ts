@@ -26,9 +26,9 @@ type Engine = typeof import('re2js');
 /** A text with more matches than this is refused. */
 export const MAX_MATCHES = 20_000;
 
-/** Characters of a text that are searched before the time budget is checked for the first time. */
+/** Characters of a text that are searched before the first check of the time budget. */
 const UNCHECKED = 65_536;
-/** The same for patterns: characters times steps of the compiled program, but at least so many characters. */
+/** The same for patterns, as characters times steps of the compiled program; at least `LEAST_UNCHECKED` characters. */
 const UNCHECKED_STEPS = 2 ** 21;
 const LEAST_UNCHECKED = 1_024;
 /** Characters between two checks of the time budget, of built-in filters. */
@@ -48,10 +48,10 @@ export class Effort {
   }
 
   /**
-   * Runs `search` on the text. Of a long text it first searches beginnings, each twice as long as the one before, so that
-   * slow filters are noticed before all of it was read: a search takes at most four times as long for twice the text.
-   * After short texts the time budget is checked now and then.
-   * @param unchecked length of the first beginning
+   * Runs `search` on the text. First searches prefixes of a long text, each twice as long as the last, so that a slow
+   * filter is noticed early: twice the text takes at most four times as long. After short texts the time budget is
+   * checked now and then.
+   * @param unchecked length of the first prefix
    * @throws GatewayError 413 when it takes too long
    */
   through<Found>(text: string, search: (text: string) => Found, unchecked = UNCHECKED): Found {

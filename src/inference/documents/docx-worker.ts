@@ -42,8 +42,8 @@ async function read({ id, bytes, maxBytes, maxLength }: DocxOrder, mammoth: Pars
 }
 
 /**
- * Whether all entries of a zip together unpack to so many bytes: the parser itself has no limit, and a zip of a few kilobytes can
- * unpack to gigabytes. (APPNOTE.TXT of PKWARE, 4.3.7, 4.3.12 and 4.3.16.) @throws Error for a zip with other features
+ * Whether all entries of a zip together unpack to at most `most` bytes: the parser itself has no limit, and a zip of a few
+ * kilobytes can unpack to gigabytes. (APPNOTE.TXT of PKWARE, 4.3.7, 4.3.12 and 4.3.16.) @throws Error for a zip with other features
  */
 function unpacksWithin(zip: Buffer, most: number): boolean {
   const end = zip.lastIndexOf(END_SIGNATURE);

@@ -1,4 +1,4 @@
-/** The account at a provider that has begun some work: only its credential can ask for the result, maybe in another process. */
+/** The provider account that started some work: only its credential can fetch the result, maybe from another process. */
 import { createHash } from 'node:crypto';
 import { GatewayError, invalidField } from '../../base/errors.ts';
 import type { ByokCaller, ByokCredentials } from '../../byok/index.ts';

@@ -64,7 +64,7 @@ export class Health {
   }
 }
 
-/** An endpoint is unhealthy if its success rate is below this, with at least so many attempts in five minutes. */
+/** An endpoint is unhealthy if its success rate is below this, with at least `MIN_ATTEMPTS` in five minutes. */
 const UNHEALTHY_UPTIME = 80;
 const MIN_ATTEMPTS = 10;
 

@@ -20,7 +20,7 @@ import type { Dispatched } from './dispatched-call.ts';
 import { Hedge } from './hedge.ts';
 import { clientError, type FailedAttempt, failedAt, verdictOf } from './verdict.ts';
 
-/** What the attempts of all turns of one answer leave behind, for its row and its routing metadata. */
+/** The attempts of one answer, in all of its turns: for its row and its routing metadata. */
 export interface AttemptLog {
   readonly failed: FailedAttempt[];
   readonly responses: ProviderResponse[];
@@ -270,7 +270,7 @@ export class UpstreamTurn implements AttemptOwner {
     });
   }
 
-  /** What the attempt lacked is prepared anew. */
+  /** Tries the endpoint again once what the attempt lacked is prepared. */
   #tryAgain(dispatched: Dispatched, recovering: Promise<void>): void {
     dispatched.again();
     void recovering.then(() => {

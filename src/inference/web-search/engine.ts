@@ -1,4 +1,4 @@
-/** The contract of a search engine: what it is asked, and what it answers. Pure; one file each in `engines/`. */
+/** The contract of a search engine: its requests and its results. Pure; one file each in `engines/`. */
 import type { SearchKind } from '../../base/config.ts';
 
 /** One search, in words that all engines share. */

@@ -1,5 +1,5 @@
 /**
- * The work that requests leave behind: starting an intern and deleting it. A job says that there is some; what is to be done is
+ * Background work of requests: starting and deleting interns. A job only announces work; what to do is
  * read from the intern's row, so a job that runs twice, or in another process than the one before, does no harm.
  */
 import { type Changed, changeAs, gatewayAuthor } from '../../audit/index.ts';

@@ -1,6 +1,6 @@
 /** Counts values by size for a Prometheus histogram, with their sum. */
 
-/** A request of which there is a trace. */
+/** A request that has a trace. */
 export interface Exemplar {
   readonly traceId: string;
   readonly spanId: string;

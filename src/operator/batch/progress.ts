@@ -25,7 +25,7 @@ export class Progress {
     this.#startedAt = clock.monotonic();
   }
 
-  /** @param label what goes on, @param detail what follows the bar */
+  /** @param label the activity @param detail the text after the bar */
   show(label: string, done: number, total: number, detail: string): void {
     const share = total === 0 ? 1 : Math.min(1, done / total);
     const percent = `${Math.floor(share * 100)}%`;

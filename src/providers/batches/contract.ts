@@ -74,7 +74,7 @@ export interface BatchService {
   lacks?(target: UpstreamTarget): string | undefined;
   /** Whether a call can be part of a batch. @param clientHeaders as in `BatchAccount` */
   carries(call: BatchedCall, clientHeaders: BatchAccount['clientHeaders']): boolean;
-  /** What stands before, between and after the calls in an upload. */
+  /** The text before, between and after the calls of an upload. */
   frame(about: Pick<BatchAbout, 'marker' | 'model'>): { head: string; between: string; tail: string };
   /** One call of an upload. @param id letters and digits */
   line(id: string, call: BatchedCall): Buffer;

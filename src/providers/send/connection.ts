@@ -12,7 +12,7 @@ import type { StreamedBody } from './transport.ts';
 
 /** Read buffer of all sockets. A piece is parsed, or copied if kept, before the next is read. */
 const PIECE = Buffer.allocUnsafeSlow(PIECE_BYTES);
-/** A larger body is written separately instead of being copied behind its head. */
+/** A larger body is written separately instead of being copied after its head. */
 const COPIED_BODY_BYTES = 64 * 1024;
 
 /** What a connection needs of its origin; implemented in `origin.ts`. */

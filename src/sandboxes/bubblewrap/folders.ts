@@ -142,7 +142,7 @@ export class Folders {
     return ownerLives(path.join(this.of(id).folder, OWNER), this.#clock);
   }
 
-  /** Removes everything of a sandbox that nobody owns. @returns false if somebody does */
+  /** Removes everything of a sandbox without an owner. @returns false if it has one */
   async remove(id: string): Promise<boolean> {
     const { folder } = this.of(id);
     if (!existsSync(folder)) return true;

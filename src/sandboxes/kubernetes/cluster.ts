@@ -102,7 +102,7 @@ export class Cluster {
     return status === 404 || status === 409 ? undefined : (body as T);
   }
 
-  /** Does nothing if there is none. Without a grace period for its pods, as no process of a sandbox has something to finish. */
+  /** Does nothing if it does not exist. Pods get no grace period: no process of a sandbox has anything to finish. */
   async remove(resource: Resource, name: string): Promise<void> {
     const options = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Background' };
     await this.#send('DELETE', this.#path(resource, name), options, [404]);

@@ -26,7 +26,7 @@ const LONGEST_PIECE = 64 * 1024;
 const WINDOW_BYTES = 256 * 1024;
 /** More than a command that is to be ended can have written. */
 const EVERYTHING = 16 * 1024 * 1024;
-/** Afterwards it counts as ended: its end was asked for, and what is in the pod is not trusted to report it. */
+/** This long after a kill the command counts as ended, because the pod is not trusted to report it. */
 const END_MS = 10_000;
 /** Exit codes after signals. */
 const [KILLED, TOO_LARGE] = [128 + constants.signals.SIGKILL, 128 + constants.signals.SIGXFSZ];

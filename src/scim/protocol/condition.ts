@@ -63,7 +63,7 @@ class Reader {
       const numbered = text.replace(QUOTED, (quoted) => `"${this.#texts.push(unquoted(quoted)) - 1}"`);
       filter = libraries().parse(numbered.replace(WORDS, (word) => word.toLowerCase()));
     } catch (error) {
-      // The parser calls itself for each bracket.
+      // The parser recurses for each bracket.
       if (error instanceof RangeError) throw refusal('invalidFilter', 'the filter has too many parts');
       throw refusal('invalidFilter', `the filter cannot be parsed: ${(error as Error).message.slice(0, 200)}`);
     }

@@ -1,6 +1,6 @@
 /**
- * Computes the totals of the hours that are over, again when rows came later. It replaces what was there, so a run that dies
- * or repeats does no harm. Until then queries read the rows of these hours.
+ * Computes the totals of each hour that is over, and again if more rows of it arrive. A run replaces earlier totals, so it may
+ * die or repeat. Until an hour is counted, queries read its rows.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { JobKind } from '../../jobs/index.ts';
@@ -8,7 +8,7 @@ import type { Database } from '../../storage/database.ts';
 import { countHour } from './store.ts';
 
 const COUNT_MS = 300_000;
-/** Most requests of an hour have been entered so long after it. */
+/** By this time after an hour, most of its requests have been entered. */
 const GRACE_MS = 120_000;
 
 interface CountParts {
@@ -16,7 +16,7 @@ interface CountParts {
   clock: Clock;
 }
 
-/** After an upgrade it counts all that is there, the newest hours first, one transaction for each. */
+/** After an upgrade it counts all earlier hours, newest first, each in a transaction of its own. */
 export function countTotalsJob({ database, clock }: CountParts): JobKind {
   return {
     name: 'spend.count',

@@ -1,4 +1,4 @@
-/** The PDFs and Word documents of a request: those in it, those behind its URLs, and stored ones that it references. */
+/** The PDFs and Word documents of a request: embedded, linked by URL, or stored and referenced. */
 import { createHash } from 'node:crypto';
 import { GatewayError, invalidField } from '../../../base/errors.ts';
 import type { Fields } from '../../../formats/conversation/fields.ts';

@@ -14,8 +14,8 @@ export function byPrice(offers: readonly Offer[]): { offer: Offer; place: number
 }
 
 /**
- * The offers of a band of the prices first (a fifth of the offers each), the best ones leading; then those of the other bands,
- * nearest first, cheaper before dearer. Offers without a known price come last.
+ * Sorts offers by price band (each has a fifth of the offers): the wanted band with its best offers first, then the other
+ * bands, nearest first, cheaper before more expensive. Offers without a known price come last.
  */
 export function inTier(offers: readonly Offer[], tier: CostTier, scores: Scores): readonly Offer[] {
   const wanted = COST_TIERS.indexOf(tier);
@@ -45,8 +45,8 @@ export function bestFirst(offers: readonly Offer[], { score }: Scores): Offer[] 
 }
 
 /**
- * The score of each offer. If no offer has a configured one, its place among the prices stands in for it; if some have,
- * those without are left out, because nothing is known of them.
+ * The score of each offer. If no offer has a configured one, its rank by price is its score. If some have, the others are left
+ * out, because nothing is known about them.
  */
 export function scored(
   offers: readonly Offer[],
