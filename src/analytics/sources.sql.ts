@@ -1,6 +1,6 @@
 /**
- * The tables that answer a query: rows of the ledger, or totals that equal them. Totals are read as far as a query asks for
- * nothing that they do not have, and rows for the rest of its range.
+ * The tables that answer a query: rows of the ledger, or totals that equal them. Totals answer as much of the range as they can,
+ * and rows the rest.
  */
 import { percentileSql, rowsAsTotals, totalsWhere } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
@@ -71,12 +71,12 @@ const TOTAL_METRIC_SQL: Record<MetricName, string> = {
   throughput: '1000000 * sum(g.timed_completion_tokens)::float8 / nullif(sum(g.generation_us), 0)::float8',
 };
 const PERCENTILES: ReadonlySet<MetricName> = new Set(['latency_p50', 'latency_p95', 'latency_p99']);
-/** Of totals of hours and days that do not separate keys, and of those that separate nothing else. */
+/** The dimensions of the totals of hours and days without keys, and of those by key. */
 const ROUTE_DIMENSIONS: ReadonlySet<DimensionName> = new Set([
   ...(['model', 'provider', 'endpoint', 'workspace', 'api_type', 'status', 'error_type'] as const),
 ]);
 const KEY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['api_key_id', 'user', 'workspace']);
-/** Of the daily totals by key, model and endpoint. */
+/** Dimensions and metrics of the daily totals by key, model and endpoint (`generation_days`). */
 const DAY_DIMENSIONS: ReadonlySet<DimensionName> = new Set(['model', 'endpoint', 'api_key_id', 'user', 'workspace']);
 const DAY_METRICS: ReadonlySet<MetricName> = new Set([
   ...([
@@ -94,7 +94,7 @@ const DAY_METRICS: ReadonlySet<MetricName> = new Set([
 export interface Source {
   /** Provides the columns that dimensions, metrics and conditions use. */
   from: string;
-  /** Of what has another form than in rows. */
+  /** Dimensions whose SQL differs from that for rows. */
   dimensions?: Partial<Record<DimensionName, string>>;
   metrics: Partial<Record<MetricName, string>>;
   requests: string;
@@ -135,10 +135,10 @@ const DAYS = daysOf('generation_days', 'workspace_id, key_id, model, endpoint_id
 /** The same without the key, for organizations with many keys. */
 const MODEL_DAYS = daysOf('generation_model_days', 'workspace_id, model, endpoint_id');
 
-/** Rows of that many hours are read instead of totals by day that can answer, since these read rows of up to two days. */
+/** If more time than this is left to rows, daily totals are preferred where they can answer: they leave up to two days. */
 const FEW_ROWS_MS = 3 * 3_600_000;
 
-/** @param parameters those of `within`; gets more */
+/** @param parameters those of `within`; those of the spans are added */
 export async function sourceOf(tx: Queryable, query: AnalyticsQuery, parameters: unknown[]): Promise<Source> {
   const byDay = daysFor(query);
   const grains = grainsFor(query);
@@ -168,7 +168,7 @@ function daysFor({ granularity, dimensions, filters, metrics }: AnalyticsQuery):
   return byKey || metrics.includes('active_keys') ? DAYS : MODEL_DAYS;
 }
 
-/** The beginning of the names of the grains that can answer, those with the fewest totals. */
+/** The prefix of the grains with the fewest totals that can answer. */
 function grainsFor({
   granularity,
   dimensions,

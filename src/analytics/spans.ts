@@ -9,13 +9,13 @@ export interface Span {
   until: number;
 }
 
-/** More would make a statement of many pages. */
+/** Bounds the length of the statement. */
 const MOST_SPANS = 12;
 
 /**
  * Every moment of the range is in one span. Whole days are read as such, unless `byHour`.
- * @param noted starts of hours whose totals are not those of their rows, ascending; if there are many, the hours between them
- *   are read from rows too
+ * @param noted starts of hours that are not counted, ascending; if there are many, the hours between them are read from rows
+ *   too
  */
 export function spansOf(from: number, until: number, noted: readonly number[], byHour: boolean): Span[] {
   const hours = noted.map((hour) => ({ from: hour, until: hour + HOUR_MS }));

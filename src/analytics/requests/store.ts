@@ -1,6 +1,6 @@
 /**
  * The SQL of the list of generations. Ids sort by time and are the key of each month's table, so a page is read from the
- * end of an index, however many rows there are. Times that have no requests of the model, provider and so on are skipped.
+ * end of an index, however many rows there are. Times without requests of the model, provider and so on are skipped.
  */
 import type { Queryable } from '../../storage/database.ts';
 import { type Outcome, timesWith } from './times.sql.ts';
@@ -87,7 +87,7 @@ export async function listGenerations(
   filter: GenerationFilter,
   remaining: () => number,
 ): Promise<GenerationRow[]> {
-  // The times that the totals name and the rows are those of one moment.
+  // Totals and rows are read from one snapshot.
   await tx.query('set transaction isolation level repeatable read, read only');
   await limitTime(tx, remaining);
   if (!skipsTimes(filter)) return pageOf(tx, filter, {});
@@ -115,7 +115,7 @@ export async function listGenerations(
 
 const LAST_MS = 8.64e15;
 
-/** True if only the totals can tell where the rows are: no index finds them, or it finds many others. */
+/** True if only the totals can tell where the rows are: no index finds them without many others. */
 function skipsTimes(filter: GenerationFilter): boolean {
   const { models, workspaceId, provider, apiType, errorType, outcome } = filter;
   const indexed = [filter.id, filter.sessionId, filter.externalUser].some((value) => value !== undefined);

@@ -1,6 +1,6 @@
 /**
- * The days and hours that had requests of a model, provider and so on, by the totals: a list of generations skips all others.
- * An hour whose totals are not those of its rows yet (`generation_hours_to_count`) may have any.
+ * Finds the days and hours that have requests of a model, provider and so on, so that a list of generations skips all others.
+ * They come from the totals; an hour that is not counted yet (`generation_hours_to_count`) may have any requests.
  */
 import type { Queryable } from '../../storage/database.ts';
 
@@ -14,7 +14,7 @@ const REFINED_DAYS = 8;
 
 export type Outcome = 'succeeded' | 'failed' | 'cancelled' | 'guarded';
 
-interface Sought {
+interface Search {
   organizationId: string;
   models: readonly string[] | undefined;
   workspaceId: string | undefined;
@@ -22,7 +22,7 @@ interface Sought {
   apiType: string | undefined;
   errorType: string | undefined;
   outcome: Outcome | undefined;
-  /** Besides the others: the totals of keys have nothing else. */
+  /** Checked in addition to the others, because the totals of keys have no other columns. */
   keyIds: readonly string[] | undefined;
   /** Of `created_at`, in ms; `until` is exclusive. */
   from: number;
@@ -35,32 +35,32 @@ interface Run {
   until: number;
 }
 
-/** A whole day or hour, and how many requests it has at most. */
-interface Named extends Run {
+/** A whole day or hour, and the most requests that it can have. */
+interface Slot extends Run {
   requests: number;
 }
 
-/** Runs of time that have every row that is sought, and as few others as the totals can tell; newest first. */
-export async function* timesWith(tx: Queryable, sought: Sought): AsyncGenerator<Run> {
-  const span = await spanOf(tx, sought);
+/** Runs of time that contain every matching row, and as few others as the totals can tell; newest first. */
+export async function* timesWith(tx: Queryable, search: Search): AsyncGenerator<Run> {
+  const span = await spanOf(tx, search);
   if (span === undefined) return;
   for (let until = span.until, step = FIRST_STEP; until > span.from; step *= STEP_GROWTH) {
     const from = Math.max(span.from, until - step * DAY_MS);
-    const named = await namedTimes(tx, sought, { from, until });
-    if (isRare(named)) yield* refined(tx, sought, named);
-    else yield* runsOf(named);
+    const slots = await slotsOf(tx, search, { from, until });
+    if (isRare(slots)) yield* byHour(tx, search, slots);
+    else yield* runsOf(slots);
     until = from;
   }
 }
 
 /** True if an hour has less than one request on average, so that many have none. */
-function isRare(named: readonly Named[]): boolean {
-  const hours = named.reduce((sum, { from, until }) => sum + (until - from) / HOUR_MS, 0);
-  return named.reduce((sum, { requests }) => sum + requests, 0) < hours;
+function isRare(slots: readonly Slot[]): boolean {
+  const hours = slots.reduce((sum, { from, until }) => sum + (until - from) / HOUR_MS, 0);
+  return slots.reduce((sum, { requests }) => sum + requests, 0) < hours;
 }
 
 /** Whole days. */
-async function spanOf(tx: Queryable, { organizationId, from, until }: Sought): Promise<Run | undefined> {
+async function spanOf(tx: Queryable, { organizationId, from, until }: Search): Promise<Run | undefined> {
   const [span] = await tx.query<{ first: Date | null; last: Date | null }>(
     `select least(t.first, n.first) as first, greatest(t.last, n.last) as last
        from (select min(at) as first, max(at) as last from generation_totals where organization_id = $1 and grain = 'hour') t,
@@ -82,16 +82,16 @@ const OUTCOMES: Readonly<Record<Outcome, string>> = {
   guarded: 'true',
 };
 
-/** Days, and the hours of days with hours that are not counted; newest first. */
-async function namedTimes(tx: Queryable, sought: Sought, { from, until }: Run): Promise<Named[]> {
+/** Days, but hours where a day has hours that are not counted; newest first. */
+async function slotsOf(tx: Queryable, search: Search, { from, until }: Run): Promise<Slot[]> {
   const noted = await tx.query<{ hour: Date }>(
     'select hour from generation_hours_to_count where hour >= $1 and hour < $2 order by hour desc',
     [new Date(from), new Date(until)],
   );
   const hours = noted.map(({ hour }) => hour.getTime());
   const cut = [...new Set(hours.map(startOfDay))];
-  const days = await timesWithin(tx, sought, 'day', [from], (until - from) / DAY_MS);
-  const counted = cut.length === 0 ? [] : await timesWithin(tx, sought, 'hour', cut, 1);
+  const days = await slotsWithin(tx, search, 'day', [from], (until - from) / DAY_MS);
+  const counted = cut.length === 0 ? [] : await slotsWithin(tx, search, 'hour', cut, 1);
   return newestFirst([
     ...days.filter(({ from }) => !cut.includes(from)),
     ...counted.filter(({ from }) => !hours.includes(from)),
@@ -99,40 +99,40 @@ async function namedTimes(tx: Queryable, sought: Sought, { from, until }: Run): 
   ]);
 }
 
-/** The hours of few days instead of the days. */
-async function* refined(tx: Queryable, sought: Sought, named: readonly Named[]): AsyncGenerator<Run> {
-  for (let at = 0; at < named.length; at += REFINED_DAYS) {
-    const some = named.slice(at, at + REFINED_DAYS);
-    const isDay = ({ from, until }: Named) => until - from === DAY_MS;
+/** Replaces days by their hours, a few days at a time. */
+async function* byHour(tx: Queryable, search: Search, slots: readonly Slot[]): AsyncGenerator<Run> {
+  for (let at = 0; at < slots.length; at += REFINED_DAYS) {
+    const some = slots.slice(at, at + REFINED_DAYS);
+    const isDay = ({ from, until }: Slot) => until - from === DAY_MS;
     const days = some.filter(isDay).map(({ from }) => from);
-    const hours = days.length === 0 ? [] : await timesWithin(tx, sought, 'hour', days, 1);
+    const hours = days.length === 0 ? [] : await slotsWithin(tx, search, 'hour', days, 1);
     yield* runsOf(newestFirst([...hours, ...some.filter((each) => !isDay(each))]));
   }
 }
 
-/** Those of a grain within `length` days from each of `starts`. */
-async function timesWithin(
+/** The slots of a grain within `length` days from each of `starts`. */
+async function slotsWithin(
   tx: Queryable,
-  sought: Sought,
+  search: Search,
   grain: 'day' | 'hour',
   starts: readonly number[],
   length: number,
-): Promise<Named[]> {
-  const parameters: unknown[] = [sought.organizationId, starts.map((ms) => new Date(ms)), length * 24];
+): Promise<Slot[]> {
+  const parameters: unknown[] = [search.organizationId, starts.map((ms) => new Date(ms)), length * 24];
   const conditions: string[] = [];
   const where = (value: unknown, condition: (parameter: string) => string) => {
     if (value !== undefined) conditions.push(condition(`$${parameters.push(value)}`));
   };
-  where(sought.models, (value) => `model = any(${value})`);
-  where(sought.workspaceId, (value) => `workspace_id = ${value}`);
-  where(sought.provider, (value) => `provider_name = ${value}`);
-  where(sought.apiType, (value) => `api_type = ${value}`);
-  where(sought.errorType, (value) => `error_type = ${value}`);
-  if (sought.outcome !== undefined) conditions.push(OUTCOMES[sought.outcome]);
+  where(search.models, (value) => `model = any(${value})`);
+  where(search.workspaceId, (value) => `workspace_id = ${value}`);
+  where(search.provider, (value) => `provider_name = ${value}`);
+  where(search.apiType, (value) => `api_type = ${value}`);
+  where(search.errorType, (value) => `error_type = ${value}`);
+  if (search.outcome !== undefined) conditions.push(OUTCOMES[search.outcome]);
   const within = (grain: string) => `organization_id = $1 and grain = '${grain}' and at >= start
     and at < start + $3 * interval '1 hour'`;
   where(
-    sought.keyIds,
+    search.keyIds,
     (value) => `at in (select at from generation_totals where ${within(`key_${grain}`)} and key_id = any(${value}))`,
   );
   const rows = await tx.query<{ at: Date; requests: string }>(
@@ -150,7 +150,7 @@ async function timesWithin(
   }));
 }
 
-function newestFirst(times: readonly Named[]): Named[] {
+function newestFirst(times: readonly Slot[]): Slot[] {
   return times.toSorted((a, b) => b.from - a.from);
 }
 

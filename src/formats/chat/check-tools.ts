@@ -1,9 +1,9 @@
 /**
- * Validates the tools of a request and the choice among them.
+ * Validates the tools of a request and the choice among them (docs/guides/errors.md, "Requests that contradict themselves").
  *
- * Two functions of one name are accepted, as OpenAI does; upstreams of the messages and Gemini formats refuse them, so that
- * such a request is not sent there. A choice that forces nothing (`auto`, `none`) may come without tools, because clients send
- * it with every request.
+ * Two functions with the same name are accepted, as OpenAI does. Upstreams of the messages and Gemini formats refuse them, so
+ * their encoders do. A choice that forces nothing (`auto`, `none`) may come without tools, because clients send it with every
+ * request.
  */
 import { invalidField } from '../../base/errors.ts';
 import { toWireName, WIRE_NAME } from '../../base/namespace.ts';
@@ -30,7 +30,7 @@ export function checkTools(body: Fields, isPart: boolean): void {
   if (isForcing(older)) checkFunctionCall(older, body, isOpen);
 }
 
-/** Or it is wrong. */
+/** True also for invalid choices, which the checks then refuse. */
 function isForcing(choice: unknown): boolean {
   return choice !== undefined && choice !== null && choice !== 'none' && choice !== 'auto';
 }

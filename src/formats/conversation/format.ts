@@ -249,8 +249,8 @@ export interface ServedFormat extends AnswerReader {
    */
   readonly ownFeatures?: readonly string[];
   /**
-   * The path of the first content that only this format can read, such as one that stands for an earlier part of the
-   * conversation: without it, the model would answer to another conversation. Routed like `ownFeatures`.
+   * The path of the first content that only endpoints of this format understand, such as a compaction that replaces earlier
+   * messages. Routed like `ownFeatures`.
    */
   ownContent?(request: Fields): string | undefined;
   /** The request member that continues a conversation which the upstream has stored. */

@@ -1,7 +1,5 @@
 /**
- * Validates the tools of a request and the choice among them. Two tools of one name are accepted, as OpenAI does; upstreams of
- * the messages and Gemini formats refuse them, so that such a request is not sent there. A choice that forces nothing (`auto`,
- * `none`) may come without tools, because clients send it with every request.
+ * Validates the tools of a request and the choice among them, by the same rules as in chat (`chat/check-tools.ts`).
  */
 import { invalidField } from '../../base/errors.ts';
 import { toWireName } from '../../base/namespace.ts';
