@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { ApiDestination } from '../api.gen.ts';
 import { api, type Body } from '../api.ts';
 import { useApi, useChange } from '../query.ts';
-import { Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { Amount, Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 import { ConfigForm, configOf, fieldsOf } from './config-form.tsx';
 import { type Group, RulesForm } from './rules-form.tsx';
@@ -158,11 +158,8 @@ function Selection({ settings: { rate, regions, keys, groups }, workspace, set }
   return (
     <>
       <div class="form-row">
-        <Text
+        <Amount
           label="Share of sessions, up to 1"
-          type="number"
-          min={0}
-          step="any"
           required
           value={rate}
           onInput={(next) => set({ rate: next })}

@@ -5,7 +5,7 @@ import { api, type Body } from '../api.ts';
 import { RESETS } from '../keys/form.tsx';
 import { useChange } from '../query.ts';
 import { go, link } from '../route.ts';
-import { Area, Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { Amount, Area, Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { inWorkspace } from '../ui/workspace-choice.tsx';
 import { RulesForm, rulesBody, rulesOf } from './rules-form.tsx';
 
@@ -126,15 +126,7 @@ export function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardr
         <RulesForm rules={rules} onRules={setRules} />
         <h3>Spend</h3>
         <div class="form-row">
-          <Text
-            label="Limit in USD of each key or member"
-            type="number"
-            min={0}
-            step="any"
-            value={limit}
-            onInput={setLimit}
-            hint="Empty: none"
-          />
+          <Amount label="Limit in USD of each key or member" value={limit} onInput={setLimit} hint="Empty: none" />
           <Choice label="Limit resets" value={reset} options={RESETS.slice(1)} onChange={setReset} />
         </div>
         <Check label="The limit also counts spend on own provider keys (BYOK)" checked={byok} onChange={setByok} />

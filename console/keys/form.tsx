@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import type { ApiKey } from '../api.gen.ts';
 import { api, type Body } from '../api.ts';
 import { useApi, useChange } from '../query.ts';
-import { Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { Amount, Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { RateFields, type RateTexts, rateLimits, rateTexts } from '../ui/rate-limits.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
@@ -42,15 +42,7 @@ function KeyForm({ fields, onFields }: { fields: KeyFields; onFields(fields: Key
     <>
       <Text label="Name" required maxLength={200} value={fields.name} onInput={(name) => set({ name })} />
       <div class="form-row">
-        <Text
-          label="Limit in USD"
-          type="number"
-          min={0}
-          step="any"
-          value={fields.limit}
-          onInput={(limit) => set({ limit })}
-          hint="Empty: no limit"
-        />
+        <Amount label="Limit in USD" value={fields.limit} onInput={(limit) => set({ limit })} hint="Empty: no limit" />
         <Choice label="Limit resets" value={fields.reset} options={RESETS} onChange={(reset) => set({ reset })} />
       </div>
       <RateFields texts={fields.rates} onTexts={(rates) => set({ rates })} />

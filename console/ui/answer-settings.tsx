@@ -1,5 +1,5 @@
 /** The settings of a request that are numbers. */
-import { Text } from './forms.tsx';
+import { Amount, Text } from './forms.tsx';
 
 interface AnswerSettingsProps {
   /** Empty texts: not set. */
@@ -10,14 +10,7 @@ interface AnswerSettingsProps {
 export function AnswerSettings({ settings, onInput }: AnswerSettingsProps) {
   return (
     <div class="form-row">
-      <Text
-        label="Temperature"
-        type="number"
-        step="any"
-        min={0}
-        value={settings.temperature}
-        onInput={onInput('temperature')}
-      />
+      <Amount label="Temperature" value={settings.temperature} onInput={onInput('temperature')} />
       <Text
         label="Longest answer, in tokens"
         type="number"

@@ -73,6 +73,11 @@ export function Text({ label, value, onInput, hint, code, list, ...rest }: TextP
   );
 }
 
+/** A number from 0 on, whole or not. */
+export function Amount(props: Omit<TextProps, 'type' | 'min' | 'step'>) {
+  return <Text {...props} type="number" min={0} step="any" />;
+}
+
 interface AreaProps {
   label: string;
   value: string;

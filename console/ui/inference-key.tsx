@@ -4,7 +4,7 @@ import { api } from '../api.ts';
 import { useChange } from '../query.ts';
 import { chooseInferenceKey, type Session } from '../session.ts';
 import { Button, Card, Code } from './basics.tsx';
-import { Dialog, Form, Text } from './forms.tsx';
+import { Amount, Dialog, Form, Text } from './forms.tsx';
 import { inWorkspace, WorkspaceChoice } from './workspace-choice.tsx';
 
 interface Parts {
@@ -49,15 +49,7 @@ function ChooseKey({ done }: { done?: () => void }) {
   return (
     <div class="columns choose">
       <Form submit="Create a key" change={create}>
-        <Text
-          label="Limit a day in USD"
-          type="number"
-          min={0}
-          step="any"
-          value={limit}
-          onInput={setLimit}
-          hint="Empty: no limit"
-        />
+        <Amount label="Limit a day in USD" value={limit} onInput={setLimit} hint="Empty: no limit" />
         <WorkspaceChoice value={workspace} onChange={setWorkspace} />
       </Form>
       <Form submit="Use this key" change={paste} value={key.trim()}>

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { ApiWorkspace } from '../api.gen.ts';
 import { api, type Body } from '../api.ts';
 import { useChange } from '../query.ts';
-import { Area, Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
+import { Amount, Area, Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { linesOrNull, textOf } from '../ui/lines.ts';
 import { RateFields, rateLimits, rateTexts } from '../ui/rate-limits.tsx';
 
@@ -91,14 +91,7 @@ export function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace;
         <Check label="Keep prompts and answers (I/O logging)" checked={logging} onChange={setLogging} />
         {logging && (
           <div class="form-row">
-            <Text
-              label="Share of requests that is kept, 0 to 1"
-              type="number"
-              min={0}
-              step="any"
-              value={rate}
-              onInput={setRate}
-            />
+            <Amount label="Share of requests that is kept, 0 to 1" value={rate} onInput={setRate} />
             <Area
               label="Only of these keys, one number or hash a line"
               code
@@ -143,11 +136,8 @@ export function EditBudget({ id, interval, limit: before, byok: counts, onClose 
   return (
     <Dialog title={`The ${interval} budget`} onClose={onClose}>
       <Form submit="Save" change={change} onCancel={onClose}>
-        <Text
+        <Amount
           label="Limit in USD"
-          type="number"
-          min={0}
-          step="any"
           value={limit}
           onInput={setLimit}
           hint="Requests beyond it are refused with 402. Empty: no limit."
