@@ -147,7 +147,7 @@ function textOf(blocks: readonly ContentBlock[]): string {
     .join('\n\n');
 }
 
-/** What was said, as the protocol wants it of a loaded session. */
+/** Sends the history of a loaded session, as the protocol requires. */
 function replay({ messages }: Session, sessionId: string, client: AgentContext): void {
   for (const { role, content } of messages) {
     if (role === 'tool' || content === null) continue;

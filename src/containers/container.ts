@@ -1,4 +1,4 @@
-/** What a container is. */
+/** Containers: their state, files and names. No I/O. */
 import { createHash, randomInt } from 'node:crypto';
 import type { Caller } from '../access/index.ts';
 import { GatewayError } from '../base/errors.ts';

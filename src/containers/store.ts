@@ -76,7 +76,7 @@ export async function renewHolds(db: Queryable, holders: readonly string[], unti
   return (await db.query<{ holder: string }>(sql, [holders, until])).map(({ holder }) => holder);
 }
 
-/** What a use leaves. */
+/** The state of a container after a use. */
 interface LeftState extends Pick<StoredContainer, 'copied' | 'blobId' | 'bytes' | 'usedAt' | 'expiresAt'> {
   files: readonly ContainerFile[];
 }

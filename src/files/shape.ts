@@ -119,7 +119,7 @@ export function wireId(id: string): string {
   return prefixedId(ID_PREFIX, id);
 }
 
-/** Undefined for what is no id of a file. */
+/** Undefined if `wire` is not the id of a file. */
 export function storedId(wire: string): string | undefined {
   const prefix = [ID_PREFIX, OLDER_PREFIX].find((known) => wire.startsWith(known));
   const hex = prefix === undefined ? '' : wire.slice(prefix.length).toLowerCase();

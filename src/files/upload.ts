@@ -150,7 +150,7 @@ interface MadeFile extends Pick<store.StoredFile, 'organizationId' | 'workspaceI
 
 /**
  * Adds a file that the gateway has made, which clients may download. The workspace may grow past its limit: its results
- * are paid for. In the transaction of what the file belongs to. Returns the id.
+ * are paid for. `tx` is the transaction of what the file belongs to. Returns the id.
  */
 export async function addMadeFile(
   tx: Queryable,

@@ -149,7 +149,7 @@ export interface Exchange<C = unknown> {
   readonly response: GatewayResponse;
   /** Set by the handler for observers of finished exchanges, for example the row of a generation. */
   record: unknown;
-  /** The same for what the exchange has passed. */
+  /** The same for the trace of the exchange. */
   trace: unknown;
   /** So far. */
   readonly durationMs: number;

@@ -7,7 +7,7 @@ export type Attributes = Readonly<Record<string, AttributeValue>>;
 /** The numbers of the protocol. */
 export const SpanKind = { internal: 1, server: 2, client: 3 } as const;
 
-/** What a span is besides its attributes and its outcome. */
+/** A span without its attributes and its outcome. */
 export interface Span {
   /** 32 and 16 hexadecimal digits. */
   readonly traceId: string;
@@ -32,8 +32,8 @@ export interface Source {
 }
 
 /**
- * Encodes spans as they come, so that nothing else of them has to be kept, and no object is built for their attributes:
- * encoding is most of the cost of a span.
+ * Encodes spans at once, so that only bytes are kept and no object is built for attributes: encoding is most of the cost of
+ * a span.
  */
 export interface SpanWriter {
   /** Bytes of the spans so far. */

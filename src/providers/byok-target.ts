@@ -5,7 +5,7 @@
  */
 import type { Provider, ProviderKind } from './provider.ts';
 
-/** Where a call goes, with what. */
+/** The provider of a call, and the credential that it uses. */
 export interface UpstreamTarget {
   provider: Provider;
   credential: string | null;

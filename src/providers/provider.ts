@@ -50,7 +50,7 @@ export interface ProviderKind {
   name: string;
   /** Format for clients of other formats. Absent: it serves no conversations. */
   speaks?: FormatId;
-  /** Further formats at the same base URL; clients of one of them are relayed. */
+  /** Further formats at the same base URL, for relaying to their clients. */
   alsoSpeaks?: readonly FormatId[];
   /** Formats that depend on the model, the one for clients of other formats first. Overrides both members above. */
   speaksFor?(upstreamModel: string): readonly FormatId[];

@@ -16,19 +16,19 @@ export interface DriverParts {
   log: Log;
 }
 
-/** What a driver found where it runs, for the log and `gatehouse doctor`. */
+/** What a driver found on its machine, for the log and `gatehouse doctor`. */
 export interface Examination {
   /** Name of the driver. */
   driver: string;
   /** What separates a sandbox from the gateway, in few words; null if no sandbox can be created. */
   isolation: string | null;
   problems: readonly DriverProblem[];
-  /** Whether another look may find something else, because it depends on more than this machine. */
+  /** Whether a later examination may differ, because the result depends on more than this machine. */
   mayChange?: boolean;
 }
 
 export interface DriverProblem {
-  /** What is missing, and what follows from it. */
+  /** What is missing, and the consequence. */
   message: string;
   /** What the operator can do. */
   remedy: string;

@@ -50,7 +50,7 @@ export function estimatedRow(accepted: Accepted, attempt: Attempt, progress?: Pr
   };
 }
 
-/** What the upstream has reported, or what the earlier turns used and this attempt may have; at least the output that was seen. */
+/** Reported usage, or else that of earlier turns and the estimated prompt of this attempt; plus unreported output. */
 function usageSeen(attempt: Attempt, progress: Progress | undefined): Usage {
   const prompt = { ...NO_USAGE, input: attempt.promptTokens };
   const known = progress?.usage ?? addUsage(attempt.earlierUsage ?? NO_USAGE, prompt);

@@ -1,4 +1,4 @@
-/** What a process gives to spend. */
+/** The options of `createSpend`. */
 import type { Clock } from '../base/clock.ts';
 import type { EndOfTurn } from '../base/end-of-turn.ts';
 import type { Log } from '../base/log.ts';

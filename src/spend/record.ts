@@ -43,10 +43,10 @@ export interface Attempt {
   earlierUsage?: Usage | undefined;
 }
 
-/** What a request that has asked no endpoint may have cost. */
+/** The attempt of a request that tried no endpoint: it costs what is paid already. */
 export function unservedAttempt(model: string, earlier: Charge): Attempt {
-  const nobody = { model, endpointId: null, providerName: null, isByok: false };
-  return { ...nobody, promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlier };
+  const unserved = { model, endpointId: null, providerName: null, isByok: false };
+  return { ...unserved, promptTokens: 0, promptNano: 0n, outputPrice: 0n, earlier };
 }
 
 export interface Intent {

@@ -49,7 +49,7 @@ const PIECE_BYTES = 256 * 1024;
 const BATCH_BYTES = 1024 * 1024;
 /** Waiting in this process. */
 const MOST_BYTES = 16 * 1024 * 1024;
-/** How long closing waits for what is waiting. */
+/** How long closing waits for the last delivery. */
 const LAST_DELIVERY_MS = 2_000;
 /** Operations that machines poll. */
 const PROBES: ReadonlySet<string> = new Set(['getHealth', 'getReadiness', 'getMetrics']);

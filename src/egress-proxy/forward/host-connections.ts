@@ -8,7 +8,7 @@ import { AnswerParser, type AnswerReader, type HeaderForm } from '../../http/ans
 import { lowerCase } from '../../http/header-names.ts';
 import type { Pair } from './heads.ts';
 
-/** Less than what servers keep idle connections for. */
+/** Shorter than servers keep idle connections. */
 const IDLE_MS = 4_000;
 const MOST_IDLE = 16;
 

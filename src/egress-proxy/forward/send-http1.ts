@@ -149,7 +149,7 @@ class Http1Exchange implements Sent, Sink {
     this.#connection.written();
   }
 
-  // What the connection hands on.
+  // Called by the connection.
 
   get holds(): boolean {
     return this.#received.holds;

@@ -136,7 +136,7 @@ function textOf(content: Buffer): string {
   return text.startsWith('\ufeff') ? text.slice(1) : text;
 }
 
-/** The facts of a request whose references count as what they are: only their files show what that is. */
+/** The facts of a request in which references count as the media of their files. */
 export function factsWithFiles(
   { format, document }: Pick<ConversationRequest, 'format' | 'document'>,
   files: ReferencedFiles,

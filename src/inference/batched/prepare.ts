@@ -56,7 +56,7 @@ export async function encodeForBatch(
     const candidate = atBatch(each);
     const service = candidate.endpoint.provider.kind.batches!;
     if (service.lacks?.(targetOf(candidate, parts.credentials.choose(candidate))) !== undefined) {
-      // What a customer's credential should serve does not move to another account because it goes out with a batch.
+      // A batch does not move a request from the customer's credential to another account.
       if (each.byok !== undefined) return undefined;
       continue;
     }

@@ -25,7 +25,7 @@ export function wantsCache(
   return (
     request.about.cache !== undefined &&
     debug === undefined &&
-    // The results of a search are in the prompt, and no request is the same again.
+    // The prompt contains search results, so no two requests are the same.
     prepaid === undefined &&
     // A cached answer gets a new id, and no upstream could continue a thread from it.
     request.facts.thread === undefined &&

@@ -6,10 +6,10 @@ import type { Conversation, Message, Part, Source } from '../../formats/conversa
 import type { MediumKind } from '../../formats/conversation/format.ts';
 
 type Wants = (kind: MediumKind, url: string) => boolean;
-/** What takes the place of a URL or of the id of a stored file. */
+/** Replaces a URL, or the id of a stored file. */
 export interface Substitute {
   source: Source;
-  /** What the part becomes; absent: it stays what it is. */
+  /** The new kind of the part; absent: it does not change. */
   kind?: 'image' | 'audio' | 'file';
   /** For a file without a name in the request. */
   filename?: string;

@@ -87,8 +87,8 @@ export async function countTokens(
 }
 
 /**
- * What is counted of the conversation, in the words that are counted here; settings have no tokens.
- * @throws GatewayError 400 for content that has no words there
+ * The messages and tools in the messages format, which is the one that is counted locally; settings have no tokens.
+ * @throws GatewayError 400 for content that this format cannot express
  */
 function inMessages(format: ServedFormat, { exact, value }: JsonDocument): Fields {
   if (format.id === messages.id) return value;

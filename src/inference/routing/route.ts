@@ -74,7 +74,7 @@ interface Excluded {
 
 export interface RoutingRequest {
   facts: RequestFacts;
-  /** What router models read of it besides. */
+  /** Router models read more of the request than its facts. */
   accepted?: AcceptedRequest;
   promptBytes: number;
   /** Whether the endpoint has the operation for its model. */

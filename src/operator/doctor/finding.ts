@@ -1,4 +1,4 @@
-/** What the doctor says of one thing that it looked at. */
+/** One result of the doctor. */
 export interface Finding {
   /** `ok`; `note`: works, and is worth knowing; `fault`: the gateway will not start, or will not do what it is meant to. */
   level: 'ok' | 'note' | 'fault';

@@ -1,6 +1,6 @@
 /**
- * The `guardrails` of a configuration of LiteLLM's proxy as filters. Pure. What has no equal here is a finding: never is a
- * part of a guardrail left out, or taken over in another form, without one.
+ * The `guardrails` of a configuration of LiteLLM's proxy as filters. Pure. Every part of a guardrail that is left out, or taken
+ * over in another form, is a finding.
  */
 import { LineCounter } from 'yaml';
 import type { BuiltinFilter, FilterAction, FilterDirection, PatternFilter } from '../../guardrails/index.ts';

@@ -26,7 +26,7 @@ const STATUS: Readonly<Record<string, number>> = {
 };
 
 export const anthropicBatches: BatchService = {
-  // A little is left for what is around the calls.
+  // Leaves some room for the text around the calls.
   limits: { items: 100_000, bytes: 255 * 1024 * 1024 },
   storesMarker: false,
   pricePercent: 50,

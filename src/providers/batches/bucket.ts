@@ -16,7 +16,7 @@ export interface BucketPlace {
   root: string;
 }
 
-/** What a kind of storage does. Names are those of objects, with their prefix. */
+/** The operations of one kind of storage. `name` is the name of an object, with its prefix. */
 export interface BucketStore {
   /** Replaces the object. */
   write(name: string, content: { bytes: number; chunks: AsyncIterable<Buffer> }, account: BatchAccount): Promise<void>;

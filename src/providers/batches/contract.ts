@@ -19,7 +19,7 @@ export interface BatchAbout {
   /** The path of each call below the base URL. */
   path: string;
   items: number;
-  /** Wall time in ms at which it was first sent; nothing older can be it. */
+  /** Wall time in ms at which it was first sent; an older batch at the provider is another one. */
   beganAt: number;
 }
 

@@ -26,7 +26,7 @@ const PARAMETERS = editingParameters(['delete', 'rename'], {
   new_path: { type: 'string', description: 'Of rename', maxLength: LONGEST_PATH },
 });
 
-/** What a command did. */
+/** The effect of a command. */
 interface Done {
   result: string;
   action: 'read' | 'write' | 'delete';
