@@ -1,4 +1,4 @@
-/** Why each endpoint of a model was or was not asked, as GET /generation tells it. */
+/** Why each endpoint of a model was or was not tried, as GET /generation shows it. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
@@ -37,7 +37,7 @@ async function scene(t: TestContext) {
   return { gateway, told };
 }
 
-test('a generation tells why each endpoint was or was not asked', async (t) => {
+test('a generation shows why each endpoint was or was not tried', async (t) => {
   const { gateway, told } = await scene(t);
   for (const name of ['first', 'second', 'dear', 'small']) {
     gateway.upstream.script(name, { ...chatWhole('yes'), repeat: true });
