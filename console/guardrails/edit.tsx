@@ -26,7 +26,7 @@ const ACTIONS: readonly Option[] = [
   ['redact', 'Redact'],
   ['block', 'Block'],
 ];
-const KEPT_ACTION: Option = ['', 'As before; block new ones'];
+const KEPT_ACTION: Option = ['', 'Unchanged; block new ones'];
 interface EditGuardrailProps {
   guardrail?: ApiGuardrail;
   workspace?: string;
@@ -90,7 +90,7 @@ export function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardr
           <Text label="Name" required value={name} onInput={setName} />
           <Text label="Description" value={description} onInput={setDescription} />
         </div>
-        <h3>Filters of texts</h3>
+        <h3>Text filters</h3>
         <div class="form-row">
           {BUILTINS.map(([slug, label]) => (
             <Choice
@@ -103,7 +103,7 @@ export function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardr
           ))}
         </div>
         <Check
-          label="These also search the answers of models"
+          label="Also filter the answers of models"
           checked={answers ?? knownBuiltins.some(({ apply_to }) => apply_to?.includes('response'))}
           onChange={setAnswers}
         />
@@ -114,10 +114,10 @@ export function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardr
             rows={3}
             value={patterns}
             onInput={setPatterns}
-            hint="Regular expressions of RE2"
+            hint="RE2 regular expressions"
           />
           <Choice
-            label="On a match of a pattern"
+            label="When a pattern matches"
             value={patternAction}
             options={knownPatterns.length === 0 ? ACTIONS.slice(1) : [KEPT_ACTION, ...ACTIONS.slice(1)]}
             onChange={setPatternAction}

@@ -4,7 +4,7 @@ import { REGIONS } from '../destinations/edit.tsx';
 import { Area, Check } from '../ui/forms.tsx';
 import { linesOrNull, textOf } from '../ui/lines.ts';
 
-/** The lists, one entry a line; empty: all, or none that are ignored. */
+/** Lists, one entry a line. An empty list allows all, or ignores none. */
 const LISTS = [
   ['allowed_models', 'Allowed models, one a line', 'Empty: all'],
   ['allowed_providers', 'Allowed providers, one a line', 'Empty: all'],
@@ -26,8 +26,8 @@ export const USES = [
   ['enable_free_model_publication', 'free endpoints that publish prompts'],
   ['enable_free_model_training', 'free endpoints that train on prompts'],
   ['enable_paid_model_training', 'paid endpoints that train on prompts'],
-  ['allow_safety_retention_google', 'retention for safety, where Google is to keep no data'],
-  ['allow_safety_retention_other', 'retention for safety, where other vendors are to keep no data'],
+  ['allow_safety_retention_google', 'safety retention at Google, where zero retention applies'],
+  ['allow_safety_retention_other', 'safety retention at other vendors, where zero retention applies'],
 ] as const;
 
 type List = (typeof LISTS)[number][0];
@@ -111,7 +111,7 @@ export function RulesForm({ rules, onRules }: { rules: Rules; onRules(rules: Rul
           ))}
         </fieldset>
         <fieldset class="checks">
-          <legend>Only in these regions; none: all</legend>
+          <legend>Only in these regions (none checked: all)</legend>
           {REGIONS.map(([region, label]) => (
             <Check
               key={region}

@@ -92,17 +92,17 @@ export function CreateKey({ workspace, onClose, shown }: CreateKeyProps) {
           <Choice
             label="Creator"
             value={creator}
-            options={[['', 'As of the management key'], ...creators]}
+            options={[['', 'Same as the management key'], ...creators]}
             onChange={setCreator}
-            hint="When this member leaves, the key ends"
+            hint="If this member leaves, the key is refused"
           />
-          <Text label="End user of a partner" maxLength={256} value={user} onInput={setUser} hint="Empty: none" />
+          <Text label="Partner's end user" maxLength={256} value={user} onInput={setUser} hint="Empty: none" />
           <Text
-            label="Secret of the partner"
+            label="Partner secret"
             type="password"
             value={secret}
             onInput={setSecret}
-            hint="It works as the key, too"
+            hint="Works as the key, too"
           />
         </div>
       </Form>

@@ -220,7 +220,7 @@ function RotateKey({ item, onClose }: ActionProps) {
     <Dialog title={`Rotate ${item.name}`} onClose={onClose}>
       <Form submit="Rotate" change={change} onCancel={onClose}>
         <p>The key gets a new secret. Its settings, spend and guardrails stay.</p>
-        <Choice label="The present secret ends" value={grace} options={GRACES} onChange={setGrace} />
+        <Choice label="The current secret ends" value={grace} options={GRACES} onChange={setGrace} />
       </Form>
     </Dialog>
   );

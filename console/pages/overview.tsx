@@ -163,7 +163,7 @@ export function Overview(_: PageParts) {
         <Groups title="Keys" dimension="api_key_id" range={span(now)} every={every} />
       </div>
       {total !== undefined && total['request_count'] === 0 && (
-        <Empty icon="playground" title="No requests in this time">
+        <Empty icon="playground" title="No requests in this period">
           <p>
             <a href={link('/playground')}>Try a model in the playground</a>, or see{' '}
             <a href="../start">how to connect</a> an application.

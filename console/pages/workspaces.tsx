@@ -119,7 +119,7 @@ function WorkspaceDetail({ id }: { id: string }) {
                 ['Default model', workspace.default_text_model ?? NONE],
                 ['Default image model', workspace.default_image_model ?? NONE],
                 ['Disabled server tools', workspace.disabled_server_tools?.join(', ') ?? NONE],
-                ['Prompt caching', workspace.prompt_caching ?? 'as of the account'],
+                ['Prompt caching', workspace.prompt_caching ?? 'account default'],
                 ['Endpoints ordered by', workspace.default_provider_sort ?? 'the configuration'],
                 [
                   'Prompts and answers',

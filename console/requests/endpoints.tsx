@@ -1,4 +1,4 @@
-/** Why each endpoint of the requested models was or was not asked. */
+/** Why each endpoint of the requested models was or was not tried. */
 import type { ApiGeneration } from '../api.gen.ts';
 import { Badge, Card, type Tone } from '../ui/basics.tsx';
 import { Table } from '../ui/table.tsx';
@@ -24,7 +24,7 @@ export function Endpoints({ generation }: { generation: Generation }) {
   return (
     <Card title="Endpoints" flush>
       <Table
-        label="Endpoints, and why each was or was not asked"
+        label="Endpoints, and why each was or was not tried"
         rows={rows}
         keyOf={({ id }) => id}
         columns={[

@@ -49,7 +49,7 @@ function ChooseKey({ done }: { done?: () => void }) {
   return (
     <div class="columns choose">
       <Form submit="Create a key" change={create}>
-        <Amount label="Limit a day in USD" value={limit} onInput={setLimit} hint="Empty: no limit" />
+        <Amount label="Daily limit in USD" value={limit} onInput={setLimit} hint="Empty: no limit" />
         <WorkspaceChoice value={workspace} onChange={setWorkspace} />
       </Form>
       <Form submit="Use this key" change={paste} value={key.trim()}>

@@ -18,7 +18,7 @@ const SORTS: readonly Option[] = [
 ];
 
 const CACHING: readonly Option[] = [
-  ['', 'As of the account'],
+  ['', 'Account default'],
   ['off', 'Off'],
   ['translated', 'Where requests are translated'],
   ['always', 'Always'],
@@ -91,9 +91,9 @@ export function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace;
         <Check label="Keep prompts and answers (I/O logging)" checked={logging} onChange={setLogging} />
         {logging && (
           <div class="form-row">
-            <Amount label="Share of requests that is kept, 0 to 1" value={rate} onInput={setRate} />
+            <Amount label="Share of requests to keep, 0 to 1" value={rate} onInput={setRate} />
             <Area
-              label="Only of these keys, one number or hash a line"
+              label="Only for these keys, one number or hash a line"
               code
               rows={2}
               value={loggedKeys}
