@@ -17,8 +17,10 @@ const text = (name: string) => readFileSync(path.join(DEPLOY, name), 'utf8');
 const lacks = (program: string, ...args: string[]) =>
   spawnSync(program, args).error !== undefined && `needs ${program}`;
 
-function configOf(yaml: string) {
-  const env = { GATEHOUSE_CONFIG: 'gatehouse.yaml', GATEHOUSE_KEK: Buffer.alloc(32).toString('base64') };
+/** @param secret further variables */
+function configOf(yaml: string, secret: Record<string, string> = {}) {
+  const kek = Buffer.alloc(32).toString('base64');
+  const env = { ...secret, GATEHOUSE_CONFIG: 'gatehouse.yaml', GATEHOUSE_KEK: kek };
   return loadConfig({ env, cwd: '/', cores: 1, readFile: () => yaml, kinds: KINDS });
 }
 
@@ -43,10 +45,13 @@ test('kustomize makes objects of the patches that fit their schemas, and pods th
   for (const name of ['DATABASE_URL', 'GATEHOUSE_KEK', 'GATEHOUSE_PEER_HOST', 'GATEHOUSE_DATA_DIR']) {
     assert.ok(names.includes(name), name);
   }
-  const { limits, blobs, sandboxes } = configOf(one('ConfigMap')['data']['gatehouse.yaml']);
+  // The secret has what the head of kustomization.yaml says.
+  const named = text('kubernetes-replicated/kustomization.yaml').matchAll(/--from-literal=(S3_\w+)=/g);
+  const secret = Object.fromEntries([...named].map(([, name]) => [name, 'value']));
+  const { limits, blobs, sandboxes } = configOf(one('ConfigMap')['data']['gatehouse.yaml'], secret);
   assert.ok(template.spec.terminationGracePeriodSeconds * 1000 > limits.drainDelayMs + limits.drainMs);
   assert.ok(container.readinessProbe.periodSeconds * 3000 <= limits.drainDelayMs, 'the endpoints forget it in time');
-  assert.ok(blobs.s3);
+  assert.equal(blobs.s3?.keys?.accessKeyId, 'value');
   assert.equal(sandboxes.driver, 'kubernetes');
 });
 
