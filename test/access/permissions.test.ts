@@ -559,7 +559,7 @@ test('access is declared for every operation, and for no other', () => {
   assert.deepEqual(contracts.map(({ id }) => id).toSorted(), Object.keys(EXPECTED).toSorted());
 });
 
-test('programme, scope and regions of every operation are those said here', () => {
+test('programme, scope and regions of every operation are those listed here', () => {
   for (const { id, access } of contracts) {
     const { programme, scope, regions }: Conditions = EXPECTED[id] ?? {};
     const declared = { programme: access.programme, scope: access.scope, regions: access.regions };
@@ -573,7 +573,7 @@ for (const [root, host] of [
   ['the global', undefined],
   ['a regional', EUROPE],
 ] as const) {
-  test(`every operation answers each kind of caller as it is said here, on ${root} host`, async (t) => {
+  test(`every operation answers each kind of caller as listed here, on ${root} host`, async (t) => {
     const { url, make, scim, disabled, expired, orphan, outsider } = await installation(t);
     for (const [at, operation] of contracts.entries()) {
       const expectation = EXPECTED[operation.id];

@@ -234,7 +234,7 @@ const REPEATABLE = new Set([
 const contracts = operations({ limits: { inferenceBodyBytes: 1024 } } as Parameters<typeof operations>[0]);
 const changing = new Map(contracts.filter(({ method }) => method !== 'GET').map((each) => [each.id, each]));
 
-test('of every operation that is not a GET it is said how it changes something, or why it does not', () => {
+test('every operation that is not a GET is listed here with its change, or why it has none', () => {
   const told = [...Object.keys(CALLS), ...Object.keys(EXCEPTIONS)];
   assert.deepEqual(
     [...changing.keys()].filter((id) => !told.includes(id)),

@@ -331,7 +331,7 @@ test('requests for models of Anthropic run in its own batch interface, the other
   assert.ok(Math.abs(batch.usage.cost - direct - halfCost(['one', 'three'])) < 1e-9, String(batch.usage.cost));
 });
 
-test('a batch names at most 100 models, each of which is routed once before the batch is accepted', async (t) => {
+test('a batch names at most 100 models, and each is routed once before the batch is accepted', async (t) => {
   const models = Array.from({ length: 101 }, (_, n) => ({
     id: `test/m${n}`,
     upstream_id: `m${n}`,

@@ -37,7 +37,7 @@ async function metric(outcome: string, of: Gateway = gateway): Promise<number> {
   return Number(new RegExp(`gatehouse_batch_callbacks_total\\{outcome="${outcome}"\\} (\\d+)`).exec(text)?.[1] ?? 0);
 }
 
-test('a completed batch is told to its callback_url, signed so that the libraries of receivers verify it', async () => {
+test('a completed batch sends an event to callback_url that the libraries of receivers verify', async () => {
   receiver.answers = [200];
   const before = await metric('delivered');
   const { id } = await submitted(batchFor(`${receiver.url}?from=gatehouse`));
@@ -70,7 +70,7 @@ test('a completed batch is told to its callback_url, signed so that the librarie
   );
 });
 
-test('a cancelled batch is told, and one that can no longer run', async () => {
+test('a batch that is cancelled, or can no longer run, sends an event', async () => {
   receiver.answers = [204];
   const { upstream } = gateway;
   const control = controlOf(gateway);

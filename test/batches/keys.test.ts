@@ -107,7 +107,7 @@ test('a key that is deleted while its batch runs fails the requests that have no
   assert.equal(batch.request_counts.completed + batch.request_counts.failed, 40);
 });
 
-test('a workspace that is deleted while its batch runs takes the batch with it, and other batches go on', async () => {
+test('a workspace that is deleted while its batch runs takes the batch with it, and other batches continue', async () => {
   const { id: workspace } = await control.made({ name: 'Ending', slug: 'ending' });
   const { key, data } = await keyOf({ workspace_id: workspace });
   const theirs = batchesOf(gateway, key);

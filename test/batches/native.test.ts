@@ -77,7 +77,7 @@ test('an item with a preset, which may change meanwhile, runs one by one', async
   );
 });
 
-test('a deletion tells what the provider has kept, and that it never had anything', async (t) => {
+test('a deletion shows what the provider has kept, or that it never had anything', async (t) => {
   const { vendor, gateway } = await startNative(t, 'openai');
   const { submitted, ended, send } = batchesOf(gateway);
   const faults = {

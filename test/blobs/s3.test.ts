@@ -243,7 +243,7 @@ test('cleaning aborts uploads of dead processes after a day, and no other', asyn
   assert.deepEqual([...s3.uploads.keys()], left);
 });
 
-test('blobs stay where they are when a bucket is configured, and when it is no longer', async (t) => {
+test('blobs stay where they are when a bucket is added to the configuration or removed', async (t) => {
   const { database, s3, clock, backend, rows } = await setup(t);
   const parts = { database, clock, log: silentLog };
   const disk = diskBackend(emptyFolder(t));

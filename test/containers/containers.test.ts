@@ -69,7 +69,7 @@ const filesOf = async (container: string, query = '', of = gateway): Promise<Jso
   (await of.get(`/containers/${container}/files${query}`)).json();
 
 describe('containers', { skip }, () => {
-  test('when files cannot be stored, the list of files and the model of the next request are told', async () => {
+  test('files that cannot be stored are reported in the list of files and to the model of the next request', async () => {
     const [blobs, away] = ['blobs', 'blobs.away'].map((name) => path.join(dataDir, name)) as [string, string];
     await work(['echo one > one'], { environment: named('saved') });
     await noneIsAwake();

@@ -249,7 +249,7 @@ test('keys, regions, rules and sampling choose the records of a destination', as
   assert.ok(found.includes(0), 'half of the sessions');
 });
 
-test('a destination whose stored rules cannot be used any more gets nothing, and the others go on', async () => {
+test('a destination whose stored rules can no longer be used gets nothing, and the others continue', async () => {
   const workspace = await scene.workspace();
   const create = (path: string) =>
     workspace.destination({ type: 'otel-collector', config: { endpoint: system.url + path } });

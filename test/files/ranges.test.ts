@@ -46,7 +46,7 @@ test('a download that was cut is resumed where it stopped, if the content is sti
   assert.ok((await bytesOf(changed)).equals(CONTENT));
 });
 
-test('parts and the end of a file are downloaded, and a range behind its end is 416 with its size', async () => {
+test('parts and the end of a file are downloaded, and a range after its end is 416 with its size', async () => {
   const { length } = CONTENT;
   for (const [range, start, end] of [
     ['bytes=0-0', 0, 1],
@@ -63,7 +63,7 @@ test('parts and the end of a file are downloaded, and a range behind its end is 
   assert.match(error.message, new RegExp(`${length} bytes`));
 });
 
-test('HEAD tells size and checksum without content, and a client that has the content gets 304', async () => {
+test('HEAD returns size and checksum without content, and a client that has the content gets 304', async () => {
   const head = await download({ range: 'bytes=0-1' }, 'HEAD');
   const tag = head.headers.get('etag')!;
   assert.deepEqual([head.status, head.headers.get('content-length')], [200, String(CONTENT.length)]);

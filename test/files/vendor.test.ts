@@ -188,7 +188,7 @@ test('a client of one vendor sees the files of another in the shape that it expe
   assert.deepEqual([(list as Json).data, (list as Json).last_id], [[shown], id]);
 });
 
-test('what a vendor refuses is told with its status, and never with the credential', async (t) => {
+test('a refusal of a vendor is returned with its status, and never with the credential', async (t) => {
   t.after(() => {
     broken = undefined;
   });

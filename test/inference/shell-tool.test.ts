@@ -247,7 +247,7 @@ describe('in a sandbox', { skip }, () => {
     await noneIsLeft();
   });
 
-  test('limits of time, output and length end or shorten what a command does, and the model is told', async () => {
+  test('limits of time, output and length end or shorten a command, and the model sees why', async () => {
     const turns = [
       {
         calls: [

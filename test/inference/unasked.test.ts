@@ -61,7 +61,7 @@ test('a generation shows why each endpoint was or was not tried', async (t) => {
   });
 });
 
-test('a generation tells of failures: cooldown, and what ended the request', async (t) => {
+test('a generation shows failures: cooldowns, and what ended the request', async (t) => {
   const { gateway, told } = await scene(t);
   const only = { only: ['first', 'second'] };
   const excluded = { dear: ['allowed_providers'], small: ['allowed_providers'] };

@@ -172,7 +172,7 @@ scene(
   },
 );
 
-scene('the answer cancel ends the run, which the caller is told', async () => {
+scene('the answer cancel ends the run, and the caller gets the end', async () => {
   const { turn, answered, asked, session } = await paused();
   const stream = await chat.answer(asked, session, 'cancel');
   assert.deepEqual(await answered, { action: 'cancel' });
@@ -273,7 +273,7 @@ scene('an agent that does not confirm a cancellation is ended', async () => {
   await until(() => before.isClosed, 'its connection is closed');
 });
 
-scene('an agent that refuses a session, or is not reached, is told before the stream', async () => {
+scene('an agent that refuses a session, or is not reached, is an error before the stream', async () => {
   agent.refusal = 'no such mode';
   await refused(chat.plain(user('go')), 502, 'intern_rejected', /no such mode/);
   agent.refusal = undefined;
@@ -287,7 +287,7 @@ scene('an agent that refuses a session, or is not reached, is told before the st
   await refused(pending, 502, 'intern_unreachable');
 });
 
-scene('more output than is kept for a reader ends the run, and its caller is told', async () => {
+scene('more output than is kept for a reader ends the run with an error', async () => {
   const { turn, asked, session } = await paused();
   for (let at = 0; at < 300; at++) turn.say('x'.repeat(1_024));
   await until(() => turn.isCancelled, 'the run is cancelled');
@@ -386,7 +386,7 @@ scene('a suspended intern ends its runs, and a session continues after it is pro
   await again.ending();
 });
 
-scene('nobody else continues a session, adds to its turn or answers its questions', async () => {
+scene('no other caller continues a session, adds to its turn or answers its questions', async () => {
   const { token } = await controlOf(gateway).keyIn(undefined, 'a stranger', { creator_user_id: null });
   const stranger = chatWith(gateway, id, token);
   const { turn, asked, session, answered } = await paused();

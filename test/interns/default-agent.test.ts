@@ -103,7 +103,7 @@ test('in manual mode a command runs only once it is allowed, and the model sees 
   assert.deepEqual(results(from), ['out\nerr\n[exit code 3]']);
 });
 
-test('a rejected tool does not run, and the model is told', async () => {
+test('a rejected tool does not run, and the model gets the rejection', async () => {
   const from = asked().length;
   const file = path.join(workspace, 'forbidden');
   script({ calls: [call('shell', { command: `touch ${file}` })] }, { text: 'Then not.' });
@@ -201,7 +201,7 @@ test('a message during a turn reaches the next model call of that turn', async (
   assert.equal(await session.steer('Too late'), false);
 });
 
-test('a cancelled turn ends its command with all its children, and the session goes on', async () => {
+test('a cancelled turn ends its command with all its children, and the session continues', async () => {
   const from = asked().length;
   const marker = path.join(workspace, 'child.pid');
   script({ calls: [call('shell', { command: `sleep 1000 & echo $! > ${marker}; wait` })] }, { text: 'Better now.' });
@@ -259,7 +259,7 @@ test('a session is known to the next process, also if the last one was killed wi
   assert.match(results(from)[0]!, /interrupted/);
 });
 
-test('the log is told to an agent that does not know the session', async () => {
+test('an agent that does not know the session gets its log', async () => {
   const from = asked().length;
   script({ text: 'Pear.' });
   const log = [

@@ -167,7 +167,7 @@ test('a run ends when another process suspends its intern', async () => {
   assert.deepEqual([stopped.status, stopped.body.error.metadata.reason], [409, 'intern_not_ready']);
 });
 
-test('nobody without the key gets past the handshake', async () => {
+test('no client without the key gets past the handshake', async () => {
   for (const options of [
     { rejectUnauthorized: false },
     {

@@ -175,7 +175,7 @@ scene('a loss that is accepted while the workspace is being archived counts', as
   );
 });
 
-scene('two jobs for one intern, of which one was repeated, do its work once', async () => {
+scene('a job and its repetition do the work of an intern once', async () => {
   const { id } = await made({ name: 'repeated', provision: true });
   await reaches(id, 'running');
   const archiving = Promise.withResolvers<void>();

@@ -65,7 +65,7 @@ async function dies(): Promise<void> {
   sandboxes.crash();
 }
 
-test('interns of a process that died go on in another one, each once', async () => {
+test('interns of a process that died continue in another one, each once', async () => {
   const { gateway, agent, made, reaches, call, shown } = first;
   const idle = await made({ name: 'idle', provision: true });
   await reaches(idle.id, 'running');

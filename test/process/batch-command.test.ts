@@ -185,7 +185,7 @@ test('exit codes tell failed requests, wrong input, failed batches and refusals 
   assert.match((await run(['--help'])).out, /gatehouse batch submit FILE/);
 });
 
-test('Ctrl-C leaves the batch running and tells how to go on; cancelling it is not a success', async () => {
+test('Ctrl-C leaves the batch running and shows how to continue; cancelling it is not a success', async () => {
   const held = { custom_id: 'held', body: planned({ tag: 'held', hold: 'head' }) };
   const watching = start(['submit', written('held.jsonl', [held]), '--model', 'test/planned', '--watch']);
   await until(() => upstream.tags('asked').has('held') && watching.seen.err.includes('in_progress'), 'it runs', 60_000);

@@ -413,7 +413,7 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await stranger.close();
   });
 
-  test('below a path prefix, behind a proxy that says nothing of it, everything works', async (t) => {
+  test('everything works below a path prefix, behind a proxy that does not announce it', async (t) => {
     const proxy = createServer((request, response) => {
       const target = new URL((request.url ?? '').replace(/^\/llm/, ''), gateway.url);
       const { host: _, ...headers } = request.headers;

@@ -156,7 +156,7 @@ const EFFORTS: Record<string, { asked: string; goes: Json }[]> = {
   azure: [{ asked: 'low', goes: { reasoning_effort: 'low' } }],
 };
 
-test('how much to think is said in the words of the service, whichever way the client says it', async () => {
+test('the effort of thinking reaches the service in its own members, whichever member the client uses', async () => {
   const fields = ['reasoning', 'reasoning_effort', 'thinking', 'enable_thinking', 'reasoning_format'];
   const about = (body: Json) => Object.fromEntries(fields.flatMap((key) => (key in body ? [[key, body[key]]] : [])));
   for (const [provider, cases] of Object.entries(EFFORTS)) {

@@ -24,7 +24,7 @@ describe('commands', { skip }, () => {
     }),
   });
 
-  test('an end from outside is reported, and other commands go on', async () => {
+  test('an end from outside is reported, and other commands continue', async () => {
     const known = bubblewrapsOf(path.join(folder, 'sandboxes'));
     const victim = await box().exec({ argv: ['sleep', '1000'] });
     const appeared = () => bubblewrapsOf(path.join(folder, 'sandboxes')).find((each) => !known.includes(each));

@@ -63,7 +63,7 @@ test('a service that leaves the sum to the client gets one, and is paid by token
   assert.equal(usage.cost, 0.000005);
 });
 
-test('a reply with too few verdicts is none: the next endpoint is asked', async () => {
+test('a reply with too few verdicts is a failure: the next endpoint is tried', async () => {
   script('omni', { results: [verdict(false)] });
   script('spare', { results: [verdict(false), verdict(true)] });
   const answer = await openai.moderations.create({ input: ['a', 'b'] });

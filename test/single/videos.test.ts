@@ -120,7 +120,7 @@ test('a job that fails costs nothing and says why', async () => {
   assert.equal((await gateway.get(`/videos/${job.id}/content`)).status, 409);
 });
 
-test('a video whose length nobody says is charged by an estimate', async () => {
+test('a video of unknown length is charged by an estimate', async () => {
   script(json({ id: 'v_1', status: 'queued' }), json({ id: 'v_1', status: 'completed' }), CONTENT);
   const job = await create({ duration: undefined });
   assert.equal((await ended(job.id)).usage!.cost, 0.5);

@@ -160,7 +160,7 @@ test('a failed request: what was asked, and the failure with the attempts before
   assert.deepEqual(earlier, [{ code: 502, message: 'it broke', provider_name: 'Provider chat', raw: null }]);
 });
 
-test('a broken and an abandoned answer: as much as was said', async () => {
+test('of a broken and an abandoned answer, the part that was sent is kept', async () => {
   const body = { model: 'test/chat', messages: MESSAGES, stream: true };
   upstream.script('chat', [begun('chat', 'reset')]);
   const broken = await ask('/chat/completions', body);

@@ -118,7 +118,7 @@ test('a sandbox whose authority is not in the restored database has no way out, 
   await Promise.all([first, running, next].map(({ close }) => close()));
 });
 
-test('a database of which only a part was restored releases nothing, and says why', async () => {
+test('a partly restored database releases nothing, and says why', async () => {
   const team = await workspace('partly');
   await team.vault.put('kept', 'older', [API]);
   const releases = releasesOf(parts);

@@ -164,7 +164,7 @@ function askedAs({ path, root }: (typeof contracts)[number], stream: boolean) {
   return { path: `${root ? '/../../v1beta' : ''}/models/${name}:${method}`, more: {} };
 }
 
-test('of every inference operation it is said here how it is asked', () => {
+test('every inference operation has a sample request here', () => {
   assert.deepEqual(inference.map(({ id }) => id).toSorted(), Object.keys(BODIES).toSorted());
 });
 
