@@ -114,7 +114,7 @@ export class KubernetesDriver implements SandboxDriver {
         failed('a sandbox that cannot start was not stopped')(problem);
         await forget().catch(() => {});
       });
-      // Nothing has run in it. Containers begin with another id each time, so nobody would remove it.
+      // Nothing has run in it, and containers get a new id each time, so nothing else would remove it.
       if (isNew) await this.remove(id).catch(failed('a sandbox that cannot start was not removed'));
       throw error;
     }
@@ -210,7 +210,7 @@ export class KubernetesDriver implements SandboxDriver {
     throw new GatewayError('server', `Kubernetes cannot isolate a sandbox: ${reasons}.`, { status: 503 });
   }
 
-  /** Makes this process the holder, and starts the pod. @returns whether there was no workload before @throws GatewayError 409 */
+  /** Makes this process the holder, and starts the pod. @returns whether the workload is new @throws GatewayError 409 */
   async #take(wanted: WorkloadOptions, preferred: WorkloadKind): Promise<boolean> {
     const { cluster, holder } = await this.#connect();
     const { id } = wanted.options;
