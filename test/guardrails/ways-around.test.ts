@@ -79,7 +79,10 @@ const IN_PLACES: Record<string, Sent> = {
   'a response format': chat([HI], {
     response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object', description: SSN } } },
   }),
-  'the name of a chosen tool': chat([HI], { tool_choice: { type: 'function', function: { name: CODE } } }),
+  'the name of a chosen tool': chat([HI], {
+    tools: [{ type: 'function', function: { name: CODE } }],
+    tool_choice: { type: 'function', function: { name: CODE } },
+  }),
   'the name of a file': said([text('see'), { type: 'file', file: { filename: SSN, file_id: 'x' } }]),
   'an address': said([text('see'), { type: 'image_url', image_url: { url: `https://example.com/${SSN}` } }]),
   'a logit bias': chat([HI], { logit_bias: { [SSN]: 1 } }),
