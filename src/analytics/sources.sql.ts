@@ -2,17 +2,16 @@
  * The tables that answer a query: rows of the ledger, or totals that equal them. Totals answer as much of the range as they can,
  * and rows the rest.
  */
-import { percentileSql, rowsAsTotals, totalsWhere } from '../spend/index.ts';
+import { failedSql, percentileSql, promptTokensSql, rowsAsTotals, totalsWhere } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { DimensionName, MetricName } from './names.ts';
 import type { AnalyticsQuery } from './query.ts';
 import { hasWholeHour, type Span, spansOf } from './spans.ts';
 
-const PROMPT = 'g.input_tokens + g.cache_read_tokens + g.cache_write_5m_tokens + g.cache_write_1h_tokens';
+const PROMPT = promptTokensSql('g.');
+const FAILED = failedSql('g.');
 const sum = (what: string) => `coalesce(sum(${what}), 0)::bigint`;
 const percentile = (share: number) => `percentile_cont(${share}) within group (order by g.latency_ms)`;
-/** Errors sent to the client, and answers that broke off after their headers. */
-const FAILED = 'g.error is not null or g.status >= 400';
 
 /** Money in nano-dollars; integers as bigint, other numbers as double precision. */
 const METRIC_SQL: Record<MetricName, string> = {

@@ -46,4 +46,4 @@ export { decodeRow, encodeRow, type StoredRow } from './row.ts';
 export { createSpend } from './spending.ts';
 export { countTotalsJob } from './totals/count.ts';
 export { percentileSql } from './totals/histogram.sql.ts';
-export { rowsAsTotals, totalsWhere } from './totals/totals.sql.ts';
+export { failedSql, promptTokensSql, rowsAsTotals, totalsWhere } from './totals/totals.sql.ts';

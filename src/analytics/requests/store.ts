@@ -2,6 +2,7 @@
  * The SQL of the list of generations. Ids sort by time and are the key of each month's table, so a page is read from the
  * end of an index, however many rows there are. Times without requests of the model, provider and so on are skipped.
  */
+import { failedSql } from '../../spend/index.ts';
 import type { Queryable } from '../../storage/database.ts';
 import { type Outcome, timesWith } from './times.sql.ts';
 
@@ -54,7 +55,7 @@ export interface GenerationRow {
   generationMs: number | null;
 }
 
-const FAILED = '(g.error is not null or g.status >= 400)';
+const FAILED = failedSql('g.');
 /** All but `succeeded` are the conditions of indexes. */
 const OUTCOMES: Readonly<Record<Outcome, string>> = {
   succeeded: `not ${FAILED} and not g.cancelled`,

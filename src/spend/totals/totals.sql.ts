@@ -4,19 +4,31 @@
  */
 import { BUCKETS, bucketSql } from './histogram.sql.ts';
 
-/** Errors sent to the client, and answers that broke off after their headers. */
-const FAILED = '(error is not null or status >= 400)';
-const PROMPT = 'input_tokens + cache_read_tokens + cache_write_5m_tokens + cache_write_1h_tokens';
+const PROMPT_COLUMNS = ['input_tokens', 'cache_read_tokens', 'cache_write_5m_tokens', 'cache_write_1h_tokens'];
+
+/**
+ * The condition for errors sent to the client, and for answers that broke off after their headers. Indexes have it, too.
+ * @param row the alias of the ledger with its dot
+ */
+export function failedSql(row = ''): string {
+  return `(${row}error is not null or ${row}status >= 400)`;
+}
+
+/** The sum of all tokens of the prompt. @param row the alias of the ledger with its dot */
+export function promptTokensSql(row = ''): string {
+  return PROMPT_COLUMNS.map((name) => row + name).join(' + ');
+}
+
 const one = (condition: string) => `case when ${condition} then 1::bigint end`;
 const micros = (ms: string) => `round(${ms} * 1000)::bigint`;
 
 /** By column of the totals, what a row of the ledger adds to it; null adds nothing. */
 const VALUES: Readonly<Record<string, string>> = {
   requests: '1::bigint',
-  errors: one(FAILED),
+  errors: one(failedSql()),
   cancelled: one('cancelled'),
   cache_hits: one('response_cache_source_id is not null'),
-  prompt_tokens: PROMPT,
+  prompt_tokens: promptTokensSql(),
   completion_tokens: 'output_tokens',
   reasoning_tokens: 'reasoning_tokens',
   cache_read_tokens: 'cache_read_tokens',
