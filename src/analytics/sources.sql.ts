@@ -2,7 +2,7 @@
  * The tables that answer a query: rows of the ledger, or totals that equal them. Totals answer as much of the range as they can,
  * and rows the rest.
  */
-import { failedSql, percentileSql, promptTokensSql, rowsAsTotals, totalsWhere } from '../spend/index.ts';
+import { failedSql, hoursToCount, percentileSql, promptTokensSql, rowsAsTotals, totalsWhere } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { DimensionName, MetricName } from './names.ts';
 import type { AnalyticsQuery } from './query.ts';
@@ -143,16 +143,7 @@ export async function sourceOf(tx: Queryable, query: AnalyticsQuery, parameters:
   const grains = grainsFor(query);
   const [from, until] = [query.from.getTime(), query.until.getTime()];
   if (grains === undefined || !hasWholeHour(from, until)) return byDay ?? ROWS;
-  const noted = await tx.query<{ hour: Date }>(
-    'select hour from generation_hours_to_count where hour >= $1 and hour < $2 order by hour',
-    [query.from, query.until],
-  );
-  const spans = spansOf(
-    from,
-    until,
-    noted.map(({ hour }) => hour.getTime()),
-    query.granularity === 'hour',
-  );
+  const spans = spansOf(from, until, await hoursToCount(tx, from, until), query.granularity === 'hour');
   const read = spans.reduce((ms, { grain, from, until }) => (grain === 'rows' ? ms + until - from : ms), 0);
   if (byDay !== undefined && read > FEW_ROWS_MS) return byDay;
   return totalsOf(query, grains, spans, parameters);

@@ -46,4 +46,5 @@ export { decodeRow, encodeRow, type StoredRow } from './row.ts';
 export { createSpend } from './spending.ts';
 export { countTotalsJob } from './totals/count.ts';
 export { percentileSql } from './totals/histogram.sql.ts';
+export { hoursToCount } from './totals/store.ts';
 export { failedSql, promptTokensSql, rowsAsTotals, totalsWhere } from './totals/totals.sql.ts';

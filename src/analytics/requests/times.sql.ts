@@ -2,6 +2,7 @@
  * Finds the days and hours that have requests of a model, provider and so on, so that a list of generations skips all others.
  * They come from the totals; an hour that is not counted yet (`generation_hours_to_count`) may have any requests.
  */
+import { hoursToCount } from '../../spend/index.ts';
 import type { Queryable } from '../../storage/database.ts';
 
 const HOUR_MS = 3_600_000;
@@ -84,11 +85,7 @@ const OUTCOMES: Readonly<Record<Outcome, string>> = {
 
 /** Days, but hours where a day has hours that are not counted; newest first. */
 async function slotsOf(tx: Queryable, search: Search, { from, until }: Run): Promise<Slot[]> {
-  const noted = await tx.query<{ hour: Date }>(
-    'select hour from generation_hours_to_count where hour >= $1 and hour < $2 order by hour desc',
-    [new Date(from), new Date(until)],
-  );
-  const hours = noted.map(({ hour }) => hour.getTime());
+  const hours = await hoursToCount(tx, from, until);
   const cut = [...new Set(hours.map(startOfDay))];
   const days = await slotsWithin(tx, search, 'day', [from], (until - from) / DAY_MS);
   const counted = cut.length === 0 ? [] : await slotsWithin(tx, search, 'hour', cut, 1);

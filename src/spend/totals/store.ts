@@ -8,7 +8,7 @@ const TIMEOUT = '10min';
 /** Only one process counts at a time, so that the last hour of a day sees that it is. */
 const COUNT_LOCK = 0x636f756e;
 
-/** Counts the newest hour that needs it and ended before `beforeMs` (wall time). Returns false if there is none. */
+/** Counts the newest hour that needs it and ended before `beforeMs` (wall time). Returns false if no hour is left. */
 export function countHour(database: Pick<Database, 'transaction'>, beforeMs: number): Promise<boolean> {
   return database.transaction(async (tx) => {
     // Compiling hundreds of sums would take longer than adding up an hour.
@@ -33,6 +33,15 @@ export function countHour(database: Pick<Database, 'transaction'>, beforeMs: num
     if (day?.whole) await replace(tx, 'day', day.start, INSERT_DAY);
     return true;
   });
+}
+
+/** Hours from `from` on and before `until` whose totals do not equal their rows, ascending. Times in ms. */
+export async function hoursToCount(tx: Queryable, from: number, until: number): Promise<number[]> {
+  const rows = await tx.query<{ hour: Date }>(
+    'select hour from generation_hours_to_count where hour >= $1 and hour < $2 order by hour',
+    [new Date(from), new Date(until)],
+  );
+  return rows.map(({ hour }) => hour.getTime());
 }
 
 async function replace(tx: Queryable, unit: 'hour' | 'day', at: Date, insert: string): Promise<void> {
