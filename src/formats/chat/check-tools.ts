@@ -17,7 +17,7 @@ import {
   nonEmptyText,
   textOf,
 } from '../conversation/fields.ts';
-import { checkToolName } from '../conversation/request-rules.ts';
+import { checkToolName, noSuchTool, nothingToChoose } from '../conversation/request-rules.ts';
 
 /** @param isPart other tools are added later */
 export function checkTools(body: Fields, isPart: boolean): void {
@@ -102,12 +102,12 @@ function checkName(name: unknown, path: string, body: Fields): void {
     if (tool['type'] !== 'function' && tool['type'] !== 'custom') return;
     names.push(fieldsOf(tool[tool['type']])['name']);
   }
-  if (!names.includes(name)) throw invalidField(path, 'must name a tool of the request');
+  if (!names.includes(name)) throw noSuchTool(path);
 }
 
 function checkAnyTool(body: Fields, isOpen: boolean): void {
   if (isOpen || listOf(body['tools']).length + listOf(body['functions']).length > 0) return;
-  throw invalidField('tool_choice', 'forces a tool, but the request has no tools');
+  throw nothingToChoose();
 }
 
 /** Whether the gateway or the upstream adds tools to those of the request. */

@@ -1,5 +1,5 @@
 /** Rules that requests of several formats share and that a schema cannot express. All throw GatewayError 400. */
-import { invalidField } from '../../base/errors.ts';
+import { type GatewayError, invalidField } from '../../base/errors.ts';
 import { type Fields, fieldsOf } from './fields.ts';
 
 /** Names of output schemas. */
@@ -18,6 +18,16 @@ export function checkToolName(name: unknown, path: string): void {
   if (typeof name !== 'string' || !TOOL_NAME.test(name)) {
     throw invalidField(path, 'must be 1 to 128 characters of a-z, A-Z, 0-9, _ and -');
   }
+}
+
+/** For a choice that forces a tool in a request without tools. */
+export function nothingToChoose(): GatewayError {
+  return invalidField('tool_choice', 'forces a tool, but the request has no tools');
+}
+
+/** For a choice at `path` of a tool that the request lacks. */
+export function noSuchTool(path: string): GatewayError {
+  return invalidField(path, 'must name a tool of the request');
 }
 
 /** `model` and `models`. */

@@ -7,6 +7,7 @@ import { asksForDeferral, checkDeferral } from '../adapters/deferred-tools/index
 import { type Fields, fieldsOf, isFields, isPresent, listOf, textOf } from '../conversation/fields.ts';
 import { base64Fault, dataUrlFault, imageFault } from '../conversation/media-bytes.ts';
 import { checkPreferences } from '../conversation/preferences.ts';
+import { noSuchTool, nothingToChoose } from '../conversation/request-rules.ts';
 import { type FeatureRules, refuseUnbuilt } from '../server-tools/index.ts';
 import { checkThread, threadOf } from './thread.ts';
 
@@ -118,14 +119,10 @@ function checkToolChoice(request: Fields, names: ReadonlySet<string>, isPart: bo
   if (type === 'tool' && typeof name !== 'string') throw invalidField('tool_choice.name', 'must name the tool');
   if ((type !== 'any' && type !== 'tool') || isPart || mayHaveOthers(request)) return;
   const tools = listOf(request['tools']);
-  if (type === 'any' && tools.length === 0) {
-    throw invalidField('tool_choice', 'forces a tool, but the request has no tools');
-  }
+  if (type === 'any' && tools.length === 0) throw nothingToChoose();
   // A tool without a name is the gateway's, or a set of tools.
   const allNamed = tools.every((tool) => typeof fieldsOf(tool)['name'] === 'string');
-  if (type === 'tool' && allNamed && !names.has(textOf(name))) {
-    throw invalidField('tool_choice.name', 'must name a tool of the request');
-  }
+  if (type === 'tool' && allNamed && !names.has(textOf(name))) throw noSuchTool('tool_choice.name');
 }
 
 /** Whether tools are added to those of the request: by the gateway, an MCP server, a message, or the thread it continues. */

@@ -5,7 +5,7 @@ import { invalidField } from '../../base/errors.ts';
 import { toWireName } from '../../base/namespace.ts';
 import { asksForDeferral } from '../adapters/deferred-tools/index.ts';
 import { type Fields, fieldsOf, isFields, isPresent, listOf, textOf } from '../conversation/fields.ts';
-import { checkToolName } from '../conversation/request-rules.ts';
+import { checkToolName, noSuchTool, nothingToChoose } from '../conversation/request-rules.ts';
 
 /** @param isPart other tools are added later */
 export function checkTools(request: Fields, isPart: boolean): void {
@@ -24,7 +24,7 @@ export function checkTools(request: Fields, isPart: boolean): void {
 function checkToolChoice(choice: unknown, request: Fields, isOpen: boolean): void {
   if (choice === 'required') {
     if (isOpen || toolsOf(request).length > 0) return;
-    throw invalidField('tool_choice', 'forces a tool, but the request has no tools');
+    throw nothingToChoose();
   }
   if (typeof choice === 'string') {
     throw invalidField('tool_choice', "must be 'none', 'auto', 'required' or a tool choice object");
@@ -47,9 +47,7 @@ function checkChosen({ type, name }: Fields, path: string, request: Fields): voi
   const isThere = isNamed
     ? tools.some((tool) => tool['name'] === name)
     : tools.some((tool) => kindOf(tool['type']) === kindOf(type));
-  if (!isThere) {
-    throw invalidField(`${path}.${isNamed ? 'name' : 'type'}`, 'must name a tool of the request');
-  }
+  if (!isThere) throw noSuchTool(`${path}.${isNamed ? 'name' : 'type'}`);
 }
 
 /** Those of the request and those that its items add, with the tools of namespaces. */
@@ -61,7 +59,7 @@ function flat(tools: readonly unknown[]): Fields[] {
   return tools.map(fieldsOf).flatMap((tool) => [tool, ...listOf(tool['tools']).map(fieldsOf)]);
 }
 
-/** Without what tells the versions and makers of a tool apart: `web_search_preview_2025_03_11` is `web_search`. */
+/** The type without version, preview mark and maker: `web_search_preview_2025_03_11` becomes `web_search`. */
 function kindOf(type: unknown): string {
   return toWireName(textOf(type)).replace(/^svc:|(?:_use)?(?:_preview)?(?:_\d{4}_\d\d_\d\d)?$/g, '');
 }
