@@ -93,6 +93,13 @@ export function EditKey({ item, onClose }: { item: ApiByokKey; onClose(): void }
   );
 }
 
+/** What the key is restricted to, one entry a line. */
+const LISTS = [
+  ['models', 'Only for these models, one a line', 'Empty: all models of the provider'],
+  ['keys', 'Only for these keys of the gateway, one hash a line', 'Empty: all keys'],
+  ['users', 'Only for keys of these members, one id a line', 'Empty: all members. Ids begin with user_'],
+] as const;
+
 interface FieldsProps {
   draft: Draft;
   onChange(draft: Draft): void;
@@ -113,30 +120,17 @@ function Fields({ draft, onChange, isStored = false }: FieldsProps) {
         hint={isStored && 'Empty: the present key stays'}
       />
       <Text label="Name" value={draft.name} onInput={(name) => set({ name })} />
-      <Area
-        label="Only for these models, one a line"
-        code
-        rows={2}
-        value={draft.models}
-        onInput={(models) => set({ models })}
-        hint="Empty: all models of the provider"
-      />
-      <Area
-        label="Only for these keys of the gateway, one hash a line"
-        code
-        rows={2}
-        value={draft.keys}
-        onInput={(keys) => set({ keys })}
-        hint="Empty: all keys"
-      />
-      <Area
-        label="Only for keys of these members, one id a line"
-        code
-        rows={2}
-        value={draft.users}
-        onInput={(users) => set({ users })}
-        hint="Empty: all members. Ids begin with user_"
-      />
+      {LISTS.map(([member, label, hint]) => (
+        <Area
+          key={member}
+          label={label}
+          code
+          rows={2}
+          value={draft[member]}
+          onInput={(text) => set({ [member]: text })}
+          hint={hint}
+        />
+      ))}
       <Choice
         label="Data retention of the account"
         value={draft.zdr}
