@@ -149,8 +149,8 @@ interface MadeFile extends Pick<store.StoredFile, 'organizationId' | 'workspaceI
 }
 
 /**
- * Adds a file that the gateway has made, which clients may download. The workspace may grow past its limit: its results
- * are paid for. `tx` is the transaction of what the file belongs to. Returns the id.
+ * Adds a file that the gateway has made, which clients may download. The workspace may exceed its limit, because the
+ * results are paid for. `tx` is the transaction that stores what the file belongs to. Returns the id of the file.
  */
 export async function addMadeFile(
   tx: Queryable,

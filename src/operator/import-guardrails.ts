@@ -35,7 +35,7 @@ export async function importGuardrailsCommand(
 
 const EVERYWHERE =
   'is part of the default guardrail of every workspace that exists now; of two actions for one filter the stricter applies';
-/** Guardrails belong to workspaces: there is none of the whole organization. */
+/** A guardrail belongs to one workspace; none applies to a whole organization. */
 const LATER =
   'not protected: workspaces that are created later. Run this command again after creating one; it adds what is missing';
 const NOWHERE =

@@ -90,7 +90,7 @@ function passing(pairs: readonly Pair[], alsoWithout?: string): Pair[] {
   return passed;
 }
 
-/** Headers that `Connection` names, apart from those that never pass; undefined if there are none. */
+/** Headers named by `Connection`, except those that are never forwarded; undefined if it names no others. */
 function namedByConnection(pairs: readonly Pair[]): Set<string> | undefined {
   let names: Set<string> | undefined;
   for (const [, value, lower] of pairs) {

@@ -73,7 +73,7 @@ test('words and patterns of the content filter are patterns without regard to ca
   ]);
 });
 
-test('what is not understood is listed, and a guardrail of which nothing remains is not imported', () => {
+test('unknown settings are listed, and a guardrail without any known one is not imported', () => {
   const refused: [object, string][] = [
     [{ guardrail: 'bedrock', mode: 'pre_call' }, 'guardrail'],
     [{ guardrail: 'constructor', mode: 'pre_call' }, 'guardrail'],

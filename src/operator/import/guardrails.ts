@@ -36,7 +36,7 @@ export function readGuardrails(text: string): { guardrails: GuardrailDraft[]; fi
   const guardrails = list.flatMap((entry, index) => guardrailOf(entry, ['guardrails', index], findings));
   const names = new Set<string>();
   for (const { name, path } of guardrails) {
-    // LiteLLM runs both; here a name stands for one guardrail.
+    // LiteLLM runs both; here names are unique.
     if (names.has(name)) throw new ImportError(`guardrails[${path[1]}].guardrail_name is used twice`);
     names.add(name);
   }

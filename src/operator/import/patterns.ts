@@ -22,7 +22,7 @@ interface PatternParts {
  */
 const FOREIGN =
   /\\(?![dDwWsSbBnrtfvA]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^\p{L}\p{N}])|\{,\d|\[\^?\]|\[[^\]]*(?:\\[bBA]|\[)/u;
-/** Only ASCII here, every script in Python; `$` also stands before a last line break there. */
+/** In Python these match every script, here only ASCII; and there `$` also matches before a final line break. */
 const NARROWER = /\\[dDwWsSbB]|\$/;
 
 /** Undefined for one that cannot be taken over as it is; then it is a finding. */
