@@ -4,17 +4,9 @@
  * much as parsing it. Whatever is not plain valid JSON is left to `readDocument`, which knows what to say about it.
  */
 
-import { isAscii } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import type { JsonDocument, Member } from './json.ts';
-import {
-  checkEncoding,
-  countKeys,
-  DEFAULT_MAX_DEPTH,
-  decodedKey,
-  MAX_VALUES,
-  ParsedDocument,
-  readDocument,
-} from './json.ts';
+import { countKeys, DEFAULT_MAX_DEPTH, decodedKey, MAX_VALUES, ParsedDocument, readDocument } from './json.ts';
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -45,13 +37,20 @@ const SIZES: Sizes = { step: 64 * 1024, window: 64 * 1024, run: 16 * 1024 };
 /** Thrown for what `readDocument` has to look at, as parse errors are. */
 class NotPlain extends SyntaxError {}
 
+/** Where the character that `offset` is within ends, if the bytes are UTF-8. */
+function endOfCharacter(bytes: Buffer, offset: number): number {
+  let end = Math.min(offset, bytes.length);
+  while (end < bytes.length && end < offset + 3 && (bytes[end]! & 0xc0) === 0x80) end += 1;
+  return end;
+}
+
 export class DocumentReader {
   readonly #bytes: Buffer;
   readonly #maxDepth: number;
   readonly #sizes: Sizes;
-  readonly #ascii: boolean;
   readonly #members: Member[] = [];
   readonly #structure: Record<string, unknown> = {};
+  #ascii = true;
   #longNumber = false;
   #values = 0;
   /** The decoded part of the body, its offset in the body, and the offset of the next character to read. */
@@ -64,13 +63,10 @@ export class DocumentReader {
   #ended = false;
   #scan: Scan = createScan();
 
-  /** Throws as `readDocument` for bytes that are not UTF-8. */
   constructor(bytes: Buffer, limits: { maxDepth?: number } = {}, sizes = SIZES) {
     this.#bytes = bytes;
     this.#maxDepth = limits.maxDepth ?? DEFAULT_MAX_DEPTH;
     this.#sizes = sizes;
-    this.#ascii = isAscii(bytes);
-    if (!this.#ascii) checkEncoding(bytes);
   }
 
   /** Reads on. Returns the document once it is complete. Throws as `readDocument`. */
@@ -223,6 +219,12 @@ export class DocumentReader {
     if (this.#base + this.#text.length >= this.#bytes.length) throw new NotPlain();
     const length = this.#at === this.#base ? Math.max(window, 2 * this.#text.length) : window;
     this.#base = this.#at;
-    this.#text = this.#bytes.toString('latin1', this.#base, Math.min(this.#base + length, this.#bytes.length));
+    const end = endOfCharacter(this.#bytes, this.#base + length);
+    const bytes = this.#bytes.subarray(this.#base, end);
+    if (!isAscii(bytes)) {
+      if (!isUtf8(bytes)) throw new NotPlain();
+      this.#ascii = false;
+    }
+    this.#text = bytes.toString('latin1');
   }
 }

@@ -130,7 +130,8 @@ export function scanObject(text: string, maxDepth: number, maxValues = Number.PO
 
 /**
  * Scans values from `from` on, up to the comma or bracket after them: the first such comma at least `size` characters further
- * on, or the bracket that ends their list or object. Returns its offset, or -1 if the text ends before.
+ * on, or the bracket that ends their list or object. If the text ends before, it is the last such comma. Returns its
+ * offset, or -1 if there is none. `keys` and `values` are those before it; the rest may also be of what follows.
  */
 export function scanRun(text: string, from: number, size: number, maxDepth: number, scan: Scan): number {
   const levels = objectAt;
@@ -138,6 +139,9 @@ export function scanRun(text: string, from: number, size: number, maxDepth: numb
   let depth = 0;
   let expectsKey = false;
   let at = from;
+  let comma = -1;
+  let keys = 0;
+  let values = 0;
   while (at < length) {
     const code = text.charCodeAt(at);
     switch (code) {
@@ -150,7 +154,12 @@ export function scanRun(text: string, from: number, size: number, maxDepth: numb
         continue;
       }
       case COMMA:
-        if (depth === 0 && at - from >= size) return at;
+        if (depth === 0) {
+          if (at - from >= size) return at;
+          comma = at;
+          keys = scan.keys;
+          values = scan.values;
+        }
         expectsKey = depth > 0 && levels[depth] === true;
         scan.values += 1;
         break;
@@ -180,7 +189,9 @@ export function scanRun(text: string, from: number, size: number, maxDepth: numb
     }
     at += 1;
   }
-  return -1;
+  scan.keys = keys;
+  scan.values = values;
+  return comma;
 }
 
 /**

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { samples } from '../testing/laws/samples.ts';
 import { GatewayError } from './errors.ts';
-import { applyEdits, parseJson, patchMembers, readDocument, scanMembers, stringifyJson } from './json.ts';
+import { applyEdits, editedPieces, parseJson, patchMembers, readDocument, scanMembers, stringifyJson } from './json.ts';
 import { findFault } from './json-fault.ts';
 
 const read = (text: string | Buffer) => readDocument(Buffer.from(text as string));
@@ -275,6 +275,7 @@ describe('edits', () => {
         const { edits, after } = plan(object, raw);
         const document = read(JSON.stringify(object, null, spaces));
         const result = applyEdits(document, edits);
+        assert.deepEqual(Buffer.concat(editedPieces(document, edits)), result);
         const expected = JSON.parse(JSON.stringify(Object.fromEntries(after)));
         assert.deepEqual(JSON.parse(result.toString()), expected);
         const edited = new Set(edits.map((edit) => edit.key));

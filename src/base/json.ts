@@ -5,6 +5,7 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { GatewayError, invalidField } from './errors.ts';
+import { OPEN_BRACE } from './json-characters.ts';
 import { findFault } from './json-fault.ts';
 import { scanObject } from './json-scanner.ts';
 
@@ -89,7 +90,7 @@ export function readDocument(bytes: Buffer, limits: { maxDepth?: number } = {}):
  */
 export function applyEdits(document: JsonDocument, edits: readonly Edit[]): Buffer {
   const { bytes } = document;
-  const splices = planSplices(bytes.indexOf(0x7b) + 1, document.members, edits);
+  const splices = planSplices(bytes.indexOf(OPEN_BRACE) + 1, document.members, edits);
   if (splices.length === 0) return bytes;
   let length = bytes.length;
   for (const splice of splices) length += Buffer.byteLength(splice.text) - (splice.end - splice.start);
@@ -103,6 +104,19 @@ export function applyEdits(document: JsonDocument, edits: readonly Edit[]): Buff
   }
   bytes.copy(result, to, from);
   return result;
+}
+
+/** The result of `applyEdits` in pieces, which share the document's bytes: a large one need not be copied. */
+export function editedPieces(document: JsonDocument, edits: readonly Edit[]): Buffer[] {
+  const { bytes } = document;
+  const pieces: Buffer[] = [];
+  let from = 0;
+  for (const { start, end, text } of planSplices(bytes.indexOf(OPEN_BRACE) + 1, document.members, edits)) {
+    pieces.push(bytes.subarray(from, start), Buffer.from(text));
+    from = end;
+  }
+  pieces.push(bytes.subarray(from));
+  return pieces.filter(({ length }) => length > 0);
 }
 
 /**
@@ -277,7 +291,7 @@ function findEdit(edits: readonly Edit[], key: string): Edit | undefined {
   return undefined;
 }
 
-export function checkEncoding(bytes: Buffer): void {
+function checkEncoding(bytes: Buffer): void {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw new GatewayError('invalid_request', 'the body starts with a byte order mark, which JSON must not have');
   }

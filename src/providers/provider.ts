@@ -2,6 +2,7 @@
  * A provider: where to send, how to sign, which format it speaks, its quirks. `ProviderKind` is code (one small file
  * each, in `kinds/`); `Provider` is a configured instance of a kind, from `gatehouse.yaml` or the environment.
  */
+import type { Body } from '../base/body.ts';
 import type { KindFacts, ModelSettings, OptionFacts } from '../base/config.ts';
 import type { CompletionAdapter } from '../formats/completion/index.ts';
 import type { FormatId, ReasoningOrigin } from '../formats/conversation/conversation.ts';
@@ -193,7 +194,7 @@ export interface Delivery {
   stream: boolean;
   /** The format's path below the base URL; the kind may override it. */
   path: string;
-  body: Buffer | string;
+  body: Body;
   /** Set for an operation other than the format's main one, so that the kind can choose its path. */
   operation?: 'countTokens' | 'models' | 'files' | 'batches' | 'bucket';
   /** Replaces `body`; only where no signature covers it. */

@@ -6,7 +6,7 @@ import { type Edit, type JsonDocument, parseJson, stringifyJson } from '../../ba
 import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { EncodeTarget, Relay } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';
-import { mayHoldNull, withoutNullKeywords } from '../conversation/plain-schema.ts';
+import { memberHoldsNull, withoutNullKeywords } from '../conversation/plain-schema.ts';
 import { adaptMessages } from './adapt-messages.ts';
 import { adaptParameters } from './adapt-parameters.ts';
 import { outputCap as askedCap, decodeReasoningSettings } from './decode.ts';
@@ -136,7 +136,7 @@ function editParameters(document: JsonDocument, target: EncodeTarget, changes: C
 /** The tools as the upstream accepts them; undefined (the usual case) when nothing changes. */
 function editedTools(document: JsonDocument, dialect: ChatDialect): readonly unknown[] | undefined {
   const marks = !dialect.cacheControl && listOf(document.structure['tools']).some(hasMark);
-  if (!marks && !mayHoldNull(document, 'tools')) return undefined;
+  if (!marks && !memberHoldsNull(document, 'tools')) return undefined;
   const tools = listOf(document.exact['tools']);
   const edited = tools.map((tool) => withPlainSchema(marks ? withoutMark(tool) : tool));
   return edited.some((tool, at) => tool !== tools[at]) ? edited : undefined;

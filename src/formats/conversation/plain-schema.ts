@@ -88,7 +88,7 @@ export function namedProperties(parameters: unknown): unknown {
  * The `tools` of a relayed request, with their schemas under `key`; undefined (the usual case) when nothing changes.
  */
 export function relayedTools(document: JsonDocument, key: string): string | undefined {
-  if (!mayHoldNull(document, 'tools')) return undefined;
+  if (!memberHoldsNull(document, 'tools')) return undefined;
   const tools = listOf(document.exact['tools']);
   const cleaned = tools.map((tool) => {
     const schema = fieldsOf(tool)[key];
@@ -98,10 +98,15 @@ export function relayedTools(document: JsonDocument, key: string): string | unde
   return cleaned.some((tool, at) => tool !== tools[at]) ? stringifyJson(cleaned) : undefined;
 }
 
-const NULL = Buffer.from('null');
+/** Whether a top-level member has null at any depth. */
+export function memberHoldsNull({ structure }: JsonDocument, key: string): boolean {
+  return holdsNull(structure[key]);
+}
 
-/** Whether the text of a top-level member contains the word null. Searches the bytes without parsing the value. */
-export function mayHoldNull({ bytes, members }: JsonDocument, key: string): boolean {
-  const member = members.find((one) => one.key === key);
-  return member !== undefined && bytes.subarray(member.valueStart, member.valueEnd).includes(NULL);
+function holdsNull(value: unknown): boolean {
+  if (typeof value !== 'object') return false;
+  if (value === null) return true;
+  if (Array.isArray(value)) return value.some(holdsNull);
+  for (const key in value) if (holdsNull((value as Fields)[key])) return true;
+  return false;
 }

@@ -8,7 +8,7 @@ import type { TurnEvent, Usage } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
 import type { Closing, EncodeTarget, Relay, RelayedAnswer, RelayStream, Stamp } from '../conversation/format.ts';
 import type { Losses } from '../conversation/losses.ts';
-import { mayHoldNull, withoutNullKeywords } from '../conversation/plain-schema.ts';
+import { memberHoldsNull, withoutNullKeywords } from '../conversation/plain-schema.ts';
 import { OWN_MEMBERS } from './decode.ts';
 import { metadataOf } from './encode-reply.ts';
 import { encodeUsage } from './encode-usage.ts';
@@ -50,7 +50,7 @@ function capEdit(document: JsonDocument, { capOutputTokens, maxOutputTokens }: E
 
 /** Null keywords of schemas are left out, as in the other formats. */
 function toolsEdit(document: JsonDocument): Edit[] {
-  if (!mayHoldNull(document, 'tools')) return [];
+  if (!memberHoldsNull(document, 'tools')) return [];
   const cleaned = ['parameters', 'parametersJsonSchema', 'parameters_json_schema'];
   const withoutNulls = (declaration: unknown) => {
     const given = fieldsOf(declaration);

@@ -3,6 +3,7 @@
  * things happened. They are sent with the stream's first output, so that a request that fails before it still gets a
  * plain error response with its status.
  */
+import { type Body, bodyBytes, joinedBody } from '../../base/body.ts';
 import type { Clock } from '../../base/clock.ts';
 import { scrub } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
@@ -36,7 +37,7 @@ export class DebugEvents {
   }
 
   /** Records that a call goes out with `body`, and returns a receiver that wraps the given one. */
-  watch(body: Buffer | string, receiver: UpstreamReceiver): UpstreamReceiver {
+  watch(body: Body, receiver: UpstreamReceiver): UpstreamReceiver {
     this.#waiting.push(`{"echo_upstream_body":${scrubbed(body)},"timings":${this.#timing('adapter_request')}}`);
     return new WatchedReceiver(receiver, this);
   }
@@ -86,8 +87,8 @@ class WatchedReceiver implements UpstreamReceiver {
 }
 
 /** The body without credentials, on one line: between JSON tokens, line breaks are plain white space. */
-function scrubbed(body: Buffer | string): string {
-  const bytes = Buffer.byteLength(body);
-  if (bytes <= MAX_ECHOED_BYTES) return scrub(body.toString()).replace(/[\r\n]/g, ' ');
+function scrubbed(body: Body): string {
+  const bytes = bodyBytes(body);
+  if (bytes <= MAX_ECHOED_BYTES) return scrub(joinedBody(body).toString()).replace(/[\r\n]/g, ' ');
   return JSON.stringify({ omitted: `the body has ${bytes} bytes; up to ${MAX_ECHOED_BYTES} are shown` });
 }

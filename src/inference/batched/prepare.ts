@@ -2,6 +2,7 @@
  * A request that a provider's batch interface will answer: governed and encoded as if it was sent now, and not sent. Its answer
  * is read later, maybe by another process (`settle.ts`).
  */
+import { joinedBody } from '../../base/body.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { atBatchPrice, type Endpoint } from '../../catalog/index.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
@@ -143,7 +144,7 @@ async function callOf(
     const user = parts.hashUser(request.caller, request.facts.user);
     const attempt = task.attempt(endpoint, { stamp, owner: NOBODY, user });
     attempt.start(({ format, path, body }) => {
-      call = { format, path, body: Buffer.from(body), model: endpoint.upstreamId };
+      call = { format, path, body: Buffer.from(joinedBody(body)), model: endpoint.upstreamId };
       return { pause() {}, resume() {}, abort() {} };
     });
     attempt.abort();

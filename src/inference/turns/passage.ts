@@ -1,4 +1,5 @@
 /** One request on its way to endpoints of one spoken format, and its answer on the way back. */
+import type { Body } from '../../base/body.ts';
 import type { TextEncoding } from '../../base/byte-text.ts';
 import type { GatewayError } from '../../base/errors.ts';
 import { parseJson } from '../../base/json.ts';
@@ -25,7 +26,7 @@ export interface Passage {
   readonly relayed: boolean;
   /** How the answer's texts stand for bytes, in `writer` and, where it asks for it, in `readWhole`. */
   readonly encoding: TextEncoding;
-  readonly body: Buffer | string;
+  readonly body: Body;
   readonly losses: Losses;
   /** `seed` is for generated ids, as in `SpokenFormat.decoder`. */
   decoder(seed: string): TurnDecoder;

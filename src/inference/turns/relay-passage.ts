@@ -1,8 +1,9 @@
 /**
  * Passes a request on to an endpoint of the client's own format as its bytes with members replaced, and the answer likewise.
  */
+import { type Body, COPIED_BODY_BYTES } from '../../base/body.ts';
 import { byteTextOf, joinedByteText, parseByteText, type TextEncoding } from '../../base/byte-text.ts';
-import { applyEdits, type Edit, type JsonDocument, parseJson } from '../../base/json.ts';
+import { applyEdits, type Edit, editedPieces, type JsonDocument, parseJson } from '../../base/json.ts';
 import { type CallIds, distinctDecoder, distinctTurn } from '../../formats/adapters/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type {
@@ -20,7 +21,7 @@ import { ByteRelayStream, closingInBytes, stampInBytes } from './relay-bytes.ts'
 export class RelayPassage implements Passage {
   readonly relayed = true;
   readonly encoding: TextEncoding;
-  readonly body: Buffer;
+  readonly body: Body;
   readonly losses = new Losses();
   readonly #format: ServedFormat;
   readonly #spoken: SpokenFormat;
@@ -41,10 +42,8 @@ export class RelayPassage implements Passage {
     this.#ids = ids;
     this.#spoken = spoken;
     this.#dialect = target.dialect;
-    this.body = applyEdits(
-      document,
-      withTier(format, format.relay.edits(document, target, this.losses), document, target),
-    );
+    const edits = withTier(format, format.relay.edits(document, target, this.losses), document, target);
+    this.body = document.bytes.length > COPIED_BODY_BYTES ? editedPieces(document, edits) : applyEdits(document, edits);
   }
 
   decoder(seed: string): TurnDecoder {

@@ -1,5 +1,7 @@
 /** AWS signatures, version 4, by the vendor's own library, which is loaded on the first call that needs it. */
+
 import type { SignatureV4 } from '@smithy/signature-v4';
+import { joinedBody } from '../../base/body.ts';
 import type { Clock } from '../../base/clock.ts';
 import { eventStreamReady } from '../framing/bedrock-event-stream.ts';
 import type { Provider } from '../provider.ts';
@@ -66,7 +68,7 @@ export async function signatureOf(request: UpstreamRequest, keys: AwsKeys, scope
       path: url.pathname,
       query: Object.fromEntries(url.searchParams),
       headers: given,
-      body: request.body,
+      body: joinedBody(request.body),
     },
     { signingDate: new Date(scope.clock.now()) },
   );

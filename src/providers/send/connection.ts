@@ -4,6 +4,7 @@
  */
 import net from 'node:net';
 import tls from 'node:tls';
+import { bodyBytes, COPIED_BODY_BYTES, joinedBody } from '../../base/body.ts';
 import type { Clock } from '../../base/clock.ts';
 import { AnswerParser, type AnswerReader, PIECE_BYTES } from '../../http/answer-parser.ts';
 import { type Exchange, type ShownHeaders, WANTED_HEADERS } from './exchange.ts';
@@ -12,8 +13,6 @@ import type { StreamedBody } from './transport.ts';
 
 /** Read buffer of all sockets. A piece is parsed, or copied if kept, before the next is read. */
 const PIECE = Buffer.allocUnsafeSlow(PIECE_BYTES);
-/** A larger body is written separately instead of being copied after its head. */
-const COPIED_BODY_BYTES = 64 * 1024;
 
 /** What a connection needs of its origin; implemented in `origin.ts`. */
 export interface ConnectionOwner {
@@ -160,19 +159,21 @@ export class Connection implements AnswerReader<ShownHeaders> {
       });
       return;
     }
-    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+    const length = bodyBytes(body);
     if (length > COPIED_BODY_BYTES) {
       socket.cork();
       socket.write(head, 'latin1');
-      socket.write(body);
+      if (Array.isArray(body)) for (const piece of body as readonly Buffer[]) socket.write(piece);
+      else socket.write(body as Buffer | string);
       socket.uncork();
       return;
     }
     // A single buffer, which is the fastest way to write.
     const message = Buffer.allocUnsafe(head.length + length);
     message.write(head, 'latin1');
-    if (typeof body === 'string') message.write(body, head.length);
-    else body.copy(message, head.length);
+    const whole = joinedBody(body);
+    if (typeof whole === 'string') message.write(whole, head.length);
+    else whole.copy(message, head.length);
     socket.write(message);
   }
 

@@ -2,6 +2,7 @@
  * One upstream exchange on a chosen connection: what is sent, which parts of the response pass, how long it waits, and
  * how each way of ending is reported.
  */
+import { type Body, bodyBytes } from '../../base/body.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { EndOfTurn } from '../../base/end-of-turn.ts';
 import type { Log } from '../../base/log.ts';
@@ -43,7 +44,7 @@ interface ExchangeConnection {
 /** A request as sent: request line and headers with the blank line, latin1, and the body. */
 interface RequestMessage {
   head: string;
-  body: Buffer | string;
+  body: Body;
   streamed: StreamedBody | undefined;
 }
 
@@ -340,7 +341,7 @@ function requestHead(request: UpstreamRequest, host: string, path: string): stri
   }
   if (!typed) head += 'content-type: application/json\r\n';
   if (!hasBody(method)) return `${head}\r\n`;
-  return `${head}content-length: ${streamed === undefined ? Buffer.byteLength(body) : streamed.bytes}\r\n\r\n`;
+  return `${head}content-length: ${streamed === undefined ? bodyBytes(body) : streamed.bytes}\r\n\r\n`;
 }
 
 function hasBody(method: UpstreamRequest['method']): boolean {

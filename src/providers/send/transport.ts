@@ -1,4 +1,5 @@
 /** What a transport does: calls, their receivers, and the settings of the one over the network. */
+import type { Body } from '../../base/body.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { EndOfTurn } from '../../base/end-of-turn.ts';
 import type { Log } from '../../base/log.ts';
@@ -28,7 +29,7 @@ export interface UpstreamRequest {
   /** Default POST. GET and DELETE have no body. */
   method?: 'PUT' | 'GET' | 'DELETE';
   headers: Record<string, string>;
-  body: Buffer | string;
+  body: Body;
   /** Replaces `body` where that is too large for memory. */
   streamed?: StreamedBody;
   timeouts: Timeouts;

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { joinedBody } from '../../base/body.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { FailureKind } from '../../formats/conversation/failure.ts';
 import type { UpstreamCall, UpstreamReceiver, UpstreamRequest } from '../send/transport.ts';
@@ -145,7 +146,8 @@ export class SimulatedCall implements UpstreamCall {
   }
 }
 
-function replyTo({ url, body }: UpstreamRequest, created: number): Reply {
+function replyTo({ url, body: sent }: UpstreamRequest, created: number): Reply {
+  const body = joinedBody(sent);
   if (url.includes('/videos')) return filmed(url, Buffer.from(body));
   if (url.endsWith('/audio/speech')) return spoken(body);
   if (/\/audio\/(?:transcriptions|translations)$/.test(url)) return written(body);

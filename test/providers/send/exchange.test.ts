@@ -26,6 +26,16 @@ describe('an exchange with an upstream', () => {
     });
   });
 
+  test('a body in pieces arrives as one, whether it is copied after its head or not', async () => {
+    for (const bytes of [10, 300_000]) {
+      const baseUrl = scripted({ chunks: ['ok'] });
+      const pieces = [Buffer.from('{"a":"'), Buffer.alloc(bytes, 'é'), Buffer.from('"}')];
+      const receiver = await exchange(baseUrl, pieces);
+      assert.deepEqual([receiver.status, receiver.text], [200, 'ok']);
+      assert.deepEqual(requests(baseUrl)[0]!.body, Buffer.concat(pieces));
+    }
+  });
+
   test('a content type of the caller replaces the default', async () => {
     const baseUrl = scripted({});
     await exchange(baseUrl, Buffer.from('x'), { 'Content-Type': 'text/plain' });

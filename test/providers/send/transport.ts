@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { after, afterEach, before, beforeEach } from 'node:test';
 import { Worker } from 'node:worker_threads';
+import type { Body } from '../../../src/base/body.ts';
 import { endOfTurn } from '../../../src/base/end-of-turn.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import type { UpstreamFailure } from '../../../src/formats/conversation/failure.ts';
@@ -103,14 +104,14 @@ export class TransportBench {
     this.transport = createTransport({ clock: this.clock, log: silentLog, endOfTurn: endOfTurn(), ...options });
   }
 
-  send = (url: string, body: Buffer | string = '{"model":"m"}', headers: Record<string, string> = {}): Sent => {
+  send = (url: string, body: Body = '{"model":"m"}', headers: Record<string, string> = {}): Sent => {
     const receiver = new Recorder();
     const call = this.transport.send({ url, headers, body, timeouts: TIMEOUTS }, receiver);
     assert.ok(!receiver.over, 'the receiver was called before send returned');
     return { receiver, call };
   };
 
-  exchange = async (url: string, body?: Buffer | string, headers?: Record<string, string>): Promise<Recorder> => {
+  exchange = async (url: string, body?: Body, headers?: Record<string, string>): Promise<Recorder> => {
     const { receiver } = this.send(url, body, headers);
     await until(() => receiver.over, 'the exchange is over');
     return receiver;
