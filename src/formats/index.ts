@@ -27,10 +27,7 @@ const SPOKEN = new Map(
 /** Every format that upstreams can speak. */
 export const SPOKEN_FORMATS: readonly FormatId[] = [...SPOKEN.keys()];
 
-registerFormats(
-  FORMATS.filter((format) => !('encodeReply' in format) || format.blocksOfAnswers === true).map(({ id }) => id),
-  FORMATS.map(({ id }) => id),
-);
+registerFormats(FORMATS.map(({ id }) => id));
 
 /** Throws for a format that no upstream speaks; no provider kind uses one. */
 export function spokenFormat(id: FormatId): SpokenFormat {

@@ -1,5 +1,5 @@
 /** Writes turn events as deltas of chat chunks: tool indexes, reasoning details, citation offsets. */
-import type { Part, PartDelta, ReasoningPart, TurnEvent } from '../conversation/conversation.ts';
+import type { Citation, Part, PartDelta, ReasoningPart, TurnEvent } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
@@ -39,6 +39,8 @@ interface ChoiceState {
   /** Characters of text so far, and the offset at which each text part began. */
   written: number;
   offsets: Map<number, number>;
+  /** Citations of open parts that cite the whole part, whose end is not known yet. */
+  waiting: Map<number, Citation[]>;
 }
 
 export class DeltaWriter {
@@ -65,7 +67,14 @@ export class DeltaWriter {
 
   #state(choice: number): ChoiceState {
     while (this.#choices.length <= choice) {
-      this.#choices.push({ calls: new Map(), thoughts: new Map(), details: 0, written: 0, offsets: new Map() });
+      this.#choices.push({
+        calls: new Map(),
+        thoughts: new Map(),
+        details: 0,
+        written: 0,
+        offsets: new Map(),
+        waiting: new Map(),
+      });
     }
     return this.#choices[choice]!;
   }
@@ -167,12 +176,27 @@ export class DeltaWriter {
         pieces.push({ choice, delta: { content: delta.text } });
       }
     }
-    if (delta.citation !== undefined) {
-      const annotation = encodeCitation(delta.citation, state.offsets.get(index) ?? 0, state.written);
-      if (annotation !== undefined) pieces.push({ choice, delta: { annotations: [annotation] } });
-    }
+    if (delta.citation !== undefined) this.#cite(choice, index, delta.citation, pieces);
     if (delta.data !== undefined) pieces.push({ choice, delta: { audio: { data: delta.data } } });
     if (delta.transcript !== undefined) pieces.push({ choice, delta: { audio: { transcript: delta.transcript } } });
+  }
+
+  /** A citation without a range waits for the end of its part: some services send it ahead of the text. */
+  #cite(choice: number, index: number, citation: Citation, pieces: Piece[]): void {
+    const state = this.#state(choice);
+    if (citation.end !== undefined || citation.native?.origin === 'chat') {
+      this.#annotate(choice, index, citation, pieces);
+      return;
+    }
+    const waiting = state.waiting.get(index);
+    if (waiting === undefined) state.waiting.set(index, [citation]);
+    else waiting.push(citation);
+  }
+
+  #annotate(choice: number, index: number, citation: Citation, pieces: Piece[]): void {
+    const state = this.#state(choice);
+    const annotation = encodeCitation(citation, state.offsets.get(index) ?? 0, state.written);
+    if (annotation !== undefined) pieces.push({ choice, delta: { annotations: [annotation] } });
   }
 
   #argue(choice: number, call: Call, written: string, pieces: Piece[]): void {
@@ -186,6 +210,8 @@ export class DeltaWriter {
     // Arguments are always JSON text: {} for a call without any (BerriAI/litellm#5064), an object around the free text
     // of a custom call.
     if (call?.empty) this.#argue(choice, call, call.custom ? customArguments(call.input) : '{}', pieces);
+    for (const citation of state.waiting.get(index) ?? []) this.#annotate(choice, index, citation, pieces);
+    state.waiting.delete(index);
     const thought = state.thoughts.get(index);
     if (thought !== undefined && thought.encrypted !== '') {
       const { extras, ...head } = thought.head;

@@ -8,7 +8,6 @@
  */
 import type { OpaquePart, Part, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOrUndefined, listOf, nonEmptyText, restOf, textOf } from '../conversation/fields.ts';
-import { isOfAnswers } from '../conversation/registry.ts';
 import { sealBlock, unsealBlock } from '../conversation/sealed-block.ts';
 
 const ORIGINS: ReadonlySet<unknown> = new Set<ReasoningOrigin>([
@@ -142,11 +141,11 @@ export function blockOf(detail: Detail): OpaquePart | undefined {
   return detail.encrypted === undefined ? undefined : unsealBlock(detail.encrypted);
 }
 
-/** The entry that carries a block; undefined for blocks that belong elsewhere or cannot be sent. */
+/** The entry that carries a block, sealed if it is of another format; undefined for blocks that belong elsewhere. */
 export function encodeBlock(part: OpaquePart, index: number): Fields | undefined {
   if (part.value === undefined) return undefined;
-  if (isOfAnswers(part.origin)) return { type: 'reasoning.encrypted', data: sealBlock(part), format: 'unknown', index };
-  if (part.origin !== 'chat' || !isDetailEntry(part.value)) return undefined;
+  if (part.origin !== 'chat') return { type: 'reasoning.encrypted', data: sealBlock(part), format: 'unknown', index };
+  if (!isDetailEntry(part.value)) return undefined;
   const entry = part.value as Fields;
   return entry['type'] === 'reasoning.server_tool_call' && !('index' in entry) ? { ...entry, index } : entry;
 }

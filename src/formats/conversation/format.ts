@@ -257,8 +257,6 @@ export interface ServedFormat extends AnswerReader {
   readonly threadMember?: string;
   /** Clients may not send reasoning back; the gateway keeps it for requests with tools. */
   readonly losesReasoning?: true;
-  /** Only services write the blocks that the conversation does not model, as in a format that no client uses. */
-  readonly blocksOfAnswers?: true;
   /** Answers cannot carry images. */
   readonly lacksImages?: true;
   /** Request members that answers of this format repeat; called only when such an answer is built. */

@@ -25,8 +25,8 @@ export class Grounding {
     if (url === undefined) return;
     const own = native?.origin === 'gemini' ? (native.value as Fields) : undefined;
     const index = this.#chunkOf(url, title ?? undefined, own);
-    if (end === undefined || end > text.length) return;
     const from = start ?? 0;
+    if (end === undefined || end > text.length || end <= from) return;
     this.#supports.push({
       segment: {
         startIndex: Buffer.byteLength(text.slice(0, from)),

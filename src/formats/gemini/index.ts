@@ -54,7 +54,6 @@ export const gemini: ServedFormat & SpokenFormat = {
   history,
   searchTrace,
   toolTrace,
-  blocksOfAnswers: true,
   echo: ({ structure }) => {
     const thinking = member(fieldsOf(member(structure, 'generationConfig')), 'thinkingConfig');
     return { includeThoughts: showsThoughts(fieldsOf(thinking)) };

@@ -23,6 +23,8 @@ interface Open {
   rest: string;
   /** Length of the candidate's text before the part, to which ranges of its citations refer. */
   offset: number;
+  /** Citations of the whole part, whose end is not known yet. */
+  waiting: Citation[];
 }
 
 export class PartWriter {
@@ -43,6 +45,7 @@ export class PartWriter {
       part: { ...begun, ...(text !== undefined && { text: '' }) } as Part,
       rest: '',
       offset: this.#text.length,
+      waiting: [],
     };
     this.#open.set(index, open);
     const parts = text ? this.#addText(open, text) : [];
@@ -90,10 +93,10 @@ export class PartWriter {
     return [{ text }];
   }
 
-  #cite({ offset }: Open, citation: Citation): void {
+  #cite({ offset, waiting }: Open, citation: Citation): void {
     const { start = 0, end } = citation;
-    const range = end === undefined ? {} : { start: start + offset, end: end + offset };
-    this.grounding.cite({ ...citation, ...range }, this.#text);
+    if (end === undefined) waiting.push(citation);
+    else this.grounding.cite({ ...citation, start: start + offset, end: end + offset }, this.#text);
   }
 
   /** Each piece of base64 is read on its own. */
@@ -111,7 +114,8 @@ export class PartWriter {
   }
 
   #close(open: Open): Fields[] {
-    const { part, rest } = open;
+    const { part, rest, waiting } = open;
+    for (const citation of waiting) this.#cite(open, { ...citation, end: this.#text.length - open.offset });
     switch (part.type) {
       case 'reasoning':
         return this.#signature(part);

@@ -1,5 +1,5 @@
 /** A message item of a reply: texts, refusals and unknown content parts. */
-import type { OpaquePart, Part, PartDelta, RefusalPart, TextPart } from '../conversation/conversation.ts';
+import type { Citation, OpaquePart, Part, PartDelta, RefusalPart, TextPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, textOrUndefined } from '../conversation/fields.ts';
 import { encodeAnnotation, IN_CONTENT } from './decode-content.ts';
 import { MESSAGE } from './decode-item.ts';
@@ -91,6 +91,8 @@ class MessagePart implements OutputPart {
   readonly #where: Fields;
   readonly #slot: OutputSlot;
   readonly #annotations: unknown[] = [];
+  /** They cite the whole text, whose end is not known yet. Some services send them ahead of it. */
+  readonly #waiting: Citation[] = [];
   #text = '';
   #closed = false;
 
@@ -110,7 +112,13 @@ class MessagePart implements OutputPart {
       if (this.refusal) this.#slot.tell('response.refusal.delta', { ...this.#where, delta: text });
       else this.#slot.tell('response.output_text.delta', { ...this.#where, delta: text, logprobs: [] });
     }
-    const annotation = citation && !this.refusal ? encodeAnnotation(citation, this.#text.length) : undefined;
+    if (citation === undefined || this.refusal) return;
+    if (citation.end === undefined && citation.native?.origin !== 'responses') this.#waiting.push(citation);
+    else this.#annotate(citation);
+  }
+
+  #annotate(citation: Citation): void {
+    const annotation = encodeAnnotation(citation, this.#text.length);
     if (annotation === undefined) return;
     this.#annotations.push(annotation);
     const at = { ...this.#where, annotation_index: this.#annotations.length - 1 };
@@ -119,6 +127,7 @@ class MessagePart implements OutputPart {
 
   stop(): void {
     this.stopped = true;
+    for (const citation of this.#waiting.splice(0)) this.#annotate(citation);
   }
 
   /** Deferred until now because log probabilities may arrive after the text. */
