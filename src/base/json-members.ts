@@ -1,5 +1,6 @@
 /** Further top-level members for a document that has been read. */
-import { applyEdits, type JsonDocument, ParsedDocument, readDocument } from './json.ts';
+import { type JsonDocument, ParsedDocument, readDocument } from './json.ts';
+import { applyEdits } from './json-edits.ts';
 
 /**
  * The document with further top-level members; a member that it has is replaced. Does not parse the body again, unless

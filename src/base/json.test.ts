@@ -3,7 +3,8 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { samples } from '../testing/laws/samples.ts';
 import { GatewayError } from './errors.ts';
-import { applyEdits, editedPieces, parseJson, patchMembers, readDocument, scanMembers, stringifyJson } from './json.ts';
+import { parseJson, readDocument, scanMembers, stringifyJson } from './json.ts';
+import { applyEdits, editedPieces, patchMembers } from './json-edits.ts';
 import { findFault } from './json-fault.ts';
 
 const read = (text: string | Buffer) => readDocument(Buffer.from(text as string));

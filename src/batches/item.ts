@@ -1,7 +1,8 @@
 /** One item of a batch as a request of its endpoint: the same checks at submission and before it runs. */
 import type { Caller } from '../access/index.ts';
 import { invalidField } from '../base/errors.ts';
-import { applyEdits, type Edit, type JsonDocument, readDocument } from '../base/json.ts';
+import { type JsonDocument, readDocument } from '../base/json.ts';
+import { applyEdits, type Edit } from '../base/json-edits.ts';
 import { embedding } from '../formats/embedding/index.ts';
 import { chat, messages, responses } from '../formats/index.ts';
 import { documentCheck } from '../http/validate.ts';

@@ -1,7 +1,8 @@
 /** Requests that name a preset: its settings become members of the request, before anything judges the request. */
 import type { Caller, PresetTerms } from '../access/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
-import { applyEdits, type Edit, type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
+import { type JsonDocument, readDocument, stringifyJson } from '../base/json.ts';
+import { applyEdits, type Edit } from '../base/json-edits.ts';
 import { type Fields, fieldsOf } from '../formats/conversation/fields.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { camelCase } from '../formats/gemini/index.ts';

@@ -1,6 +1,7 @@
 /** The input of a request that continues a stored response: the items before its own, as JSON text. */
 import { GatewayError, invalidField } from '../base/errors.ts';
-import { applyEdits, type JsonDocument, readDocument } from '../base/json.ts';
+import { type JsonDocument, readDocument } from '../base/json.ts';
+import { applyEdits } from '../base/json-edits.ts';
 import type { Sealing } from '../sealing/index.ts';
 import type { Queryable } from '../storage/database.ts';
 import { isLost, isOver, memberOf, type StoredResponse } from './response.ts';

@@ -1,6 +1,7 @@
 /** Reads along what the client of a response gets, so that the response can be stored however it ends. */
 import { GatewayError } from '../base/errors.ts';
-import { type Edit, patchMembers, scanMembers, stringifyJson } from '../base/json.ts';
+import { scanMembers, stringifyJson } from '../base/json.ts';
+import { type Edit, patchMembers } from '../base/json-edits.ts';
 import { type Fields, fieldsOf } from '../formats/conversation/fields.ts';
 import type { RelayStream, Stamp } from '../formats/conversation/format.ts';
 import { responses } from '../formats/index.ts';

@@ -1,6 +1,7 @@
 /** Items of a request's input that only name a stored item: of a response or a conversation of the workspace. */
 import { GatewayError, invalidField } from '../base/errors.ts';
-import { applyEdits, type JsonDocument, parseJson, readDocument, stringifyJson } from '../base/json.ts';
+import { type JsonDocument, parseJson, readDocument, stringifyJson } from '../base/json.ts';
+import { applyEdits } from '../base/json-edits.ts';
 import { storable } from '../base/storable.ts';
 import { isFields, listOf } from '../formats/conversation/fields.ts';
 import type { Sealing } from '../sealing/index.ts';

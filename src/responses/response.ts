@@ -1,5 +1,6 @@
 /** A stored response, and how it is shown. */
-import { parseJson, patchMembers, scanMembers } from '../base/json.ts';
+import { parseJson, scanMembers } from '../base/json.ts';
+import { patchMembers } from '../base/json-edits.ts';
 import type { Fields } from '../formats/conversation/fields.ts';
 
 export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';

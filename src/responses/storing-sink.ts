@@ -3,7 +3,8 @@
  * until it is stored, so that a client that has seen it can continue it at once.
  */
 import type { TextEncoding } from '../base/byte-text.ts';
-import { patchMembers, scanMembers } from '../base/json.ts';
+import { scanMembers } from '../base/json.ts';
+import { patchMembers } from '../base/json-edits.ts';
 import { EventReader } from '../http/sse.ts';
 import type { Sink } from '../inference/index.ts';
 import { type Body, textOf } from './body-text.ts';

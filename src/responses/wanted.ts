@@ -1,7 +1,8 @@
 /** Which stored state a request uses, and whether that is allowed. Pure. */
 import type { Caller } from '../access/index.ts';
 import { GatewayError, invalidField } from '../base/errors.ts';
-import { applyEdits, type JsonDocument, readDocument } from '../base/json.ts';
+import { type JsonDocument, readDocument } from '../base/json.ts';
+import { applyEdits } from '../base/json-edits.ts';
 import { storable } from '../base/storable.ts';
 import type { Catalog } from '../catalog/index.ts';
 import { type Fields, fieldsOf, isFields } from '../formats/conversation/fields.ts';

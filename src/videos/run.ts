@@ -6,7 +6,8 @@
 import { type Clock, sleep, type Timer, waitAtMost } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
-import { applyEdits, readDocument } from '../base/json.ts';
+import { readDocument } from '../base/json.ts';
+import { applyEdits } from '../base/json-edits.ts';
 import type { Log } from '../base/log.ts';
 import type { Namespace } from '../base/namespace.ts';
 import type { Blobs } from '../blobs/index.ts';

@@ -1,5 +1,6 @@
 /** The gateway's members at the head of every chunk: id, object, created, model, provider. */
-import { type Edit, type Member, patchMembers, scanMembers } from '../../base/json.ts';
+import { type Member, scanMembers } from '../../base/json.ts';
+import { type Edit, patchMembers } from '../../base/json-edits.ts';
 import { type Fields, isTime, nonEmptyText } from '../conversation/fields.ts';
 import type { Stamp } from '../conversation/format.ts';
 

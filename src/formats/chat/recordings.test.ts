@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
-import { applyEdits, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import { parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import { applyEdits } from '../../base/json-edits.ts';
 import { documentCheck } from '../../http/validate.ts';
 import { readChatStream, readRecordedChat, readWholeChat, type SeenAnswer } from '../../testing/clients/chat-client.ts';
 import { corpusMissing, type Recording, recordings } from '../../testing/recordings/corpus.ts';

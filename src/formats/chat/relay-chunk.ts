@@ -1,5 +1,6 @@
 /** One choice of a relayed chunk: checks it against the format and repairs it. */
-import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { scanMembers, stringifyJson } from '../../base/json.ts';
+import { type Edit, patchMembers } from '../../base/json-edits.ts';
 import { scanElements } from '../../base/json-list.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';

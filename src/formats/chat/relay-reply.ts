@@ -1,13 +1,6 @@
 /** Relays a complete answer: the upstream's text with the gateway's members, repaired where it violates the format. */
-import {
-  type Edit,
-  type Member,
-  type Splice,
-  scanMembers,
-  spliced,
-  splicesOf,
-  stringifyJson,
-} from '../../base/json.ts';
+import { type Member, scanMembers, stringifyJson } from '../../base/json.ts';
+import { type Edit, type Splice, spliced, splicesOf } from '../../base/json-edits.ts';
 import { scanElements } from '../../base/json-list.ts';
 import type { Choice, Part } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, fieldsOrUndefined, isTime, listOf, nonEmptyText } from '../conversation/fields.ts';

@@ -4,7 +4,8 @@
  * closing figures are known: services repeat finish reasons, and an error may follow one.
  */
 import type { GatewayError } from '../../base/errors.ts';
-import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { scanMembers, stringifyJson } from '../../base/json.ts';
+import { type Edit, patchMembers } from '../../base/json-edits.ts';
 import type { Finish, TurnEvent } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, fieldsOrUndefined, nonEmptyText, restOf, textOf } from '../conversation/fields.ts';
 import type { Closing, RelayStream, Stamp } from '../conversation/format.ts';

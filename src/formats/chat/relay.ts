@@ -2,7 +2,8 @@
  * Relay for an upstream of the client's own format: the original text passes with a few members edited, so unknown
  * members and number literals survive. Only members that violate the format are repaired.
  */
-import { type Edit, type JsonDocument, parseJson, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, parseJson, stringifyJson } from '../../base/json.ts';
+import type { Edit } from '../../base/json-edits.ts';
 import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';
 import type { EncodeTarget, Relay } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
-import { applyEdits, readDocument } from '../../base/json.ts';
+import { readDocument } from '../../base/json.ts';
+import { applyEdits } from '../../base/json-edits.ts';
 import { documentCheck } from '../../http/validate.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { Losses } from '../conversation/losses.ts';

@@ -4,7 +4,8 @@
  * members are replaced.
  */
 import { invalidField } from '../../base/errors.ts';
-import { type JsonDocument, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, scanMembers, stringifyJson } from '../../base/json.ts';
+import { patchMembers } from '../../base/json-edits.ts';
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { encodeUsage } from '../chat/usage.ts';
 import { type Fields, listOf, textOf } from '../conversation/fields.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { applyEdits, readDocument, stringifyJson } from '../../base/json.ts';
+import { readDocument, stringifyJson } from '../../base/json.ts';
+import { applyEdits } from '../../base/json-edits.ts';
 import { samples } from '../../testing/laws/samples.ts';
 import { converse } from '../converse/index.ts';
 import { messages } from '../messages/index.ts';

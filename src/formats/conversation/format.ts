@@ -5,7 +5,8 @@
  */
 import type { TSchema } from 'typebox';
 import type { GatewayError } from '../../base/errors.ts';
-import type { Edit, JsonDocument } from '../../base/json.ts';
+import type { JsonDocument } from '../../base/json.ts';
+import type { Edit } from '../../base/json-edits.ts';
 import type { PromptCaching } from './cache-breakpoints.ts';
 import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
 import type { SearchTrace } from './deferred-search.ts';

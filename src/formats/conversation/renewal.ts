@@ -3,7 +3,8 @@
  * metadata. Everything else stays byte for byte.
  */
 
-import { type Edit, patchMembers, scanMembers } from '../../base/json.ts';
+import { scanMembers } from '../../base/json.ts';
+import { type Edit, patchMembers } from '../../base/json-edits.ts';
 import { isFields } from './fields.ts';
 
 /** The values that belong to one request. */

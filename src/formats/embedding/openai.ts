@@ -2,7 +2,8 @@
  * Embeddings at services that speak OpenAI's format, which is also the public one, each with a dialect. Request and
  * reply bytes pass through with single members edited wherever the service allows it.
  */
-import { applyEdits, type Edit, stringifyJson } from '../../base/json.ts';
+import { stringifyJson } from '../../base/json.ts';
+import { applyEdits, type Edit } from '../../base/json-edits.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';

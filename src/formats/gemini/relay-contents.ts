@@ -1,5 +1,6 @@
 /** The contents of a relayed request without what only the gateway can read. */
-import { type Edit, type JsonDocument, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, stringifyJson } from '../../base/json.ts';
+import type { Edit } from '../../base/json-edits.ts';
 import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { NO_SIGNATURE } from './encode-parts.ts';

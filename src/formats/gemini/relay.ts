@@ -3,7 +3,8 @@
  * (ratings, grounding, unknown members, number literals, white space) arrives as it was sent.
  */
 import type { GatewayError } from '../../base/errors.ts';
-import { type Edit, type JsonDocument, parseJson, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, parseJson, scanMembers, stringifyJson } from '../../base/json.ts';
+import { type Edit, patchMembers } from '../../base/json-edits.ts';
 import type { TurnEvent, Usage } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf } from '../conversation/fields.ts';
 import type { Closing, EncodeTarget, Relay, RelayedAnswer, RelayStream, Stamp } from '../conversation/format.ts';

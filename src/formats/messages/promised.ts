@@ -2,7 +2,8 @@
  * Members that are required in every answer of this format but that compatible services, especially older versions,
  * leave out. A relayed answer gets the missing ones; present members stay unchanged.
  */
-import { type Edit, patchMembers, scanMembers } from '../../base/json.ts';
+import { scanMembers } from '../../base/json.ts';
+import { type Edit, patchMembers } from '../../base/json-edits.ts';
 import { scanElements } from '../../base/json-list.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isImpossibleCount } from '../conversation/fields.ts';

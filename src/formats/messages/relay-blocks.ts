@@ -1,7 +1,8 @@
 /**
  * Renumbers the blocks of a relayed stream: SDKs use block indexes as list positions and drop deltas of unknown ones.
  */
-import { patchMembers, scanMembers } from '../../base/json.ts';
+import { scanMembers } from '../../base/json.ts';
+import { patchMembers } from '../../base/json-edits.ts';
 
 export class RelayedBlocks {
   #next = 0;

@@ -1,5 +1,6 @@
 /** Adds the gateway's cache breakpoints to a relayed body. All other bytes stay as the client sent them. */
-import { type Edit, type JsonDocument, patchMembers, type Splice, scanMembers, spliced } from '../../base/json.ts';
+import { type JsonDocument, scanMembers } from '../../base/json.ts';
+import { type Edit, patchMembers, type Splice, spliced } from '../../base/json-edits.ts';
 import { scanElements } from '../../base/json-list.ts';
 import { turnEnds } from '../conversation/cache-breakpoints.ts';
 import { fieldsOf, listOf, textOf } from '../conversation/fields.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { applyEdits, readDocument } from '../../base/json.ts';
+import { readDocument } from '../../base/json.ts';
+import { applyEdits } from '../../base/json-edits.ts';
 import { readMessageStream } from '../../testing/clients/messages-client.ts';
 import type { EncodeTarget, Stamp } from '../conversation/format.ts';
 import { messages } from './index.ts';

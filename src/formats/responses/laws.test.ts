@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
-import { applyEdits, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import { parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import { applyEdits } from '../../base/json-edits.ts';
 import { type Abilities, arbitraryConversation, arbitraryRound, arbitraryTurn } from '../../testing/laws/arbitrary.ts';
 import { samples } from '../../testing/laws/samples.ts';
 import type { Conversation, Message, Turn } from '../conversation/conversation.ts';

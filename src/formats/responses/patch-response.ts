@@ -1,5 +1,6 @@
 /** The gateway's own members in a relayed response. */
-import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { scanMembers, stringifyJson } from '../../base/json.ts';
+import { type Edit, patchMembers } from '../../base/json-edits.ts';
 import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { ECHOED, responseId } from './response.ts';

@@ -2,7 +2,8 @@
  * Replaces call ids in relayed replies where the upstream's ids are not distinct, with the ids that the decoder
  * assigned.
  */
-import { patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { scanMembers, stringifyJson } from '../../base/json.ts';
+import { patchMembers } from '../../base/json-edits.ts';
 import type { Part, TurnEvent } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, textOf } from '../conversation/fields.ts';
 

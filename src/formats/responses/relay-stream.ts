@@ -3,7 +3,8 @@
  * terminal event is held until the cost is known. Missing sequence numbers are added.
  */
 import type { GatewayError } from '../../base/errors.ts';
-import { type Edit, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { scanMembers, stringifyJson } from '../../base/json.ts';
+import { type Edit, patchMembers } from '../../base/json-edits.ts';
 import type { TurnEvent } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import type { Closing, RelayStream, Stamp } from '../conversation/format.ts';

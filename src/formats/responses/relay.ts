@@ -2,7 +2,8 @@
  * Relays to an upstream of the client's own format: the original text passes through with a few members replaced.
  * Everything not named here (unknown members, items and events, number spelling, white space) arrives as sent.
  */
-import { type Edit, type JsonDocument, patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, scanMembers, stringifyJson } from '../../base/json.ts';
+import { type Edit, patchMembers } from '../../base/json-edits.ts';
 import { type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { EncodeTarget, Relay, RelayedAnswer } from '../conversation/format.ts';
 import type { Losses } from '../conversation/losses.ts';

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { GatewayError } from '../../base/errors.ts';
-import { applyEdits, readDocument } from '../../base/json.ts';
+import { readDocument } from '../../base/json.ts';
+import { applyEdits } from '../../base/json-edits.ts';
 import { chat } from '../chat/index.ts';
 import type { Conversation, FilePart } from '../conversation/conversation.ts';
 import type { EncodeTarget } from '../conversation/format.ts';

@@ -5,7 +5,8 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
-import { applyEdits, type Edit, type JsonDocument, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import { applyEdits, type Edit } from '../../base/json-edits.ts';
 import type { TextVisitor, VisitTexts } from '../../formats/conversation/texts.ts';
 import type { FilterAction, FilterDirection, Rules } from '../settings.ts';
 import type { AssignedVia } from '../store.ts';

@@ -3,7 +3,8 @@
  * treats them as such. Media stay references: each endpoint gets them as it takes them (`media/file-media.ts`).
  */
 import { GatewayError, invalidField } from '../../base/errors.ts';
-import { applyEdits, type JsonDocument, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
+import { applyEdits } from '../../base/json-edits.ts';
 import type { UsableFile } from '../../files/index.ts';
 import {
   type FileWords,

@@ -3,7 +3,8 @@
  * panel is asked first, and the model that the router has chosen writes the answer.
  */
 import Type from 'typebox';
-import { applyEdits, type Edit, readDocument, stringifyJson } from '../../base/json.ts';
+import { readDocument, stringifyJson } from '../../base/json.ts';
+import { applyEdits, type Edit } from '../../base/json-edits.ts';
 import { toWireName } from '../../base/namespace.ts';
 import { fieldsOf, listOf, restOf, textOf } from '../../formats/conversation/fields.ts';
 import { optional, word } from '../../formats/conversation/loose-schema.ts';

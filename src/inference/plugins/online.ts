@@ -1,5 +1,6 @@
 /** The suffix `:online` of a model's name: the plugin `web` with its defaults. */
-import { applyEdits, readDocument } from '../../base/json.ts';
+import { readDocument } from '../../base/json.ts';
+import { applyEdits } from '../../base/json-edits.ts';
 import { refuseIfDisabled } from '../admission/workspace-rules.ts';
 import { type AcceptedRequest, factsOf } from '../request.ts';
 import { sorted } from './requested.ts';

@@ -4,7 +4,8 @@
  * models get the gateway's own tool in its place, and clients see its calls in the vendor's words.
  */
 import { invalidField } from '../../base/errors.ts';
-import { applyEdits, readDocument, stringifyJson } from '../../base/json.ts';
+import { readDocument, stringifyJson } from '../../base/json.ts';
+import { applyEdits } from '../../base/json-edits.ts';
 import type { Model } from '../../catalog/index.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../formats/conversation/fields.ts';
 import { formatsFor } from '../../providers/index.ts';

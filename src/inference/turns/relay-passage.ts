@@ -3,7 +3,8 @@
  */
 import { type Body, COPIED_BODY_BYTES } from '../../base/body.ts';
 import { byteTextOf, joinedByteText, parseByteText, type TextEncoding } from '../../base/byte-text.ts';
-import { applyEdits, type Edit, editedPieces, type JsonDocument, parseJson } from '../../base/json.ts';
+import { type JsonDocument, parseJson } from '../../base/json.ts';
+import { applyEdits, type Edit, editedPieces } from '../../base/json-edits.ts';
 import { type CallIds, distinctDecoder, distinctTurn } from '../../formats/adapters/index.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type {

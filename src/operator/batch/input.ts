@@ -5,7 +5,8 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { applyEdits, type Edit, type JsonDocument, readDocument } from '../../base/json.ts';
+import { type JsonDocument, readDocument } from '../../base/json.ts';
+import { applyEdits, type Edit } from '../../base/json-edits.ts';
 import { BatchProblem, EXIT } from './problem.ts';
 
 export interface InputOptions {

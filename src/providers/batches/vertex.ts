@@ -4,7 +4,8 @@
  * (.../partner-models/claude/batch). The display name of a job is our marker. A result repeats its request; the id of a call
  * of Gemini is a label of it, because its lines have no member for ids.
  */
-import { patchMembers, scanMembers } from '../../base/json.ts';
+import { scanMembers } from '../../base/json.ts';
+import { patchMembers } from '../../base/json-edits.ts';
 import { type BatchBucket, isOfOperator } from './bucket.ts';
 import {
   type BatchAccount,

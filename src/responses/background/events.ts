@@ -3,7 +3,8 @@
  * that any process can send them to a client.
  */
 import { type Clock, Pause } from '../../base/clock.ts';
-import { patchMembers, scanMembers, stringifyJson } from '../../base/json.ts';
+import { scanMembers, stringifyJson } from '../../base/json.ts';
+import { patchMembers } from '../../base/json-edits.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
 import type { Changes, Database, Queryable } from '../../storage/database.ts';
 import type { DataKey } from '../sealed.ts';

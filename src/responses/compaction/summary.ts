@@ -1,5 +1,6 @@
 /** The item that replaces a compacted conversation, and the input from which a model writes its summary. Pure. */
-import { applyEdits, type JsonDocument, readDocument, stringifyJson } from '../../base/json.ts';
+import { type JsonDocument, readDocument, stringifyJson } from '../../base/json.ts';
+import { applyEdits } from '../../base/json-edits.ts';
 import { packSummary, summaryOf } from '../../formats/conversation/compaction.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../formats/conversation/fields.ts';
 

@@ -1,5 +1,6 @@
 /** Tells the model the rules in the system prompt of its request. Pure. */
-import { applyEdits, type JsonDocument, readDocument, stringifyJson } from '../../../base/json.ts';
+import { type JsonDocument, readDocument, stringifyJson } from '../../../base/json.ts';
+import { applyEdits } from '../../../base/json-edits.ts';
 import { fieldsOf, listOf } from '../../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../../formats/conversation/format.ts';
 

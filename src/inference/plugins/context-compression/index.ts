@@ -2,7 +2,8 @@
  * Context compression: a history that exceeds the context of its model loses whole turns from its middle. A tool call
  * is never parted from its result, and the instructions, the first turn and the last question stay.
  */
-import { applyEdits, readDocument, stringifyJson } from '../../../base/json.ts';
+import { readDocument, stringifyJson } from '../../../base/json.ts';
+import { applyEdits } from '../../../base/json-edits.ts';
 import type { Endpoint } from '../../../catalog/index.ts';
 import { listOf } from '../../../formats/conversation/fields.ts';
 import { unitsOf } from '../../../formats/conversation/history.ts';

@@ -3,7 +3,8 @@
  * the chat format brings the text as an annotation, which saves the next parse if the client sends it back.
  */
 import Type from 'typebox';
-import { applyEdits, parseJson, readDocument, stringifyJson } from '../../../base/json.ts';
+import { parseJson, readDocument, stringifyJson } from '../../../base/json.ts';
+import { applyEdits } from '../../../base/json-edits.ts';
 import type { Citation } from '../../../formats/conversation/conversation.ts';
 import { fieldsOf, listOf } from '../../../formats/conversation/fields.ts';
 import { eachPart, type FileWords } from '../../../formats/conversation/file-words.ts';

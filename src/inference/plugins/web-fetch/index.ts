@@ -1,6 +1,7 @@
 /** The plugin `web-fetch`: the request gets the tool `svc:web_fetch`, unless it has it already. */
 import Type from 'typebox';
-import { applyEdits, readDocument, stringifyJson } from '../../../base/json.ts';
+import { readDocument, stringifyJson } from '../../../base/json.ts';
+import { applyEdits } from '../../../base/json-edits.ts';
 import { type Fields, listOf, restOf } from '../../../formats/conversation/fields.ts';
 import { optional } from '../../../formats/conversation/loose-schema.ts';
 import { serverToolName } from '../../../formats/server-tools/index.ts';

@@ -1,6 +1,7 @@
 /** The client's last question: its text, and the request with a text before it. Pure. */
 import type { JsonDocument } from '../../../base/json.ts';
-import { applyEdits, readDocument, stringifyJson } from '../../../base/json.ts';
+import { readDocument, stringifyJson } from '../../../base/json.ts';
+import { applyEdits } from '../../../base/json-edits.ts';
 import { fieldsOf, listOf, textOf } from '../../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../../formats/conversation/format.ts';
 
