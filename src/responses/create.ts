@@ -61,8 +61,7 @@ export const NOTHING_WANTED: Wanted = { store: false, background: false, previou
 async function answer(exchange: Exchange<Caller>, wanted: Wanted, parts: ResponseParts): Promise<void> {
   const { caller } = exchange;
   const given = await statelessOf(exchange, parts);
-  // Before the history is added, so that errors have the paths that the client knows.
-  responses.check(given.value, true);
+  checkOwn(given, wanted);
   const keeps = wanted.store || wanted.conversationId !== null;
   const screened = keeps ? screenedBy(caller, given, parts) : undefined;
   const own = screened ?? given;
@@ -89,6 +88,15 @@ export async function statelessOf({ document, caller }: Exchange<Caller>, parts:
   return hasCompactions(whole) ? withSummaries(whole) : whole;
 }
 
+/**
+ * Checks what the request brings itself, before the history is added, so that errors have the paths that the client knows. A
+ * request that continues something needs no input; the whole of it is checked later.
+ */
+export function checkOwn(own: JsonDocument, { previousId, conversationId }: Wanted): void {
+  const continues = previousId !== null || conversationId !== null;
+  if (itemCount(own) > 0 || !continues) responses.check(own.value, true);
+}
+
 interface State {
   history?: History;
   conversation?: OpenConversation;
@@ -111,7 +119,7 @@ export async function stateOf(
     return { history: await historyOf(previousId, viewer, parts) };
   }
   if (conversationId === null) return {};
-  const conversation = await openConversation(conversationId, workspaceId, parts);
+  const conversation = await openConversation(conversationId, workspaceId, parts, 'conversation');
   return {
     conversation,
     history: { lists: await itemLists(conversation, more, parts), ids: [], path: 'conversation' },

@@ -12,6 +12,21 @@ export function withIds(items: readonly unknown[], seed: string): ShownItem[] {
   });
 }
 
+/** With other ids for items whose id an earlier item has: clients send items again, and a page begins after an id. */
+export function distinct<Item extends { id: string }>(items: readonly Item[]): Item[] {
+  const uses = new Map<string, number>();
+  return items.map((item) => {
+    let { id } = item;
+    while (uses.has(id)) {
+      const count = uses.get(id)! + 1;
+      uses.set(id, count);
+      id = `${id}_${count}`;
+    }
+    uses.set(id, 1);
+    return { ...item, id };
+  });
+}
+
 const PREFIXES = new Map<unknown, string>(
   Object.entries({
     message: 'msg',

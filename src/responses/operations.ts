@@ -15,7 +15,7 @@ import { BackgroundRunner, CANCELLED_TOPIC, type RunnerParts } from './backgroun
 import { Claims } from './claims.ts';
 import type { ResponseParts } from './create.ts';
 import { listsOf } from './history.ts';
-import { withIds } from './item.ts';
+import { distinct, withIds } from './item.ts';
 import { type ItemsQuery, pageOfItems } from './item-page.ts';
 import { type Contents, isLost, isOver, type StoredResponse, shown } from './response.ts';
 import * as schema from './schema.ts';
@@ -68,7 +68,7 @@ function getResponse(parts: ResponseOperationParts): Operation<Caller> {
           throw invalidField('stream', 'requires a response that was created with background and stream true');
         }
         const { clock, keepAliveComment } = parts.inference;
-        const followed = { id: row.id, workspaceId: row.workspaceId, key, after: after ?? -1 };
+        const followed = { id: row.id, workspaceId: row.workspaceId, key, after: after ?? -1, headers: {} };
         return follow(new HttpSink(exchange), followed, { ...parts, clock, keepAliveComment });
       }
       exchange.reply(200, shown(row, contents.answer, parts.clock.now()));
@@ -89,7 +89,7 @@ function listInputItems(parts: ResponseOperationParts): Operation<Caller> {
       const { row, contents } = await found(exchange, parts);
       const items = await earlierItems(row, viewerOf(exchange, parts), parts);
       items.push(...withIds(parseJson(contents.input) as unknown[], `${seedOf(row)}_`));
-      exchange.reply(200, pageOfItems(items, exchange.query as ItemsQuery));
+      exchange.reply(200, pageOfItems(distinct(items), exchange.query as ItemsQuery));
     },
   };
 }

@@ -16,6 +16,13 @@ export interface Recorded {
 
 const TERMINAL: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete', 'response.failed']);
 
+interface RecorderOptions {
+  /** Replaces `created_at`, in Unix seconds: a response that was queued exists since then. */
+  created?: number;
+  /** Called with each event. */
+  told?(data: string, value: Fields): void;
+}
+
 export class Recorder {
   readonly #reader = new EventReader((name, data) => this.#event(name, data));
   /** Knows the output so far. */
@@ -24,16 +31,13 @@ export class Recorder {
   #answer: string;
   #error: Fields | undefined;
   #ended: Recorded | undefined;
-  readonly #told: ((data: string, value: Fields) => void) | undefined;
+  readonly #options: RecorderOptions;
 
-  /**
-   * @param answer JSON of the response before its first event
-   * @param told called with each event
-   */
-  constructor(stamp: Stamp, answer: string, told?: (data: string, value: Fields) => void) {
+  /** @param answer JSON of the response before its first event */
+  constructor(stamp: Stamp, answer: string, options: RecorderOptions = {}) {
     this.#stream = responses.relay.stream(stamp, {});
     this.#answer = answer;
-    this.#told = told;
+    this.#options = options;
   }
 
   /** Text of a stream. */
@@ -43,7 +47,13 @@ export class Recorder {
 
   /** A whole response. */
   whole(answer: string): void {
-    this.#ended = { status: statusOf(answer), answer };
+    this.#ended = { status: statusOf(answer), answer: this.#dated(answer) };
+  }
+
+  #dated(response: string): string {
+    const { created } = this.#options;
+    if (created === undefined) return response;
+    return patchMembers(response, scanMembers(response), [{ key: 'created_at', json: String(created) }]);
   }
 
   /** The stream's last event was read. */
@@ -65,9 +75,14 @@ export class Recorder {
   #event(name: string, data: string): void {
     if (!data.startsWith('{')) return;
     const value = fieldsOf(JSON.parse(data));
-    this.#told?.(data, value);
     const { type } = value;
-    const response = memberOf(data, 'response');
+    const received = memberOf(data, 'response');
+    const response = received && this.#dated(received);
+    const isChanged = response !== received;
+    this.#options.told?.(
+      isChanged ? patchMembers(data, scanMembers(data), [{ key: 'response', json: response! }]) : data,
+      value,
+    );
     if (TERMINAL.has(type) && response !== undefined) {
       this.#ended = { status: statusOf(response), answer: response };
     } else if (type === 'error') {

@@ -10,7 +10,11 @@ export const GetResponseQuery = Type.Object({
     Type.Boolean({ description: 'The events of a streamed response in the background, then new ones' }),
   ),
   starting_after: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'With `stream`: only events after this sequence number' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: 2_147_483_647,
+      description: 'With `stream`: only events after this sequence number',
+    }),
   ),
 });
 

@@ -92,8 +92,35 @@ test('a stream in the background is replayed from any event and then continues l
   const done = await over(id);
   assert.deepEqual(done.output, last.response.output);
   assert.deepEqual(await all(await openai.responses.retrieve(id, { stream: true })), whole);
-  const nothing = await openai.responses.retrieve(id, { stream: true, starting_after: last.sequence_number });
-  assert.deepEqual(await all(nothing), []);
+  for (const beyond of [0, 1, 100]) {
+    const after = last.sequence_number + beyond;
+    assert.deepEqual(await all(await openai.responses.retrieve(id, { stream: true, starting_after: after })), []);
+  }
+  await assert.rejects(openai.responses.retrieve(id, { stream: true, starting_after: 2 ** 31 }), {
+    status: 400,
+    message: /starting_after/,
+  });
+  // Not the time at which the provider began.
+  const times = new Set(whole!.filter(({ response }) => response).map(({ response }) => response.created_at));
+  assert.deepEqual([...times], [done.created_at]);
+  assert.notEqual(done.created_at, 1_760_000_000);
+});
+
+test('a background request has the headers of a generation, streamed or not', async () => {
+  script('chat', true, { text: 'a' });
+  const streamed = await openai.responses
+    .create({ model: 'test/chat', input: 'hi', background: true, stream: true })
+    .withResponse();
+  const events = await all(streamed.data);
+  script('chat', false, { text: 'a' });
+  const whole = await openai.responses.create({ model: 'test/chat', input: 'hi', background: true }).withResponse();
+  for (const [{ response }, id] of [
+    [streamed, events[0].response.id],
+    [whole, whole.data.id],
+  ] as const) {
+    assert.equal(response.headers.get('x-generation-id'), id.replace('resp_', 'gen-'));
+  }
+  await over(whole.data.id);
 });
 
 test('a running response is cancelled from any process: its call ends, and it keeps its output', async () => {
@@ -111,6 +138,8 @@ test('a running response is cancelled from any process: its call ends, and it ke
     }
   }
   assert.deepEqual([last.type, last.response.status], ['response.incomplete', 'cancelled']);
+  const seen = { stream: true, starting_after: last.sequence_number } as const;
+  assert.deepEqual(await all(await openai.responses.retrieve(id, seen)), []);
   const call = await gateway.upstream.request('openai', before + 1);
   await until(() => call.closedEarlyAt !== undefined, 'the call to be closed');
   const shown: Json = await until(async () => {

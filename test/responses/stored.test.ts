@@ -84,3 +84,35 @@ for (const upstream of UPSTREAMS) {
     });
   }
 }
+
+test('a request that continues something needs no input of its own', async () => {
+  const sent = script('chat', false, { text: 'a' }, { text: 'b' }, { text: 'c' });
+  const first = await openai.responses.create({ model: 'test/chat', input: 'one', store: true });
+  await openai.responses.create({ model: 'test/chat', previous_response_id: first.id });
+  const conversation = await openai.conversations.create({ items: [{ type: 'message', role: 'user', content: 'hi' }] });
+  await openai.responses.create({ model: 'test/chat', conversation: conversation.id, input: [] });
+  assert.deepEqual(sent().map(textsOf), [['one'], ['one', 'a'], ['hi']]);
+  const empty = await openai.conversations.create();
+  for (const [more, path] of [
+    [{ conversation: empty.id }, 'input'],
+    [{}, 'input'],
+    [{ conversation: 'conv_none' }, 'conversation'],
+  ] as const) {
+    await assert.rejects(openai.responses.create({ model: 'test/chat', ...more }), { message: new RegExp(path) });
+  }
+});
+
+test('input items that a client sent twice are listed once each, whatever the size of a page', async () => {
+  script('chat', false, { text: 'a' }, { text: 'b' });
+  const item = { role: 'user', content: 'hi', id: 'msg_own' } as Json;
+  const first = await openai.responses.create({ model: 'test/chat', input: [item, item], store: true });
+  const next = { model: 'test/chat', input: [item], previous_response_id: first.id, store: true };
+  const { id } = (await openai.responses.create(next as Json)) as Response;
+  const ids: Json[] = [];
+  for await (const { id: each } of openai.responses.inputItems.list(id, { order: 'asc', limit: 1 })) {
+    ids.push(each);
+    assert.ok(ids.length <= 4);
+  }
+  assert.equal(new Set(ids).size, 4);
+  assert.equal(ids[0], 'msg_own');
+});

@@ -17,6 +17,15 @@ export async function insertEvents(tx: Queryable, responseId: string, row: Event
   );
 }
 
+/** Those with the highest numbers. */
+export async function lastEvents(db: Queryable, responseId: string): Promise<EventRow | undefined> {
+  const [row] = await db.query<EventRow>(
+    'select first, last, sealed from response_events where response_id = $1 order by first desc limit 1',
+    [responseId],
+  );
+  return row;
+}
+
 /** Those with events after a sequence number, in order; up to `limit` rows. */
 export function eventsAfter(db: Queryable, responseId: string, after: number, limit: number): Promise<EventRow[]> {
   return db.query<EventRow>(

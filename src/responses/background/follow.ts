@@ -6,7 +6,7 @@ import type { Changes, Database } from '../../storage/database.ts';
 import { isLost, isOver, shown } from '../response.ts';
 import { type DataKey, presented } from '../sealed.ts';
 import { findResponse, type Viewer } from '../store.ts';
-import { eventsAfter } from './events.sql.ts';
+import { eventsAfter, lastEvents } from './events.sql.ts';
 import { EVENTS_TOPIC, openedEvents, type StoredEvent } from './events.ts';
 
 /** How often a silent stream gets a keep-alive, and the database is read although nothing was announced. */
@@ -32,6 +32,8 @@ interface Followed {
   key: DataKey;
   /** The last sequence number that the client has seen; -1 for none. */
   after: number;
+  /** Of the response to the client. */
+  headers: Record<string, string>;
 }
 
 /** The readers of this process that wait for a response, by its id. */
@@ -62,7 +64,7 @@ export async function follow(sink: HttpSink, followed: Followed, parts: FollowPa
   const silence = parts.announcements.listen(followed.id, () => signal.raise());
   sink.onClose(() => signal.raise());
   sink.onDrain(() => signal.raise());
-  sink.open({});
+  sink.open(followed.headers);
   try {
     await new Follower(sink, followed, parts, signal).run();
   } finally {
@@ -135,8 +137,8 @@ class Follower {
   /** A response that was cancelled, or whose process died, has no last event of its own. */
   async #end({ answer }: { answer: string }): Promise<void> {
     const { status } = JSON.parse(answer) as { status: string };
-    if (!this.#ended && this.#last === this.#followed.after && this.#last >= 0) await this.#lookBack();
-    if (!this.#ended) {
+    const sentNothing = this.#last === this.#followed.after;
+    if (!this.#ended && !(sentNothing && (await this.#hasSeenEnd()))) {
       const type = status === 'failed' || status === 'completed' ? `response.${status}` : 'response.incomplete';
       const number = this.#last + 1;
       await this.#send({ number, type, data: `{"type":"${type}","response":${answer},"sequence_number":${number}}` });
@@ -145,13 +147,13 @@ class Follower {
     this.#sink.end();
   }
 
-  /** Whether the client has seen the last event already. */
-  async #lookBack(): Promise<void> {
-    const { id, key } = this.#followed;
-    const rows = await eventsAfter(this.#parts.database, id, this.#last - 1, 1);
-    for (const row of rows) {
-      for (const { type } of await presented(() => openedEvents(key, row))) this.#ended ||= TERMINAL.has(type);
-    }
+  /** Whether the client has seen the last event already. The one that is missing in `#end` has the next number. */
+  async #hasSeenEnd(): Promise<boolean> {
+    const { id, key, after } = this.#followed;
+    const row = await lastEvents(this.#parts.database, id);
+    if (row === undefined) return false;
+    const { number, type } = (await presented(() => openedEvents(key, row))).at(-1)!;
+    return after >= (TERMINAL.has(type) ? number : number + 1);
   }
 }
 

@@ -132,7 +132,10 @@ export class BackgroundRunner {
     let recorded: Recorded;
     try {
       const request = await this.#accepted(row, key!);
-      const recorder = new Recorder(stampOf(request), first, (data, event) => log?.add(data, event));
+      const recorder = new Recorder(stampOf(request), first, {
+        created: unixSeconds(row.createdAt),
+        told: (data, event) => log?.add(data, event),
+      });
       const sink = new BackgroundSink(recorder);
       begins(sink);
       await serve(sink.observed(request), sink, inference);

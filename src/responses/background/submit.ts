@@ -34,7 +34,7 @@ export async function submit(
   { request, made, wanted }: Submitted,
   parts: SubmitParts,
 ): Promise<void> {
-  const headers = await askAhead(request, parts.inference);
+  const headers = { ...(await askAhead(request, parts.inference)), 'x-generation-id': request.id };
   const { row, key, answer, insert } = made;
   const queued: QueuedRequest = {
     body: request.document.bytes.toString(),
@@ -47,10 +47,10 @@ export async function submit(
     await parts.jobs.send(parts.runner.kind, { id: row.id }, { tx });
   });
   if (!row.streamed) {
-    exchange.reply(200, JSON.parse(answer), { ...headers, 'x-generation-id': request.id });
+    exchange.reply(200, JSON.parse(answer), headers);
     return;
   }
-  const followed = { id: row.id, workspaceId: row.workspaceId, key, after: -1 };
+  const followed = { id: row.id, workspaceId: row.workspaceId, key, after: -1, headers };
   const { clock, keepAliveComment } = parts.inference;
   await follow(client, followed, { ...parts, clock, keepAliveComment });
 }

@@ -17,7 +17,7 @@ import {
   withPluginSettings,
 } from '../../inference/index.ts';
 import { type Body, textOf as textOfBody } from '../body-text.ts';
-import { itemCount, NOTHING_WANTED, type ResponseParts, statelessOf, stateOf } from '../create.ts';
+import { checkOwn, itemCount, NOTHING_WANTED, type ResponseParts, statelessOf, stateOf } from '../create.ts';
 import { joined } from '../history.ts';
 import { withIds } from '../item.ts';
 import { wantedOf } from '../wanted.ts';
@@ -99,12 +99,10 @@ export function compactionOperations(parts: ResponseParts, limits: InferenceLimi
 async function wholeOf(exchange: Exchange<Caller>, parts: ResponseParts): Promise<JsonDocument> {
   const wanted = wantedOf(exchange.document!) ?? NOTHING_WANTED;
   const own = await statelessOf(exchange, parts);
-  const hasInput = itemCount(own) > 0;
-  // Before the history is added, so that errors have the paths that the client knows.
-  if (hasInput) responses.check(own.value, true);
+  checkOwn(own, wanted);
   const { history } = await stateOf(exchange.caller, wanted, itemCount(own), parts);
   const whole = history ? joined(own, history, parts.limits.inferenceBodyBytes) : own;
-  if (!hasInput) responses.check(whole.value, true);
+  if (itemCount(own) === 0) responses.check(whole.value, true);
   return whole;
 }
 

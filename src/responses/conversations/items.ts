@@ -24,9 +24,18 @@ interface Parts {
   sealing: Sealing;
 }
 
-/** @throws GatewayError 404 */
-export async function openConversation(id: string, workspaceId: string, parts: Parts): Promise<OpenConversation> {
-  const row = orNotFound(await sql.findConversation(parts.database, id, workspaceId), CONVERSATION);
+/** @param path field that names it; by default the path of the request does @throws GatewayError 404 */
+export async function openConversation(
+  id: string,
+  workspaceId: string,
+  parts: Parts,
+  path?: string,
+): Promise<OpenConversation> {
+  const found = await sql.findConversation(parts.database, id, workspaceId);
+  if (found === undefined && path !== undefined) {
+    throw new GatewayError('not_found', `${path}: the workspace has no conversation with this id`, { path });
+  }
+  const row = orNotFound(found, CONVERSATION);
   const [key] = await dataKeysOf(parts.sealing, [row]);
   return { row, key: key! };
 }
