@@ -559,7 +559,7 @@ test('a tool of a namespace is found by a long joined name, by its bare name, an
   }
 });
 
-test('a custom tool of a chat client works on an upstream of another format', async (t) => {
+test('a custom tool of a chat client works on every upstream, and its calls are those of a custom tool', async (t) => {
   const gateway = await startGateway(t, { providers: PROVIDERS });
   const { format: _, type, ...custom } = CUSTOM;
   const call = { id: 'c0', type, custom: { name: 'patch', input: 'a "b"' } };
@@ -568,13 +568,30 @@ test('a custom tool of a chat client works on an upstream of another format', as
     { role: 'assistant', content: null, tool_calls: [call] },
     { role: 'tool', tool_call_id: 'c0', content: 'done' },
   ];
-  gateway.upstream.script('messages', [answerOf('messages', false, called('patch', '{"input":"x"}'))]);
   const tools = [{ type, custom }];
+  const choice = { type, custom: { name: 'patch' } };
+  const input = 'x\n"y"';
+  for (const upstream of ['chat', 'messages', 'gemini', 'compatible'] as const) {
+    const told = called('patch', JSON.stringify({ input }));
+    gateway.upstream.script(upstream, agentAnswer(FORMAT[upstream] ?? 'responses', told));
+    const request = { model: `test/${upstream}`, messages, tools, tool_choice: choice, stream: true };
+    const chunks = await events(await gateway.post('/chat/completions', request));
+    const sent = gateway.upstream.requests(upstream).at(-1)?.json;
+    assert.deepEqual(callsIn(upstream, sent), [['patch', { input: 'a "b"' }]], upstream);
+    assert.deepEqual(
+      functionsIn(upstream, sent).map(({ name, parameters }) => [name, parameters.required]),
+      [['patch', ['input']]],
+    );
+    const deltas = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }: Json) => delta.tool_calls ?? []));
+    const [first, ...others] = deltas;
+    assert.deepEqual(first, { index: 0, id: first.id, type: 'custom', custom: { name: 'patch', input: '' } }, upstream);
+    assert.equal(others.map((delta) => delta.custom.input).join(''), input);
+    assert.equal(chunks.at(-1)?.choices[0].finish_reason, 'tool_calls');
+  }
+  gateway.upstream.script('messages', [answerOf('messages', false, called('patch', '{"input":"x"}'))]);
   const answer = await gateway.post('/chat/completions', { model: 'test/messages', messages, tools });
   const body = (await answer.json()) as Json;
-  const sent = gateway.upstream.requests('messages').at(-1)?.json;
-  assert.deepEqual(callsIn('messages', sent), [['patch', { input: 'a "b"' }]]);
   assert.deepEqual(body.choices[0].message.tool_calls, [
-    { id: 'call_1', index: 0, type: 'function', function: { name: 'patch', arguments: '{"input":"x"}' } },
+    { id: 'call_1', index: 0, type: 'custom', custom: { name: 'patch', input: 'x' } },
   ]);
 });

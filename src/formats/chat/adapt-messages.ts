@@ -3,7 +3,8 @@
  * earlier ones (except for the mark on the last), so a longer history starts with the same bytes.
  */
 import { createHash } from 'node:crypto';
-import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText } from '../conversation/fields.ts';
+import { inputText, isObjectText } from '../conversation/call-input.ts';
+import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
 import { boundedId } from '../conversation/tool-ids.ts';
 import type { ChatDialect } from './dialect.ts';
@@ -12,17 +13,23 @@ import type { ChatDialect } from './dialect.ts';
 export function adaptMessages(messages: Fields[], dialect: ChatDialect, losses: Losses): Fields[] {
   const { messageFields, prefill, answersTools, documentUrl } = dialect;
   const renameId = callIdRule(messages, dialect);
-  if (!messageFields && !renameId && !prefill && !answersTools && !documentUrl) return messages;
+  const mendsCalls = !dialect.anyArguments && messages.some((message) => listOf(message['tool_calls']).length > 0);
+  if (!messageFields && !renameId && !prefill && !answersTools && !documentUrl && !mendsCalls) return messages;
   let changed = false;
   const adapted: Fields[] = [];
   messages.forEach((original, index) => {
-    if (answersTools && original['role'] === 'user' && messages[index - 1]?.['role'] === 'tool') {
+    if (answersTools && original['role'] === 'user' && adapted.at(-1)?.['role'] === 'tool') {
       adapted.push({ role: 'assistant', content: BRIDGE });
       changed = true;
     }
     let message = original;
     if (documentUrl) message = withDocumentUrls(message);
     if (messageFields) message = onlyFields(message, messageFields, losses);
+    if (messageFields && isSilent(message)) {
+      changed = true;
+      return;
+    }
+    if (mendsCalls) message = withObjectArguments(message);
     if (renameId) message = withCallIds(message, renameId);
     if (prefill && index === messages.length - 1) message = marked(message, prefill);
     changed ||= message !== original;
@@ -39,16 +46,59 @@ const CALL_FIELDS: readonly string[] = ['id', 'type', 'function', 'custom'];
 function onlyFields(message: Fields, fieldsByRole: NonNullable<ChatDialect['messageFields']>, losses: Losses): Fields {
   const fields = fieldsByRole[String(message['role'])];
   if (fields === undefined) return message;
-  let kept = only(message, fields);
+  let kept = only(withSaidTexts(message, fields), fields);
   // Members without content are dropped silently: clients send back `refusal: null` as they received it.
   for (const [key, value] of Object.entries(message)) {
-    if (!fields.includes(key) && saysSomething(value))
+    if (!fields.includes(key) && key !== 'refusal' && saysSomething(value))
       losses.drop(`messages.${key}`, 'the upstream does not accept it');
   }
   const calls = listOf(kept['tool_calls']);
   const plain = calls.map((call) => only(fieldsOf(call), CALL_FIELDS));
   if (plain.some((call, index) => call !== calls[index])) kept = { ...kept, tool_calls: plain };
   return kept;
+}
+
+/** What an assistant message says outside of its content, a refusal or spoken words, as part of the content. */
+function withSaidTexts(message: Fields, fields: readonly string[]): Fields {
+  if (message['role'] !== 'assistant') return message;
+  const { content } = message;
+  const said: string[] = [];
+  if (!fields.includes('refusal')) said.push(textOf(message['refusal']));
+  if (!fields.includes('audio')) said.push(textOf(fieldsOf(message['audio'])['transcript']));
+  const texts = said.filter((text) => text !== '');
+  if (Array.isArray(content)) {
+    const parts = content.map(plainPart);
+    const same = texts.length === 0 && parts.every((part, index) => part === content[index]);
+    return same ? message : { ...message, content: [...parts, ...texts.map((text) => ({ type: 'text', text }))] };
+  }
+  if (texts.length === 0) return message;
+  return { ...message, content: [textOf(content), ...texts].filter((text) => text !== '').join('\n\n') };
+}
+
+function plainPart(part: unknown): unknown {
+  const { type, refusal } = fieldsOf(part);
+  return type === 'refusal' ? { type: 'text', text: textOf(refusal) } : part;
+}
+
+/** An assistant message without content and calls, which these services reject. */
+function isSilent(message: Fields): boolean {
+  if (message['role'] !== 'assistant') return false;
+  return !saysSomething(message['content']) && !saysSomething(message['tool_calls']) && !message['function_call'];
+}
+
+/** Arguments that are no JSON object, such as those of a call that was cut off, make these services reject a history. */
+function withObjectArguments(message: Fields): Fields {
+  const calls = listOf(message['tool_calls']);
+  let changed = false;
+  const mended = calls.map((call) => {
+    const called = fieldsOrUndefined(fieldsOrUndefined(call)?.['function']);
+    const written = called?.['arguments'];
+    if (typeof written !== 'string' || isObjectText(written)) return call;
+    changed = true;
+    const text = inputText({ type: 'toolCall', id: '', name: '', arguments: written });
+    return { ...fieldsOf(call), function: { ...called, arguments: text } };
+  });
+  return changed ? { ...message, tool_calls: mended } : message;
 }
 
 function saysSomething(value: unknown): boolean {

@@ -19,8 +19,6 @@ interface Call {
   name: string;
   empty: boolean;
   custom: boolean;
-  /** Input of a custom call, collected until it is complete and can be written as JSON. */
-  input: string;
 }
 
 interface Thought {
@@ -96,7 +94,7 @@ export class DeltaWriter {
         break;
       case 'toolCall': {
         const custom = part.custom === true;
-        const call: Call = { index: state.calls.size, id: part.id, name: part.name, empty: true, custom, input: '' };
+        const call: Call = { index: state.calls.size, id: part.id, name: part.name, empty: true, custom };
         state.calls.set(index, call);
         if (part.signature !== undefined) {
           const entry = encodeCallSignature(part.id, part.signature, state.details++);
@@ -105,8 +103,9 @@ export class DeltaWriter {
         const opening = {
           index: call.index,
           id: part.id,
-          type: 'function',
-          function: { name: part.name, arguments: '' },
+          ...(custom
+            ? { type: 'custom', custom: { name: part.name, input: '' } }
+            : { type: 'function', function: { name: part.name, arguments: '' } }),
         };
         pieces.push({ choice, delta: { tool_calls: [opening] } });
         if (part.arguments !== '') this.#add(choice, index, { arguments: part.arguments }, pieces);
@@ -157,8 +156,7 @@ export class DeltaWriter {
     const call = state.calls.get(index);
     if (call !== undefined) {
       if (delta.arguments === undefined || delta.arguments === '') return;
-      if (call.custom) call.input += delta.arguments;
-      else this.#argue(choice, call, delta.arguments, pieces);
+      this.#argue(choice, call, delta.arguments, pieces);
       return;
     }
     const thought = state.thoughts.get(index);
@@ -201,15 +199,15 @@ export class DeltaWriter {
 
   #argue(choice: number, call: Call, written: string, pieces: Piece[]): void {
     call.empty = false;
-    pieces.push({ choice, delta: { tool_calls: [{ index: call.index, function: { arguments: written } }] } });
+    const piece = call.custom ? { custom: { input: written } } : { function: { arguments: written } };
+    pieces.push({ choice, delta: { tool_calls: [{ index: call.index, ...piece }] } });
   }
 
   #stop(choice: number, index: number, pieces: Piece[]): void {
     const state = this.#state(choice);
     const call = state.calls.get(index);
-    // Arguments are always JSON text: {} for a call without any (BerriAI/litellm#5064), an object around the free text
-    // of a custom call.
-    if (call?.empty) this.#argue(choice, call, call.custom ? customArguments(call.input) : '{}', pieces);
+    // Arguments are always JSON text: {} for a call without any (BerriAI/litellm#5064). Custom calls have free text.
+    if (call?.empty && !call.custom) this.#argue(choice, call, '{}', pieces);
     for (const citation of state.waiting.get(index) ?? []) this.#annotate(choice, index, citation, pieces);
     state.waiting.delete(index);
     const thought = state.thoughts.get(index);
@@ -219,9 +217,4 @@ export class DeltaWriter {
       pieces.push({ choice, delta: { reasoning_details: encodeDetails(entry, thought.index) } });
     }
   }
-}
-
-/** Wraps the free text of a custom call in JSON, where only JSON arguments are allowed. */
-export function customArguments(input: string): string {
-  return JSON.stringify({ input });
 }

@@ -4,7 +4,6 @@ import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
-import { customArguments } from './delta-writer.ts';
 import { encodeBlock, encodeCallSignature, encodeDetails } from './details.ts';
 import { encodeAudio } from './encode-message.ts';
 import { closingUsage } from './usage.ts';
@@ -86,11 +85,9 @@ function encodeMessage(parts: readonly Part[]): Fields {
         calls.push({
           id: part.id,
           index: calls.length,
-          type: 'function',
-          function: {
-            name: part.name,
-            arguments: part.custom ? customArguments(part.arguments) : part.arguments || '{}',
-          },
+          ...(part.custom
+            ? { type: 'custom', custom: { name: part.name, input: part.arguments } }
+            : { type: 'function', function: { name: part.name, arguments: part.arguments || '{}' } }),
         });
         break;
       default:

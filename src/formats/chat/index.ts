@@ -29,6 +29,9 @@ import { toolTrace } from './tool-trace.ts';
 
 export type { ChatDialect, ReasoningRule } from './dialect.ts';
 
+/** A service refuses the other types itself if it does not know them; custom tools have a substitute. */
+const ALL_BUT_CUSTOM = ['additional_tools', 'apply_patch', 'local_shell', 'namespace', 'tool_search', 'web_search'];
+
 export const chat: ServedFormat & SpokenFormat = {
   id: 'chat',
   operation,
@@ -59,6 +62,7 @@ export const chat: ServedFormat & SpokenFormat = {
   decoder: (dialect) => new ChatDecoder(dialect.chat),
   decodeFailure,
   longestToolName: 64,
+  relayedTools: (dialect) => (dialect.chat?.customTools ? 'all' : ALL_BUT_CUSTOM),
   nativeTools: (dialect) => (dialect.chat?.customTools ? ['custom'] : []),
   showsHiddenReasoning: (dialect) => dialect.chat?.reasoning !== 'object',
   searchesWeb: ({ dialect }) => dialect.chat?.webSearch === true,

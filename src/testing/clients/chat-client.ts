@@ -11,6 +11,8 @@ export interface SeenCall {
   id: string | null;
   name: string;
   arguments: string;
+  /** Its arguments are free text. */
+  custom?: true;
   /** As the service numbers it. */
   index?: unknown;
 }
@@ -139,7 +141,7 @@ export function readChatStream(text: string, usage: 'chunk' | 'finish' | 'none')
   assert.ok(done, 'no [DONE]');
   for (const choice of seen.choices) {
     assert.ok(choice.finish !== null, 'no finish');
-    for (const call of choice.calls) if (call.name !== 'custom') JSON.parse(call.arguments);
+    for (const call of choice.calls) if (call.custom !== true) JSON.parse(call.arguments);
   }
   assert.equal(seen.usage !== null, usage !== 'none', 'usage is not told as asked');
   return { ...seen, chunks };
@@ -192,7 +194,14 @@ function readStrictDelta(into: SeenChoice, choice: Json, strange: string[]): voi
     assert.ok(Number.isInteger(index) && index <= into.calls.length, `tool index ${index}`);
     if (index === into.calls.length) {
       assert.ok(call['id'] && call['type'] && body['name'], 'a call begins without id, type or name');
-      into.calls.push({ id: String(call['id']), name: String(body['name']), arguments: '' });
+      const custom = call['type'] === 'custom';
+      assert.equal(custom, 'custom' in call, 'the type of a call is not that of its members');
+      into.calls.push({
+        id: String(call['id']),
+        name: String(body['name']),
+        arguments: '',
+        ...(custom && { custom: true }),
+      });
     } else if (call['id']) assert.equal(call['id'], into.calls[index]!.id);
     into.calls[index]!.arguments += body['arguments'] ?? body['input'] ?? '';
   }
