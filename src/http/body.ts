@@ -1,5 +1,5 @@
 /** The body of a request as bytes: the checks of its headers, and the buffer for its chunks. */
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 import { isMultipart } from './multipart.ts';
 import type { Operation } from './operation.ts';
@@ -17,10 +17,15 @@ export function announcesBody(headers: IncomingHttpHeaders): boolean {
   return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
 }
 
+/** True when the client waits with its body for the interim response 100, which HTTP/1.0 does not have. */
+export function awaitsContinue({ headers, httpVersion }: Pick<IncomingMessage, 'headers' | 'httpVersion'>): boolean {
+  return headers.expect !== undefined && httpVersion === '1.1';
+}
+
 /**
  * Returns the announced length in bytes, undefined for a chunked body. Throws GatewayError 415 for anything but plain
- * JSON, or what else the operation takes, and 413 for an announced length over the limit. Compressed bodies are refused: no client of these formats sends
- * them, and limiting the decompressed size would cost every request.
+ * JSON, or what else the operation takes, and 413 for an announced length over the limit. Compressed bodies are refused:
+ * no client of these formats sends them, and limiting the decompressed size would cost every request.
  */
 export function checkBodyHeaders(
   headers: IncomingHttpHeaders,
@@ -60,6 +65,9 @@ function checkLength(headers: IncomingHttpHeaders, maxBytes: number): number | u
       'Accept-Encoding': 'identity',
     });
   }
+  const transfer = headers['transfer-encoding'];
+  if (transfer !== undefined && transfer.toLowerCase() !== 'chunked')
+    throw refuseMedia('compressed bodies are not supported: the only transfer-encoding is chunked');
   const length = headers['content-length'];
   if (length === undefined) return undefined;
   if (!DIGITS.test(length)) throw new GatewayError('invalid_request', 'the header content-length must be a number');

@@ -62,6 +62,8 @@ interface OpenExchange {
   /** The client has disconnected. Idempotent. */
   finished(): void;
   badBody(error: GatewayError): boolean;
+  /** Something waits for the client to disconnect, in order to abort what it does for it. */
+  readonly isAbortable: boolean;
 }
 
 /**
@@ -74,6 +76,7 @@ export class Connection implements HasTimeout {
   readonly #socket: Socket;
   readonly #core: LingerCore & Pick<Core<never>, 'idle' | 'idleSweeps'>;
   #linger: Linger | undefined;
+  #isHalfClosed = false;
   #idleSweeps = 0;
   #slot = -1;
   #closed = false;
@@ -107,6 +110,21 @@ export class Connection implements HasTimeout {
   /** Set while the connection drops unread bytes. */
   get linger(): Linger | undefined {
     return this.#linger;
+  }
+
+  /**
+   * The client has closed its side. It has left, or it only has nothing more to send, as `nc -N` does: nothing tells them apart.
+   * If there is something to abort it has left; otherwise it gets its responses. Node ends a connection that awaits none.
+   */
+  clientEnded(): void {
+    this.#isHalfClosed = true;
+    for (const { isAbortable } of this.open) if (isAbortable) this.#socket.end();
+  }
+
+  /** There is something to abort now. Returns whether the client has left by closing its side. */
+  leaves(): boolean {
+    if (this.#isHalfClosed) this.#socket.end();
+    return this.#isHalfClosed;
   }
 
   /** The client has disconnected. */

@@ -6,7 +6,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 import { type JsonDocument, stringifyJson } from '../base/json.ts';
-import { announcesBody, BodyBuffer, checkBodyHeaders, slowBody, tooLarge } from './body.ts';
+import { announcesBody, awaitsContinue, BodyBuffer, checkBodyHeaders, slowBody, tooLarge } from './body.ts';
 import type { Connection, Core, HasTimeout } from './core.ts';
 import { allowOrigin, optionsHeaders } from './cors.ts';
 import { busy, encodeEnvelope, errorHeaders, ownErrorBody, presentableError } from './envelope.ts';
@@ -146,12 +146,17 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   }
 
   onClose(run: () => void): void {
+    if (!this.#over && this.#connection.leaves()) this.closed = true;
     if (this.closed) {
       run();
     } else if (!this.#over) {
       this.#closeListeners ??= [];
       this.#closeListeners.push(run);
     }
+  }
+
+  get isAbortable(): boolean {
+    return this.#closeListeners !== undefined;
   }
 
   reply(status: number, value: unknown, headers?: Record<string, string>): void {
@@ -307,7 +312,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
       this.#expected = checkBodyHeaders(this.headers, this.#maxBytes, body);
       this.#body = new BodyBuffer(this.#expected);
       this.#phase = 'body';
-      if (this.headers.expect !== undefined) this.response.writeContinue();
+      if (awaitsContinue(this.#request)) this.response.writeContinue();
       this.#bodySince = this.#core.clock.monotonic();
       this.#bodySlot = this.#core.receiving.add(this);
       this.#request.readInto(this);
@@ -320,7 +325,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
       this.fail(error);
     });
     this.#phase = 'handling';
-    if (this.headers.expect !== undefined) this.response.writeContinue();
+    if (awaitsContinue(this.#request)) this.response.writeContinue();
     this.#request.readInto(this.upload);
     this.#handle(operation);
   }

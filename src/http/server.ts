@@ -8,7 +8,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { EndOfTurn } from '../base/end-of-turn.ts';
-import type { GatewayError } from '../base/errors.ts';
+import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { SlotList } from '../base/slot-list.ts';
 import type { AccessRule } from './access-rule.ts';
@@ -108,11 +108,14 @@ class OperationServer<C> implements HttpServer {
     };
     this.#server = createNodeServer(limits, options.tls);
     this.#server.maxConnections = limits.connections;
+    // Not in its types. `Connection` decides about clients that have closed their side.
+    Object.assign(this.#server, { httpAllowHalfOpen: true });
     this.#server.on(options.tls ? 'secureConnection' : 'connection', (socket) => this.#connected(socket));
     if (options.tls) this.#server.on('connection', (socket) => this.#accepted(socket));
     this.#server.on('request', (request, response) => this.#exchange(request, response).begin());
     this.#server.on('checkContinue', (request, response) => this.#exchange(request, response).begin('continue'));
     this.#server.on('checkExpectation', (request, response) => this.#exchange(request, response).begin('unknown'));
+    this.#server.on('connect', (_request, socket) => this.#refuseTunnel(socket));
     this.#server.on('clientError', (error, socket) => this.#clientError(error, socket));
   }
 
@@ -156,6 +159,8 @@ class OperationServer<C> implements HttpServer {
   #connected(socket: Socket): void {
     const connection = new Connection(socket, this.#core);
     this.#connections.set(socket, connection);
+    // After Node's own listener, which reports a request that has not arrived completely as an error.
+    socket.on('end', () => connection.clientEnded());
     socket.on('close', () => {
       this.#connections.delete(socket);
       connection.closed();
@@ -170,6 +175,15 @@ class OperationServer<C> implements HttpServer {
   #exchange(request: GatewayRequest, response: GatewayResponse): ServerExchange<C> {
     const connection = this.#connections.get(request.socket) ?? new Connection(request.socket, this.#core);
     return new ServerExchange(this.#core, connection, request, response);
+  }
+
+  /** Otherwise Node closes the connection without a response. */
+  #refuseTunnel(socket: Duplex): void {
+    socket.on('error', () => {});
+    const error = new GatewayError('invalid_request', 'this is not a proxy, so there is no method CONNECT');
+    if (this.#connections.get(socket as Socket)?.open.size === 0)
+      answerParserError(error, socket as Socket, this.#core.clock.now());
+    else socket.destroy();
   }
 
   #clientError(error: Error, socket: Duplex): void {

@@ -322,7 +322,7 @@ describe('a client that disconnects', () => {
     const [stays, leaves] = [await RawClient.open(port), await RawClient.open(port)];
     for (const client of [stays, leaves]) await client.send(head + body);
     await until(() => ends.length === 2, 'both bodies are there');
-    leaves.leave();
+    leaves.socket.resetAndDestroy();
     await until(() => server.exchanges === 1, 'one exchange is over');
     assert.deepEqual(handled, []);
     for (const end of ends) end();

@@ -211,6 +211,20 @@ describe('media', () => {
       assert.equal(response.headers['accept-encoding'], 'identity');
     }
   });
+
+  test('so is one with another transfer encoding than chunked', async () => {
+    const client = await RawClient.open(running.port);
+    const lines = ['POST /v1/chat HTTP/1.1', 'Authorization: Bearer inference', JSON_TYPE];
+    const response = await client.ask([...lines, 'Transfer-Encoding: gzip, chunked'], '0\r\n\r\n');
+    assert.equal(response.status, 415);
+    client.leave();
+  });
+});
+
+test('a client of HTTP/1.0 gets no interim response, which it would not know', async () => {
+  const client = await RawClient.open(running.port);
+  const lines = ['Authorization: Bearer inference', JSON_TYPE, 'Expect: 100-continue', 'Content-Length: 2'];
+  assert.equal((await client.ask(['POST /v1/poke HTTP/1.0', ...lines], '{}')).status, 200);
 });
 
 describe('size', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { request as tlsRequest } from 'node:https';
 import { after, before, describe, test } from 'node:test';
-import { RawClient } from '../../src/testing/clients/raw-client.ts';
+import { head, RawClient } from '../../src/testing/clients/raw-client.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { makeCertificate } from '../../src/testing/upstream/certificate.ts';
 import { startTestServer, type TestServer } from './operation-server.ts';
@@ -238,6 +238,17 @@ describe('errors', () => {
     assert.equal(response.status, 400);
     assert.equal(messageOf(response), 'this is not a valid HTTP request');
     await client.closed;
+  });
+
+  test('CONNECT is 400, and ends a connection on which other requests are not answered', async () => {
+    const client = await RawClient.open(running.port);
+    const response = await client.ask(['CONNECT api.test:443 HTTP/1.1', KEY]);
+    assert.equal(response.status, 400);
+    assert.match(messageOf(response), /not a proxy/);
+    await client.closed;
+    const busy = await RawClient.open(running.port);
+    await busy.send(head(['POST /v1/wait HTTP/1.1', KEY]) + head(['CONNECT api.test:443 HTTP/1.1', KEY]));
+    await busy.closed;
   });
 
   test('a length together with a transfer encoding, and a missing host, are 400', async () => {
