@@ -34,7 +34,7 @@ export class GeminiDecoder implements TurnDecoder {
   }
 
   read(_name: string, data: string, value: unknown): TurnEvent[] {
-    if (this.#over || data === '') return [];
+    if (this.#over || data === '' || data === '[DONE]') return [];
     if (!isFields(value)) return this.#fail('malformed', null, 'an event of the stream is not a JSON object');
     if (isFields(value['error'])) {
       this.#over = true;

@@ -4,6 +4,9 @@ import { describe, test } from 'node:test';
 import type { FormatId } from '../../formats/conversation/conversation.ts';
 import { CLIENT_FORMATS, type ClientFormat } from '../../testing/clients/served-answer.ts';
 import { playThrough } from '../../testing/laws/pipeline.ts';
+import { answerOf, type Told } from '../../testing/upstream/answers.ts';
+import { geminiAnswer } from '../../testing/upstream/gemini-answers.ts';
+import { responsesAnswer } from '../../testing/upstream/responses-answers.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: events are written freely
 type Json = any;
@@ -268,5 +271,30 @@ test('counts of tools that an upstream runs reach the client', async () => {
       assert.match(text, /"tool_calls_requested":3/);
       assert.match(text, /"tool_calls_executed":2/);
     }
+  }
+});
+
+describe('compatible services', () => {
+  const TOLD: Told = { text: 'Hello', calls: [{ id: 'call_1', name: 'f', arguments: '{"a":1}' }] };
+  const answers = {
+    messages: answerOf('messages', true, TOLD),
+    responses: responsesAnswer(true, TOLD),
+    gemini: geminiAnswer(true, TOLD),
+  };
+  for (const spoken of ['messages', 'responses', 'gemini'] as const) {
+    test(`may end a stream of the format ${spoken} as chat streams end`, async () => {
+      for (const served of CLIENT_FORMATS) {
+        const text = answers[spoken].chunks!.join('');
+        const plain = await playThrough(
+          { served, kind: spoken, spoken, stream: true },
+          { pieces: [Buffer.from(text)] },
+        );
+        const pieces = [Buffer.from(`${text}data: [DONE]\n\n`)];
+        const marked = await playThrough({ served, kind: spoken, spoken, stream: true }, { pieces });
+        assert.equal(marked.row.error, null, marked.text);
+        assert.equal(marked.text, plain.text);
+        assert.match(marked.text, /call_1/);
+      }
+    });
   }
 });
