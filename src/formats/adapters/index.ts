@@ -4,6 +4,7 @@
  * the loop of several upstream turns (`inference/turns/`), for which `deferred-tools/` provides tools.
  */
 import type { TurnAdapter } from './adapter.ts';
+import { allowedTools } from './allowed-tools.ts';
 import { distinctAnswerCalls, distinctHistoryCalls } from './call-ids.ts';
 import { clientTools } from './client-tools/index.ts';
 import { nativeTools } from './native-tools.ts';
@@ -12,6 +13,7 @@ import { serviceTier } from './service-tier.ts';
 import { shortNames } from './short-names.ts';
 
 export { type AdapterContext, adapt, type Restoring, type TurnAdapter, together } from './adapter.ts';
+export { choosesAmong } from './allowed-tools.ts';
 export { CallIds, distinctDecoder, distinctTurn } from './call-ids.ts';
 export { needsFunctions, withPatchCalls } from './client-tools/index.ts';
 export { hideReasoning } from './hide-reasoning.ts';
@@ -24,6 +26,7 @@ export const TURN_ADAPTERS: readonly TurnAdapter[] = [
   distinctAnswerCalls,
   outputTool,
   clientTools,
+  allowedTools,
   distinctHistoryCalls,
   shortNames,
   serviceTier,

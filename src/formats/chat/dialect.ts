@@ -40,6 +40,8 @@ export interface ChatDialect {
   strictTemplate?: boolean;
   /** Accepts custom tools as defined by OpenAI. Default false: sent as functions. */
   customTools?: boolean;
+  /** Accepts a `tool_choice` among several tools (`allowed_tools`). Default false: the other tools are left out. */
+  allowedTools?: boolean;
   /**
    * Accepts any text as arguments of earlier calls. Default false: text that is not a JSON object is wrapped in one.
    */

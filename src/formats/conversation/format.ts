@@ -335,6 +335,8 @@ export interface SpokenFormat extends AnswerReader {
   readonly promptOverhead?: PromptOverhead;
   /** The longest tool name that upstreams accept; longer ones are shortened (formats/adapters). Absent: no limit. */
   readonly longestToolName?: number;
+  /** Whether `tool_choice` can name several tools. Absent: no (`formats/adapters/allowed-tools.ts`). */
+  choosesAmong?(dialect: Dialect): boolean;
   /** Types of client tools that a relayed request may contain. Absent: all. */
   relayedTools?(dialect: Dialect): readonly string[] | 'all';
   /**

@@ -58,6 +58,7 @@ export const responses: ServedFormat & SpokenFormat = {
   decodeReply,
   decoder: (dialect) => new ResponsesDecoder(dialect.responses?.origin),
   decodeFailure,
+  choosesAmong: () => true,
   longestToolName: 64,
   nativeTools,
   relayedTools: nativeTools,

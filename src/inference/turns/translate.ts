@@ -8,6 +8,7 @@ import { type JsonDocument, stringifyJson } from '../../base/json.ts';
 import {
   adapt,
   CallIds,
+  choosesAmong,
   hasLongNames,
   hideReasoning,
   keepThinking,
@@ -87,7 +88,7 @@ export class Translation {
     const hides = this.#hides && spoken.showsHiddenReasoning?.(target.dialect) === true;
     const callIds = new CallIds(() => idsIn(this.format.callIds(this.document.structure), turn?.callIds));
     const relays = spoken.id === this.format.id && media.size === 0 && turn === undefined && !outputByTool && !hides;
-    if (relays && !this.#needsFunctions(spoken, target) && !hasLongNames(this.document.structure['tools'], spoken)) {
+    if (relays && !this.#needsAdapters(spoken, target) && !hasLongNames(this.document.structure['tools'], spoken)) {
       return new RelayPassage(this.format, spoken, this.document, target, callIds, unread);
     }
     const losses = new Losses();
@@ -113,8 +114,10 @@ export class Translation {
     return this.#memory === undefined ? hiding : keepThinking(this.#memory, hiding);
   }
 
-  /** Whether the request has tools that the upstream does not know in its own format, such as a namespace. */
-  #needsFunctions(spoken: SpokenFormat, target: EncodeTarget): boolean {
+  /** Whether the request has tools, or a choice, that the upstream does not know in its own format, such as a namespace. */
+  #needsAdapters(spoken: SpokenFormat, target: EncodeTarget): boolean {
+    const { tool_choice: choice } = this.document.structure;
+    if (choosesAmong(choice) && spoken.choosesAmong?.(target.dialect) !== true) return true;
     const native = spoken.relayedTools?.(target.dialect) ?? 'all';
     if (native === 'all') return false;
     const { tools, input } = this.document.structure;

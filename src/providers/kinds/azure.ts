@@ -75,6 +75,7 @@ export const azure: ProviderKind = {
       developerRole: true,
       strictCallIds: true,
       customTools: true,
+      allowedTools: true,
       anyArguments: true,
     },
     responses: { ...openaiResponses, userField: 'user', origin: 'azure-openai-responses-v1' },

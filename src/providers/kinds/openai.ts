@@ -76,6 +76,7 @@ export const openai: ProviderKind = {
       developerRole: true,
       strictCallIds: true,
       customTools: true,
+      allowedTools: true,
       anyArguments: true,
       userField: 'safety_identifier',
       refusesFor: [{ models: THINKING, parameters: SAMPLING }],

@@ -337,10 +337,10 @@ export const RESPONSES_FIELDS: Samples = {
   tool_choice: [input({ tools: [FN], tool_choice: 'required' }), input({ tools: [FN] })],
   'tool_choice.allowed_tools': [
     input({
-      tools: [FN],
+      tools: [FN, { ...FN, name: 'g' }],
       tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'f' }] },
     }),
-    input({ tools: [FN] }),
+    input({ tools: [FN, { ...FN, name: 'g' }] }),
   ],
   tools: [input({ tools: [FN] })],
   'tools.strict': [input({ tools: [{ ...FN, strict: true }] }), input({ tools: [FN] })],
