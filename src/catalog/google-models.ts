@@ -1,5 +1,4 @@
 /** The catalog for Google's clients: `GET /v1beta/models` and single models, in the form of the Gemini API. */
-import type { IncomingHttpHeaders } from 'node:http';
 import { Type } from 'typebox';
 import { type GatewayError, invalidField } from '../base/errors.ts';
 import { gemini } from '../formats/index.ts';
@@ -33,11 +32,6 @@ export const GoogleModelList = Type.Object(
 );
 
 const KEY = Type.Optional(Type.String({ description: 'The key, instead of a header' }));
-
-/** Whether one of Google's clients asks, below the prefix that it shares with others. */
-export function isGoogle(headers: IncomingHttpHeaders): boolean {
-  return headers['x-goog-api-client'] !== undefined || headers['x-goog-api-key'] !== undefined;
-}
 
 interface ListedRows<C> {
   rows(exchange: Exchange<C>): readonly Row[];

@@ -2,21 +2,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Type } from 'typebox';
 import { GatewayError } from '../base/errors.ts';
-import { gemini, messages } from '../formats/index.ts';
+import { googleFailure, isGoogle, messages } from '../formats/index.ts';
 import { ANY_KEY } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
 import type { ErrorContext, Exchange, Operation } from '../http/operation.ts';
 import { publicUrl } from '../http/public-url.ts';
 import type { Catalog, Endpoint, Model } from './catalog.ts';
 import { feedOf } from './feed.ts';
-import {
-  GoogleModel,
-  GoogleModelList,
-  googleModelOperations,
-  isGoogle,
-  pageForGoogle,
-  viewForGoogle,
-} from './google-models.ts';
+import { GoogleModel, GoogleModelList, googleModelOperations, pageForGoogle, viewForGoogle } from './google-models.ts';
 import { imageOperations } from './images/index.ts';
 import {
   AnthropicModelListSchema,
@@ -295,9 +288,9 @@ function isAnthropic(headers: IncomingHttpHeaders): boolean {
   return headers['anthropic-version'] !== undefined;
 }
 
-function encodeError(error: GatewayError, { headers }: ErrorContext): unknown {
-  if (isAnthropic(headers)) return messages.encodeFailure(error, { generationId: null });
-  return isGoogle(headers) ? gemini.encodeFailure(error, { generationId: null }) : undefined;
+function encodeError(error: GatewayError, context: ErrorContext): unknown {
+  if (isAnthropic(context.headers)) return messages.encodeFailure(error, { generationId: null });
+  return googleFailure(error, context);
 }
 
 function replyFeed<C>(exchange: Exchange<C>, rows: readonly Row[]): void {

@@ -2,6 +2,7 @@
 import path from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Blobs } from '../blobs/index.ts';
+import { OWN_FILE_PREFIX } from '../formats/conversation/file-words.ts';
 import type { Database } from '../storage/database.ts';
 import { storedId } from './shape.ts';
 import * as store from './store.ts';
@@ -34,7 +35,7 @@ export function createFileContents(parts: {
 }): FileContents {
   const { database, blobs, clock } = parts;
   return {
-    isOwn: (id) => /^svc_file_/.test(id) || storedId(id) !== undefined,
+    isOwn: (id) => id.startsWith(OWN_FILE_PREFIX) || storedId(id) !== undefined,
     async find(workspaceId, ids) {
       const stored = new Set(ids.flatMap((id) => storedId(id) ?? []));
       const files = new Map(

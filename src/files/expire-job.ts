@@ -1,9 +1,11 @@
-/** Removes files that have expired. */
+/** Removes files that have expired, and resumable uploads whose time is over. */
 import { gatewayAuthor, recordChange } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Blobs } from '../blobs/index.ts';
 import type { JobKind } from '../jobs/index.ts';
 import type { Database } from '../storage/database.ts';
+import { lockExpiredUploads } from './google/store.ts';
+import { removeUploads } from './google/uploads.ts';
 import { fileReply, resourceOf } from './shape.ts';
 import * as store from './store.ts';
 
@@ -27,6 +29,7 @@ export function expireFilesJob(parts: ExpiryParts): JobKind {
     atStart: true,
     async run({ signal }) {
       while ((await removeExpired(parts)) === REMOVED_AT_ONCE) signal.throwIfAborted();
+      while ((await removeExpiredUploads(parts)) === REMOVED_AT_ONCE) signal.throwIfAborted();
     },
   };
 }
@@ -46,5 +49,14 @@ function removeExpired({ database, blobs, clock, namespace }: ExpiryParts): Prom
       await recordChange(tx, gatewayAuthor(file.organizationId, clock.now()), change);
     }
     return expired.length;
+  });
+}
+
+/** Returns how many uploads were removed. */
+function removeExpiredUploads({ database, blobs, clock }: ExpiryParts): Promise<number> {
+  return database.transaction(async (tx) => {
+    const ids = await lockExpiredUploads(tx, new Date(clock.now()), REMOVED_AT_ONCE);
+    if (ids.length > 0) await removeUploads(tx, ids, blobs);
+    return ids.length;
   });
 }

@@ -1,22 +1,26 @@
 /** `/files`. */
-import { type Caller, chosenWorkspace } from '../access/index.ts';
-import { authorOf, changeAs } from '../audit/index.ts';
-import { GatewayError, invalidField, orNotFound } from '../base/errors.ts';
+import type { Caller } from '../access/index.ts';
+import { invalidField } from '../base/errors.ts';
 import type { Blobs } from '../blobs/index.ts';
+import { googleFailure, isGoogle } from '../formats/index.ts';
 import { ANY_KEY } from '../http/access-rule.ts';
 import { ok } from '../http/contract.ts';
-import { sendDownload } from '../http/download.ts';
 import type { Exchange, Operation } from '../http/operation.ts';
 import type { Queryable } from '../storage/database.ts';
+import { deleteOne, fileOf, fileOrContent, PART_REPLIES, sendFile, TAG_HEADER, workspaceOf } from './chosen-file.ts';
 import { readForm } from './form.ts';
+import { deleteForGoogle, getForGoogle, listForGoogle } from './google/handlers.ts';
+import { googleFileOperations } from './google/operations.ts';
+import { uploadsOf } from './google/store.ts';
+import { removeUploads, type UploadParts } from './google/uploads.ts';
 import * as schema from './schema.ts';
 import { deletedReply, fileReply, listReply, shapeOf, storedId } from './shape.ts';
 import * as store from './store.ts';
-import { FILE_LIMITS, mostBytesOf, removeFile, type StoreParts, storeUpload, workspaceFull } from './upload.ts';
+import { FILE_LIMITS, mostBytesOf, storeUpload, workspaceFull } from './upload.ts';
 import type { Vendor } from './vendor/access.ts';
 import { VendorFiles, type VendorParts } from './vendor/operations.ts';
 
-export interface FileParts extends StoreParts {
+export interface FileParts extends UploadParts {
   vendors: VendorParts;
 }
 
@@ -24,17 +28,23 @@ export interface FileParts extends StoreParts {
 const FORM_OVERHEAD_BYTES = 256 * 1024;
 const DEFAULT_PAGE = 100;
 const TAG = 'Files';
-const TAG_HEADER = 'The checksum of the content, for `If-Range` and `If-None-Match`';
-const FILE = 'file with this id in the workspace';
 
 /** Looks into `parts` only when a request comes. */
 export function fileOperations(parts: FileParts): Operation<Caller>[] {
-  return [listFiles(parts), uploadFile(parts), getFile(parts), downloadFile(parts), deleteFile(parts)];
+  return [
+    ...[listFiles(parts), uploadFile(parts), getFile(parts), downloadFile(parts), deleteFile(parts)],
+    ...googleFileOperations(parts),
+  ];
 }
 
 /** What vendors answer with (`provider`). */
 const VENDOR_ERRORS = [413, 429, 502, 504];
-const common = { tag: TAG, access: { ...ANY_KEY, regions: ['global'] }, errors: VENDOR_ERRORS } as const;
+const common = {
+  tag: TAG,
+  access: { ...ANY_KEY, regions: ['global'] },
+  errors: VENDOR_ERRORS,
+  encodeError: googleFailure,
+} as const;
 
 function listFiles(parts: FileParts): Operation<Caller> {
   return {
@@ -46,6 +56,7 @@ function listFiles(parts: FileParts): Operation<Caller> {
     query: schema.ListFilesQuery,
     replies: ok('One page, in the shape that the client expects', schema.FileListReply),
     async handle(exchange) {
+      if (isGoogle(exchange.headers)) return listForGoogle(exchange, parts);
       const query = exchange.query as ListQuery;
       const workspaceId = await workspaceOf(exchange, parts);
       if (query.provider !== undefined) return new VendorFiles(parts, exchange, workspaceId, query.provider).list();
@@ -101,8 +112,10 @@ function getFile(parts: FileParts): Operation<Caller> {
     summary: 'Show a file',
     params: schema.FileParams,
     query: schema.ScopeQuery,
-    replies: ok('The file', schema.FileReply),
+    errors: [...VENDOR_ERRORS, 416],
+    replies: fileOrContent(schema.ShownFileReply),
     async handle(exchange) {
+      if (isGoogle(exchange.headers)) return getForGoogle(exchange, exchange.params['file_id']!, parts);
       const vendor = await vendorFiles(exchange, parts);
       if (vendor !== undefined) return vendor.get();
       const file = await existing(exchange, parts);
@@ -125,32 +138,15 @@ function downloadFile(parts: FileParts): Operation<Caller> {
       200: {
         description: 'The content',
         contentType: '*/*',
-        headers: { ETag: TAG_HEADER, 'Accept-Ranges': '`bytes`' },
+        headers: { ...TAG_HEADER, 'Accept-Ranges': '`bytes`' },
       },
-      206: { description: 'The byte range of the header `Range`', contentType: '*/*', headers: { ETag: TAG_HEADER } },
-      304: { description: 'The content is the one of `If-None-Match`', headers: { ETag: TAG_HEADER } },
+      ...PART_REPLIES,
     },
     async handle(exchange) {
       const vendor = await vendorFiles(exchange, parts);
       if (vendor !== undefined) return vendor.download();
       const file = await existing(exchange, parts);
-      if (!file.downloadable) {
-        throw new GatewayError(
-          'invalid_request',
-          'uploaded files cannot be downloaded; only files that tools or batches made',
-        );
-      }
-      const { sha256 } = await parts.blobs.find(file.blobId);
-      await sendDownload(exchange, {
-        bytes: file.bytes,
-        checksum: sha256,
-        headers: {
-          'Content-Type': file.mimeType,
-          'Content-Disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.filename)}`,
-          'X-Content-Type-Options': 'nosniff',
-        },
-        read: (range) => parts.blobs.read(file.blobId, range),
-      });
+      await sendFile(exchange, file, parts.blobs);
     },
   };
 }
@@ -166,12 +162,10 @@ function deleteFile(parts: FileParts): Operation<Caller> {
     query: schema.ScopeQuery,
     replies: ok('The file is gone', schema.FileDeletedReply),
     async handle(exchange) {
+      if (isGoogle(exchange.headers)) return deleteForGoogle(exchange, exchange.params['file_id']!, parts);
       const vendor = await vendorFiles(exchange, parts);
       if (vendor !== undefined) return vendor.delete();
-      const known = await existing(exchange, parts);
-      const file = await changeAs(authorOf(exchange), parts, async (tx, changed) => {
-        return orNotFound(await removeFile(tx, changed, parts, known.id), FILE);
-      });
+      const file = await deleteOne(exchange, await existing(exchange, parts), parts);
       exchange.reply(200, deletedReply(file, shapeOf(exchange.headers, exchange.query), parts.namespace));
     },
   };
@@ -214,23 +208,11 @@ function pageStart({
   return id;
 }
 
-/** The workspace whose files are meant. @throws GatewayError 400, 403 */
-async function workspaceOf(exchange: Exchange<Caller>, parts: FileParts): Promise<string> {
-  const { caller, query } = exchange;
-  const wanted = (query as ScopeQuery).workspace_id?.toLowerCase();
-  if (caller.kind === 'inference') {
-    if (wanted === undefined || wanted === caller.workspaceId) return caller.workspaceId;
-    throw new GatewayError('permission_denied', 'workspace_id names another workspace than that of the key', {
-      path: 'workspace_id',
-    });
-  }
-  return chosenWorkspace(parts.database, caller.organizationId, wanted);
-}
-
-/** What ends with a workspace: its files. */
+/** What ends with a workspace: its files and unfinished uploads. */
 export function endFiles(blobs: Pick<Blobs, 'drop'>) {
   return async (tx: Queryable, workspaceId: string): Promise<void> => {
     for (const blobId of await store.deleteFilesOf(tx, workspaceId)) await blobs.drop(tx, blobId);
+    await removeUploads(tx, await uploadsOf(tx, workspaceId), blobs);
   };
 }
 
@@ -241,9 +223,6 @@ async function vendorFiles(exchange: Exchange<Caller>, parts: FileParts): Promis
   return new VendorFiles(parts, exchange, await workspaceOf(exchange, parts), provider);
 }
 
-async function existing(exchange: Exchange<Caller>, parts: FileParts): Promise<store.StoredFile> {
-  const workspaceId = await workspaceOf(exchange, parts);
-  const id = storedId(exchange.params['file_id'] ?? '');
-  const file = id && (await store.findFile(parts.database, workspaceId, id, new Date(parts.clock.now())));
-  return orNotFound(file || undefined, FILE);
+function existing(exchange: Exchange<Caller>, parts: FileParts): Promise<store.StoredFile> {
+  return fileOf(exchange, storedId(exchange.params['file_id'] ?? ''), parts);
 }

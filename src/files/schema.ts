@@ -1,6 +1,7 @@
-/** Wire schemas of files, in three shapes. */
+/** Wire schemas of files, in four shapes. */
 import { Type } from 'typebox';
 import { EXPIRY_SECONDS } from './expiry.ts';
+import { Empty, GoogleFile, GoogleFileList, googlePages } from './google/schema.ts';
 
 const MAX_PAGE = 1_000;
 
@@ -31,6 +32,7 @@ export const ListFilesQuery = Type.Object({
   before_id: Type.Optional(Type.String({ maxLength: 200, description: 'Not supported' })),
   order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Only `asc` is supported' })),
   purpose: Type.Optional(Type.String({ maxLength: 100, description: 'Only files with this purpose' })),
+  ...googlePages,
 });
 
 export const FileParams = Type.Object({ file_id: Type.String({ minLength: 1, maxLength: 200 }) });
@@ -93,6 +95,7 @@ const ends = {
 };
 
 export const FileReply = Type.Union([SvcFile, OpenaiFile]);
+export const ShownFileReply = Type.Union([SvcFile, OpenaiFile, GoogleFile]);
 const id = ($id: string) => ({ $id });
 const cursor = Type.Optional(Type.Union([Type.String(), Type.Null()]));
 
@@ -102,6 +105,7 @@ export const FileListReply = Type.Union([
     { _shape: shape, object: Type.Literal('list'), data: Type.Array(OpenaiFile), ...ends },
     id('OpenaiFileList'),
   ),
+  GoogleFileList,
 ]);
 export const FileDeletedReply = Type.Union([
   Type.Object({ _shape: shape, id: Type.String(), type: Type.Literal('file_deleted') }, id('FileDeleted')),
@@ -109,4 +113,5 @@ export const FileDeletedReply = Type.Union([
     { _shape: shape, id: Type.String(), object: Type.Literal('file'), deleted: Type.Literal(true) },
     id('OpenaiFileDeleted'),
   ),
+  Empty,
 ]);

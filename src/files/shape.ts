@@ -2,11 +2,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isUuid, prefixedId } from '../base/ids.ts';
 import { unixSeconds } from '../base/timestamp.ts';
+import { OWN_FILE_PREFIX } from '../formats/conversation/file-words.ts';
 import type { StoredFile } from './store.ts';
 
 export type Shape = 'anthropic' | 'openai' | 'svc';
 
-const ID_PREFIX = 'svc_file_';
 /** Ids of earlier versions. Those of vendors have no 32 hexadecimal digits after it. */
 const OLDER_PREFIX = 'file_';
 
@@ -116,12 +116,12 @@ export function resourceOf({ id, workspaceId }: StoredFile) {
 }
 
 export function wireId(id: string): string {
-  return prefixedId(ID_PREFIX, id);
+  return prefixedId(OWN_FILE_PREFIX, id);
 }
 
 /** Undefined if `wire` is not the id of a file. */
 export function storedId(wire: string): string | undefined {
-  const prefix = [ID_PREFIX, OLDER_PREFIX].find((known) => wire.startsWith(known));
+  const prefix = [OWN_FILE_PREFIX, OLDER_PREFIX].find((known) => wire.startsWith(known));
   const hex = prefix === undefined ? '' : wire.slice(prefix.length).toLowerCase();
   const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   return isUuid(id) ? id : undefined;

@@ -7,6 +7,8 @@ export interface StoredFile {
   organizationId: string;
   workspaceId: string;
   filename: string;
+  /** What its client calls it, where that is no filename; null: the filename. */
+  displayName: string | null;
   mimeType: string;
   bytes: number;
   blobId: string;
@@ -22,6 +24,7 @@ const COLUMNS: Columns<StoredFile> = {
   organizationId: 'organization_id',
   workspaceId: 'workspace_id',
   filename: 'filename',
+  displayName: 'display_name',
   mimeType: 'mime_type',
   bytes: { name: 'bytes', read: 'float8' },
   blobId: 'blob_id',

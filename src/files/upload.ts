@@ -66,15 +66,19 @@ interface NewContent {
   downloadable: boolean;
   /** Called once the content is complete: fields of a form may come after the file. */
   terms(createdAt: Date): { purpose: string; expiresAt: Date | null };
+  /** What its client calls it, where that is no filename. */
+  displayName?: string | null;
   /** The id of a file that it takes the place of. */
   replaces?: string | undefined;
+  /** What else changes in the transaction that adds the file. What it throws is thrown, and nothing is stored. */
+  alongside?(tx: Queryable, file: store.StoredFile): Promise<void>;
 }
 
 /** Adds a file whose content arrives. @throws GatewayError 400, 403, 413, and 409 if the replaced file is gone */
 export async function storeContent(
   author: Author,
   { database, changes, blobs, clock, limits, namespace }: StoreParts,
-  { workspaceId, filename, content, downloadable, terms, replaces }: NewContent,
+  { workspaceId, filename, displayName = null, content, downloadable, terms, replaces, alongside }: NewContent,
 ): Promise<store.StoredFile> {
   const name = checkFilename(filename);
   const { mimeType: mimeTypeOf, content: checked } = await typed(content, name);
@@ -87,7 +91,7 @@ export async function storeContent(
     const file: store.StoredFile = {
       ...newFile(blob, createdAt),
       ...{ organizationId: author.organizationId, workspaceId, filename: name, mimeType, purpose },
-      ...{ downloadable, expiresAt },
+      ...{ displayName, downloadable, expiresAt },
     };
     await changeAs(author, { database, changes }, async (tx, changed) => {
       if ((await store.lockBytesOf(tx, workspaceId)) + file.bytes > limits.workspaceBytes) throw workspaceFull(limits);
@@ -96,6 +100,7 @@ export async function storeContent(
       }
       await blobs.keep(tx, blob.id);
       await store.insertFile(tx, file);
+      await alongside?.(tx, file);
       const after = fileReply(file, 'svc', namespace);
       await changed({ action: 'file.created', ...resourceOf(file), after });
     });
@@ -159,7 +164,10 @@ export async function addMadeFile(
 ): Promise<string> {
   const createdAt = new Date(clock.now());
   const expiresAt = secondsAfter(createdAt, expiresAfterSeconds);
-  const file: store.StoredFile = { ...newFile(blob, createdAt), ...made, downloadable: true, expiresAt };
+  const file: store.StoredFile = {
+    ...{ ...newFile(blob, createdAt), ...made },
+    ...{ displayName: null, downloadable: true, expiresAt },
+  };
   await blobs.keep(tx, blob.id);
   await store.insertFile(tx, file);
   const change = { action: 'file.created', ...resourceOf(file), after: fileReply(file, 'svc', namespace) } as const;

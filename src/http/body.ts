@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 import { isMultipart } from './multipart.ts';
-import type { Operation } from './operation.ts';
+import type { Operation, UploadRule } from './operation.ts';
 
 /** `application/json` and its variants (`application/scim+json`), in UTF-8. */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
@@ -49,9 +49,12 @@ export function checkJsonType(type: string | undefined): void {
 }
 
 /** For a streamed body. Throws GatewayError 415 for another media type and 413 like `checkBodyHeaders`. */
-export function checkUploadHeaders(headers: IncomingHttpHeaders, contentType: string, maxBytes: number): void {
-  const type = headers['content-type'];
-  if (type === undefined || type.split(';', 1)[0]!.trim().toLowerCase() !== contentType) {
+export function checkUploadHeaders(
+  headers: IncomingHttpHeaders,
+  { contentType, maxBytes }: Pick<UploadRule, 'contentType' | 'maxBytes'>,
+): void {
+  const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
+  if (contentType !== undefined && type.trim().toLowerCase() !== contentType) {
     throw refuseMedia(`the header content-type must be ${contentType}`);
   }
   checkLength(headers, maxBytes);

@@ -298,7 +298,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
     if (checks.query) this.query = checks.query(this.#search);
     const { body, upload } = operation;
     if (!announcesBody(this.headers)) {
-      if ((body && !body.optional) || upload)
+      if ((body && !body.optional) || (upload && !upload.optional))
         throw new GatewayError('invalid_request', 'the body is missing', { path: '' });
       this.#phase = 'handling';
       this.#handle(operation);

@@ -144,8 +144,8 @@ class Document<C> {
       }),
       ...(upload && {
         requestBody: {
-          required: true,
-          content: { [upload.contentType]: { schema: this.components.use(upload.schema) } },
+          required: !upload.optional,
+          content: { [upload.contentType ?? '*/*']: { schema: this.components.use(upload.schema) } },
         },
       }),
       responses: { ...this.#replies(operation), ...this.#errors(operation) },

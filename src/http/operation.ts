@@ -31,7 +31,10 @@ export interface MultipartRule {
 }
 
 export interface UploadRule {
-  contentType: string;
+  /** Default: any media type, or none. */
+  contentType?: string;
+  /** The body may be missing; `exchange.upload` is undefined then. */
+  optional?: boolean;
   /** For the OpenAPI document. */
   schema: TSchema;
   maxBytes: number;
@@ -81,7 +84,7 @@ export interface Operation<C = unknown> {
     /** The body may also be a `multipart/form-data`, which becomes JSON. */
     multipart?: MultipartRule;
   };
-  /** Instead of `body`: a body of this media type that the handler reads as a stream (`exchange.upload`). */
+  /** Instead of `body`: a body that the handler reads as a stream (`exchange.upload`). */
   upload?: UploadRule;
   /** Content type of JSON replies and errors; default `application/json`. */
   contentType?: string;

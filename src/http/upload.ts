@@ -29,16 +29,11 @@ export class Upload implements AsyncIterable<Buffer>, HasTimeout {
    * @param refuse sends an error: the client sent too much, or nothing for too long
    * @throws GatewayError 415 or 413 for what the headers announce
    */
-  constructor(
-    request: GatewayRequest,
-    core: UploadCore,
-    { contentType, maxBytes }: UploadRule,
-    refuse: (error: GatewayError) => void,
-  ) {
-    checkUploadHeaders(request.headers, contentType, maxBytes);
+  constructor(request: GatewayRequest, core: UploadCore, rule: UploadRule, refuse: (error: GatewayError) => void) {
+    checkUploadHeaders(request.headers, rule);
     this.#request = request;
     this.#core = core;
-    this.#maxBytes = maxBytes;
+    this.#maxBytes = rule.maxBytes;
     this.#refuse = refuse;
     this.#receivedAt = core.clock.monotonic();
     this.#slot = core.receiving.add(this);

@@ -100,7 +100,10 @@ export function operationParts(
     presets: { database, changes, clock },
     memories: { database, changes, clock, sealing },
     byok: { database, changes, clock, sealing, providers: () => live.settings.providers },
-    files: { ...storing, vendors: vendorParts(options, live, parts) },
+    files: {
+      ...{ ...storing, vendors: vendorParts(options, live, parts) },
+      callerOfKey: (hash) => access.callerOfKey(hash),
+    },
     containers: { ...storing, containers: parts.containers },
     vectorStores: vectorStoreParts(options, live, parts, inference),
     vault: {

@@ -243,6 +243,13 @@ const EXPECTED: Record<string, Expectation | Open> = {
   getFile: { ...GLOBAL, inference: 404, management: 404, path: () => '/files/none' },
   downloadFile: { ...GLOBAL, inference: 404, management: 404, path: () => '/files/none/content' },
   deleteFile: { ...GLOBAL, inference: 404, management: 404, path: () => '/files/none' },
+  // The headers of the protocol are asked for once the key is known.
+  startGoogleFileUpload: { ...GLOBAL, inference: 400, management: 400 },
+  startGoogleFileUploadBeta: { ...GLOBAL, inference: 400, management: 400 },
+  continueGoogleFileUpload: { ...GLOBAL, anybody: 404, path: () => '/upload/v1beta/files/none' },
+  listGoogleFiles: { ...GLOBAL, inference: 200, management: 200 },
+  getGoogleFile: { ...GLOBAL, inference: 404, management: 404, path: () => '/v1beta/files/none' },
+  deleteGoogleFile: { ...GLOBAL, inference: 404, management: 404, path: () => '/v1beta/files/none' },
   listContainerFiles: { inference: 200, management: 403, path: () => '/containers/none/files' },
   getContainerFile: { inference: 404, management: 403, path: () => '/containers/none/files/none' },
   downloadContainerFile: { inference: 404, management: 403, path: () => '/containers/none/files/none/content' },

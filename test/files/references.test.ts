@@ -100,7 +100,7 @@ async function upload(content: Buffer | string, name: string, key = INFERENCE_KE
 const ids: Record<string, string> = {};
 for (const [kind, { content, name }] of Object.entries(SAMPLES)) ids[kind] = await upload(content, `folder/${name}`);
 
-type Served = 'chat' | 'messages' | 'responses';
+type Served = 'chat' | 'messages' | 'responses' | 'gemini';
 
 /** A part with a file: by its id, or as the client would inline it; undefined where the format has no such part. */
 const PARTS: Record<Served, { byId(id: string, kind: string): Json; inline(kind: string, sample: Sample): Json }> = {
@@ -134,11 +134,34 @@ const PARTS: Record<Served, { byId(id: string, kind: string): Json; inline(kind:
       return { type: 'input_file', filename: name, file_data: `data:${type};base64,${data}` };
     },
   },
+  gemini: {
+    byId: (id, kind) => ({
+      fileData: { fileUri: `https://gateway.test/llm/v1beta/${nameOf(id)}`, mimeType: SAMPLES[kind]?.type ?? '' },
+    }),
+    inline(kind, { name, type, content }) {
+      const data = content.toString('base64');
+      return kind === 'text' ? { text: NOTES } : { inlineData: { mimeType: type, data, displayName: name } };
+    },
+  },
 };
 
-const ROUTES: Record<Served, string> = { chat: '/chat/completions', messages: '/messages', responses: '/responses' };
+/** As Google's clients name a file. */
+function nameOf(id: string): string {
+  return id.replace('svc_file_', 'files/');
+}
+
+const ROUTES: Record<Exclude<Served, 'gemini'>, string> = {
+  chat: '/chat/completions',
+  messages: '/messages',
+  responses: '/responses',
+};
+
+function routeOf(served: Served, model: string): string {
+  return served === 'gemini' ? `/models/test/${model}:generateContent` : ROUTES[served];
+}
 
 function bodyOf(served: Served, model: string, ...parts: Json[]): Json {
+  if (served === 'gemini') return { contents: [{ role: 'user', parts: [{ text: 'What is this?' }, ...parts] }] };
   const text = { type: served === 'responses' ? 'input_text' : 'text', text: 'What is this?' };
   const content = [{ role: 'user', content: [text, ...parts] }];
   if (served === 'responses') return { model: `test/${model}`, input: content };
@@ -158,7 +181,7 @@ function openaiSpeaks(format: 'chat' | 'responses'): void {
 async function sent(served: Served, model: string, ...parts: Json[]) {
   openaiSpeaks(served === 'responses' ? 'responses' : 'chat');
   const before = upstream.requests(model).length;
-  const response = await gateway.post(ROUTES[served], bodyOf(served, model, ...parts));
+  const response = await gateway.post(routeOf(served, model), bodyOf(served, model, ...parts));
   const answer: Json = await response.json();
   const [request] = upstream.requests(model).slice(before);
   return { status: response.status, answer, conversation: request && conversationOf(request.json) };
@@ -171,7 +194,7 @@ async function refused(served: Served, model: string, part: Json, status: number
   assert.equal(conversation, undefined);
 }
 
-for (const served of ['chat', 'messages', 'responses'] as const) {
+for (const served of ['chat', 'messages', 'responses', 'gemini'] as const) {
   for (const model of ['openai', 'responses', 'anthropic', 'google', 'converse', 'mistral', 'cohere']) {
     for (const [kind, sample] of Object.entries(SAMPLES)) {
       const { byId, inline } = PARTS[served];
@@ -181,7 +204,10 @@ for (const served of ['chat', 'messages', 'responses'] as const) {
         const got = await sent(served, model, byId(ids[kind]!, kind));
         const wanted = await sent(served, model, inlined);
         assert.equal(got.status, wanted.status, JSON.stringify([got.answer, wanted.answer]));
-        assert.deepEqual(got.conversation, wanted.conversation);
+        // Google does not read it, so a file that is sent there by id has none.
+        const nameless = (value: Json): Json =>
+          value && JSON.parse(JSON.stringify(value, (key, inner) => (key === 'displayName' ? undefined : inner)));
+        assert.deepEqual(nameless(got.conversation), nameless(wanted.conversation));
         if (got.status === 200) return;
         assert.equal(got.status, 400);
         assert.match(got.answer.error.message, /no endpoint can carry this request/);
@@ -189,6 +215,49 @@ for (const served of ['chat', 'messages', 'responses'] as const) {
     }
   }
 }
+
+test('a file in contents goes by its name, its URI on any host, either spelling, and whatever its type is said to be', async () => {
+  const name = nameOf(ids['image']!);
+  const data = PNG.toString('base64');
+  const spellings = [
+    { fileData: { fileUri: name } },
+    { fileData: { fileUri: `${gateway.url}/v1beta/${name}`, mimeType: 'application/pdf' } },
+    { file_data: { file_uri: `http://other.test:8080/v1beta/${name.toUpperCase().replace('FILES', 'files')}` } },
+    { fileData: { fileUri: `https://other.test/v1beta/files/${ids['image']}`, mimeType: 'video/mp4' } },
+  ];
+  for (const part of spellings) {
+    const { status, conversation, answer } = await sent('gemini', 'anthropic', part);
+    assert.equal(status, 200, JSON.stringify(answer));
+    assert.deepEqual(conversation[0].content[1].source, { type: 'base64', media_type: 'image/png', data });
+  }
+  const alone = await gateway.post(routeOf('gemini', 'openai'), { contents: [{ parts: spellings[0] }] });
+  assert.equal(alone.status, 200, await alone.clone().text());
+  assert.match(JSON.stringify(upstream.requests('openai').at(-1)!.json), /data:image\/png/);
+});
+
+test('files in function responses of the Gemini format', async () => {
+  const part = (kind: string) => PARTS.gemini.byId(ids[kind]!, kind);
+  const contentsWith = (...parts: Json[]) => [
+    { role: 'user', parts: [{ text: 'look' }] },
+    { role: 'model', parts: [{ functionCall: { name: 'look', args: { fileData: part('image').fileData } } }] },
+    { role: 'user', parts: [{ functionResponse: { name: 'look', response: { output: 'seen' }, parts } }] },
+  ];
+  const tools = [{ functionDeclarations: [{ name: 'look' }] }];
+  const ask = (...parts: Json[]) =>
+    gateway.post(routeOf('gemini', 'anthropic'), { contents: contentsWith(...parts), tools });
+  const seen = await ask(part('image'));
+  assert.equal(seen.status, 200, await seen.clone().text());
+  const body: Json = upstream.requests('anthropic').at(-1)!.json;
+  assert.equal(body.messages[2].content[0].content[1].source.data, PNG.toString('base64'));
+  assert.deepEqual(body.messages[1].content[0].input, { fileData: part('image').fileData });
+  const text = await ask(part('text'));
+  assert.equal(text.status, 400);
+  const { error }: Json = await text.json();
+  assert.match(
+    error.message,
+    /^contents\[2\]\.parts\[0\]\.functionResponse\.parts\[0\]\.fileData\.fileUri must not be a text/,
+  );
+});
 
 test('an audio file in the messages format reaches a model that hears', async () => {
   const { status, conversation, answer } = await sent(
@@ -307,6 +376,13 @@ test('a file that is gone, another workspace has, or never was is 404 with its p
       /^messages\[0\]\.content\[1\]\.source\.file_id: /,
     );
     await refused('responses', 'responses', part('responses', id), 404, /^input\[0\]\.content\[1\]\.file_id: /);
+    if (id === 'svc_file_x') continue;
+    const uri = 'contents[0].parts[1].fileData.fileUri';
+    const { status, answer } = await sent('gemini', 'google', part('gemini', id));
+    assert.equal(status, 404);
+    assert.equal(answer.error.status, 'NOT_FOUND');
+    assert.equal(answer.error.message, `${uri}: the workspace has no file with the id ${id}`);
+    assert.equal(answer.error.details[1].fieldViolations[0].field, uri);
   }
   const counted = await gateway.post('/messages/count_tokens', bodyOf('messages', 'anthropic', part('messages', gone)));
   assert.equal(counted.status, 404);
@@ -319,6 +395,10 @@ test('ids of vendors reach their vendor untouched, and others refuse them', asyn
   assert.deepEqual((await sent('messages', 'anthropic', messages)).conversation[0].content[1], messages);
   await refused('chat', 'anthropic', chat, 400, /stored at another provider/);
   await refused('messages', 'openai', messages, 400, /file/);
+  const fileUri = `https://generativelanguage.googleapis.com/v1beta/files/${'0'.repeat(32)}`;
+  const atGoogle = { fileData: { fileUri, mimeType: 'application/pdf' } };
+  assert.deepEqual((await sent('gemini', 'google', atGoogle)).conversation[0].parts[1], atGoogle);
+  await refused('gemini', 'google', { fileData: { fileUri: 'files/abc' } }, 400, /fileUri must be an http/);
 });
 
 test('what a part cannot hold, and what is too large, is refused with its path', async () => {

@@ -14,6 +14,7 @@ const ROWS: Record<string, string> = {
   containers: 'deleted',
   conversations: 'deleted',
   destinations: 'deleted',
+  file_uploads: 'deleted',
   files: 'deleted',
   generation_days: 'are the history of what was spent',
   generation_model_days: 'are the history of what was spent',

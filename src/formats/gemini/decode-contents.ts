@@ -229,6 +229,9 @@ function decodeResult(value: unknown, at: string, calls: Calls): ToolResultPart 
   if (callId === undefined) throw invalidField(path, 'answers no function call of the contents before it');
   const response = objectMember(value, 'response', `${path}.response`);
   const media = listOf(value['parts']).map((part, index) => {
+    // Google has none here, but the gateway puts the text of a document in its place.
+    const text = textOrUndefined(fieldsOf(part)['text']);
+    if (text !== undefined) return { type: 'text' as const, text };
     const medium = decodeMedium(fieldsOf(part), `${path}.parts[${index}]`);
     if (medium === undefined) throw invalidField(`${path}.parts[${index}]`, 'must have inlineData or fileData');
     return medium;

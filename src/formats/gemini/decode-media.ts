@@ -3,6 +3,7 @@ import { invalidField } from '../../base/errors.ts';
 import type { Part } from '../conversation/conversation.ts';
 import { type Fields, isFields, nonEmptyText, textOf } from '../conversation/fields.ts';
 import { imageFault } from '../conversation/media-bytes.ts';
+import { storedFileId } from './file-words.ts';
 import { member, otherMembers } from './names.ts';
 
 const AUDIO_FORMATS: Readonly<Record<string, string>> = { mpeg: 'mp3', 'x-wav': 'wav', wave: 'wav', 'x-m4a': 'm4a' };
@@ -48,9 +49,15 @@ function fileMedium(part: Fields, at: string): Part | undefined {
   if (file === undefined) return undefined;
   if (!isFields(file)) throw invalidField(`${at}.fileData`, 'must be an object');
   const url = textOf(member(file, 'fileUri'));
+  const stored = storedFileId(url);
+  // The file itself says what it is.
+  if (stored !== undefined) return { type: 'file', source: { kind: 'file', id: stored, origin: 'gemini' } };
   // Addresses that a provider may read; never `file:` and the like.
   if (!/^(https?|gs):\/\/[^\s]/i.test(url)) {
-    throw invalidField(`${at}.fileData.fileUri`, 'must be an http, https or gs URL');
+    throw invalidField(
+      `${at}.fileData.fileUri`,
+      'must be an http, https or gs URL, or the URI of a file of this gateway',
+    );
   }
   const source = { kind: 'url' as const, url };
   const type = textOf(member(file, 'mimeType')).toLowerCase();

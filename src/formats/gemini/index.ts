@@ -20,6 +20,7 @@ import { GeminiEncoder } from './encoder.ts';
 import { facts, images } from './facts.ts';
 import { decodeFailure } from './failure.ts';
 import { familyOf } from './family.ts';
+import { fileWords } from './file-words.ts';
 import { history } from './history.ts';
 import { wantsBytes } from './media.ts';
 import { givenName, member } from './names.ts';
@@ -34,6 +35,7 @@ import { toolTrace } from './tool-trace.ts';
 
 export { checkPart } from './decode-contents.ts';
 export type { GeminiDialect } from './dialect.ts';
+export { googleFailure, isGoogle } from './google-client.ts';
 export { camelCase, member, otherMembers, refuseTwins } from './names.ts';
 export { geminiPath } from './path.ts';
 export { vertexTokenCount } from './token-count.ts';
@@ -51,6 +53,7 @@ export const gemini: ServedFormat & SpokenFormat = {
   texts,
   loggedContent: (document) => loggedMessages(document, 'contents', givenName(document.structure, 'systemInstruction')),
   images,
+  fileWords,
   history,
   searchTrace,
   toolTrace,

@@ -111,6 +111,8 @@ function kindOf({ mimeType }: UsableFile, { holds, path }: FoundReference): Refe
         ? 'text'
         : 'file';
   if (holds === 'image' && kind !== 'image') throw invalidField(path, `must be an image, not ${mimeType}`);
+  if (holds === 'medium' && kind === 'text')
+    throw invalidField(path, 'must not be a text: put texts into the response');
   return kind;
 }
 

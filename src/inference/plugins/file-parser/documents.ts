@@ -64,19 +64,19 @@ export async function parseDocuments(
 }
 
 /** Identifies the document of a part among all parts of the request; undefined if it has none that can be one. */
-export function documentKey(part: Fields, words: FileWords): string | undefined {
+export function documentKey(part: Fields, words: FileWords, path: string): string | undefined {
   const document = words.document(part);
   if (document?.url !== undefined) return document.url;
   if (document?.data !== undefined) return isOther(document.data) ? undefined : document.data;
-  const reference = words.read(part);
-  return reference?.holds === 'document' ? reference.id : undefined;
+  const reference = words.read(part, path);
+  return reference?.holds === 'document' || reference?.holds === 'medium' ? reference.id : undefined;
 }
 
 function documentsIn(root: unknown, words: FileWords, context: Admission, parts: AdmissionParts): Found[] {
   const all: Found[] = [];
   const fetcher = new MediaFetcher(parts.egress, parts.limits, (url) => all.find(({ key }) => key === url)!.path);
-  eachPart(root, words.root, (part, path) => {
-    const key = documentKey(part, words);
+  eachPart(root, words, (part, path) => {
+    const key = documentKey(part, words, path);
     if (key === undefined) return part;
     const { data, url, filename } = words.document(part) ?? {};
     const stored = context.files?.get(key);

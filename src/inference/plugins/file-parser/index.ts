@@ -82,8 +82,8 @@ async function parse(
 function withTexts(json: string, words: FileWords, parsed: readonly ParsedPart[]): unknown {
   const files = new Map(parsed.map((one) => [one.key, one]));
   const root: unknown = parseJson(json);
-  eachPart(root, words.root, (part) => {
-    const key = documentKey(part, words);
+  eachPart(root, words, (part, path) => {
+    const key = documentKey(part, words, path);
     const file = key === undefined ? undefined : files.get(key);
     return file === undefined ? part : words.text(part, shown(file));
   });
