@@ -16,6 +16,8 @@ export interface HttpLimits {
   bodyBytesInFlight: number;
   /** Unfinished exchanges; 503 above it. */
   exchanges: number;
+  /** Unfinished exchanges of one connection (pipelining), which is cut above it. Most clients send one request at a time. */
+  exchangesPerConnection: number;
   /** Open connections; further ones are closed without a response. */
   connections: number;
   /** How long an idle connection stays open; longer than the usual load balancer's 60 s. */
@@ -37,6 +39,7 @@ export const DEFAULT_LIMITS: Readonly<HttpLimits> = {
   bodyBytesPerSecond: 32 * 1024,
   bodyBytesInFlight: 1024 * 1024 * 1024,
   exchanges: 10_000,
+  exchangesPerConnection: 128,
   connections: 20_000,
   keepAliveMs: 75_000,
   depth: 128,

@@ -112,9 +112,9 @@ class OperationServer<C> implements HttpServer {
     Object.assign(this.#server, { httpAllowHalfOpen: true });
     this.#server.on(options.tls ? 'secureConnection' : 'connection', (socket) => this.#connected(socket));
     if (options.tls) this.#server.on('connection', (socket) => this.#accepted(socket));
-    this.#server.on('request', (request, response) => this.#exchange(request, response).begin());
-    this.#server.on('checkContinue', (request, response) => this.#exchange(request, response).begin('continue'));
-    this.#server.on('checkExpectation', (request, response) => this.#exchange(request, response).begin('unknown'));
+    this.#server.on('request', (request, response) => this.#exchange(request, response)?.begin());
+    this.#server.on('checkContinue', (request, response) => this.#exchange(request, response)?.begin('continue'));
+    this.#server.on('checkExpectation', (request, response) => this.#exchange(request, response)?.begin('unknown'));
     this.#server.on('connect', (_request, socket) => this.#refuseTunnel(socket));
     this.#server.on('clientError', (error, socket) => this.#clientError(error, socket));
   }
@@ -172,9 +172,14 @@ class OperationServer<C> implements HttpServer {
     socket.on('close', () => this.#rawSockets.delete(socket));
   }
 
-  #exchange(request: GatewayRequest, response: GatewayResponse): ServerExchange<C> {
+  /** Undefined: the connection is cut. */
+  #exchange(request: GatewayRequest, response: GatewayResponse): ServerExchange<C> | undefined {
     const connection = this.#connections.get(request.socket) ?? new Connection(request.socket, this.#core);
-    return new ServerExchange(this.#core, connection, request, response);
+    // Responses wait for those before them, so one slow request could make others hold all exchanges of the server.
+    if (connection.open.size < this.#core.limits.exchangesPerConnection)
+      return new ServerExchange(this.#core, connection, request, response);
+    request.socket.destroy();
+    return undefined;
   }
 
   /** Otherwise Node closes the connection without a response. */

@@ -90,6 +90,24 @@ describe('a body', () => {
     );
   });
 
+  test('a connection is cut when its requests without a response are too many, whatever they are', async () => {
+    const [waits, unknown] = [
+      head(['POST /v1/wait HTTP/1.1', 'Authorization: Bearer inference']),
+      head(['POST /v1/nowhere HTTP/1.1']),
+    ];
+    await serving({ exchangesPerConnection: 4 }, async ({ port, server, waiting }) => {
+      const client = await RawClient.open(port);
+      await client.send(waits + unknown.repeat(3));
+      await until(() => server.exchanges === 4, 'as many as may be');
+      waiting[0]?.reply(200, {});
+      assert.equal((await client.response()).status, 200);
+      await until(() => server.exchanges === 0, 'all are answered');
+      await client.send(waits + unknown.repeat(40));
+      await client.closed;
+      await until(() => server.exchanges === 0, 'all are over');
+    });
+  });
+
   test('pipelined requests in one packet are answered in order, each with its own body', async () => {
     await serving({}, async ({ port }) => {
       const client = await RawClient.open(port);
