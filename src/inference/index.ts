@@ -29,7 +29,7 @@ export { INFERENCE_ERRORS } from './operations/event-schema.ts';
 export { HttpSink } from './operations/http-sink.ts';
 export { type InferenceLimits, inferenceOperations } from './operations/operations.ts';
 export type { AttemptOutcome, InferenceParts } from './parts.ts';
-export { isRouterModel, ROUTERS, routerModels, withPluginSettings } from './plugins/index.ts';
+export { isRouterModel, ROUTERS, requestedPlugins, routerModels, withPluginSettings } from './plugins/index.ts';
 export { createModerator } from './plugins/moderation/moderator.ts';
 export type { AcceptedRequest, AnyFormat, RequestAbout } from './request.ts';
 export { RequestsInFlight } from './requests-in-flight.ts';

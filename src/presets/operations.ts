@@ -4,6 +4,7 @@ import { authorOf, changeAs } from '../audit/index.ts';
 import type { Clock } from '../base/clock.ts';
 import { GatewayError, invalidField, notFound, orNotFound } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
+import type { JsonDocument } from '../base/json.ts';
 import type { ServedFormat } from '../formats/conversation/format.ts';
 import { SERVED_FORMATS } from '../formats/index.ts';
 import { ANY_KEY, MANAGEMENT } from '../http/access-rule.ts';
@@ -19,6 +20,8 @@ export interface PresetParts {
   database: Database;
   changes: Changes;
   clock: Clock;
+  /** Throws GatewayError 400 with the path for plugins that a request with these settings could not use. */
+  checkPlugins(document: JsonDocument): unknown;
 }
 
 /** Per workspace: all of them are in memory while its keys are in use. */
@@ -150,6 +153,7 @@ function createFrom(format: ServedFormat, parts: PresetParts): Operation<Caller>
         );
       }
       const content = contentOf(format, exchange.document!);
+      parts.checkPlugins(exchange.document!);
       exchange.reply(200, { data: await write(exchange, { ...content, format }, parts) });
     },
   };

@@ -33,6 +33,7 @@ import {
   isRouterModel,
   RememberedThinking,
   ROUTERS,
+  requestedPlugins,
   routerModels,
   Sessions,
   Threads,
@@ -97,7 +98,7 @@ export function operationParts(
     },
     access: { database, changes, clock, spendEntered, usageOf: (keyIds) => spend.usageOf(keyIds) },
     guardrails: { database, changes, clock, spendEntered },
-    presets: { database, changes, clock },
+    presets: { database, changes, clock, checkPlugins: requestedPlugins },
     memories: { database, changes, clock, sealing },
     byok: { database, changes, clock, sealing, providers: () => live.settings.providers },
     files: {

@@ -209,6 +209,8 @@ test('what a preset cannot hold is refused with its field', async () => {
     [{ tools: [{ type: 'function' }] }, 'tools[0].function'],
     [{ tools: [{ type: 'mcp', authorization: 'x' }] }, 'tools[0].authorization'],
     [{ cache_ttl_seconds: 0 }, 'cache_ttl_seconds'],
+    [{ plugins: [{ id: 'web' }, { id: 'nope' }] }, 'plugins[1].id'],
+    [{ plugins: [{ id: 'web', max_results: 'x' }] }, 'plugins[0].max_results'],
     [{ messages: [{ role: 'system', content: 'x'.repeat(131_072) }] }, 'the body'],
     [{ messages: [{ role: 'system', content: 'a\0b' }] }, 'messages[0].content'],
   ] as const) {
