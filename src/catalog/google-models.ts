@@ -46,6 +46,7 @@ export function googleModelOperations<C>({ rows, row }: ListedRows<C>): Operatio
     tag: 'Models',
     access: ANY_KEY,
     keyInQuery: true,
+    anyQuery: true,
     ...(gemini.operation.errorSchema && { errorSchema: gemini.operation.errorSchema }),
     encodeError: (error: GatewayError) => gemini.encodeFailure(error, { generationId: null }),
   } as const;

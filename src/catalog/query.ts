@@ -117,7 +117,6 @@ export const ListModelsQuerySchema = Type.Object(
       Type.Array(Type.String(), { description: 'With `anthropic-version`: every model is `active`' }),
     ),
     ...googlePages,
-    beta: Type.Optional(Type.Boolean({ description: 'Sent by SDKs; no effect' })),
   },
   closed,
 );

@@ -3,7 +3,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { BusboyFileStream } from '@fastify/busboy';
 import { Busboy } from '@fastify/busboy';
-import { GatewayError } from '../base/errors.ts';
+import { GatewayError, invalidField } from '../base/errors.ts';
+import { UploadForm } from './schema.ts';
 
 const MIME_TYPE = /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/;
 const MOST_FIELDS = 20;
@@ -38,6 +39,11 @@ export async function readForm<T>(
   // What is refused after the end of the form destroys it too.
   parser.on('error', () => {});
   parser.on('field', (name, value) => {
+    if (!Object.hasOwn(UploadForm.properties, name)) {
+      const accepted = Object.keys(UploadForm.properties).join(', ');
+      refusal ??= invalidField(name.slice(0, 100) || '""', `is not a field of the form; accepted: ${accepted}`);
+    }
+    if (name === 'file') refusal ??= invalid('file must be a file, not a text');
     if (fields.has(name)) refusal ??= invalid(`${name.slice(0, 100)} is given more than once`);
     fields.set(name, value);
   });

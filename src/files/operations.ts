@@ -62,6 +62,7 @@ function listFiles(parts: FileParts): Operation<Caller> {
       if (query.provider !== undefined) return new VendorFiles(parts, exchange, workspaceId, query.provider).list();
       const limit = query.limit ?? DEFAULT_PAGE;
       const found = await store.listFiles(parts.database, workspaceId, {
+        ids: namedFiles(query),
         after: pageStart(query),
         limit: limit + 1,
         purpose: query.purpose,
@@ -185,6 +186,16 @@ interface ListQuery extends ScopeQuery {
   before_id?: string;
   order?: string;
   purpose?: string;
+  ids?: string[];
+}
+
+/** The files that a list names; undefined if it is not limited to some. @throws GatewayError 400 */
+function namedFiles({ ids, ...query }: ListQuery): string[] | undefined {
+  if (ids === undefined) return undefined;
+  const paging = ['limit', 'cursor', 'after', 'after_id', 'page'] as const;
+  const other = paging.find((name) => query[name] !== undefined);
+  if (other !== undefined) throw invalidField('ids', `cannot be combined with ${other}`);
+  return ids.map(storedId).filter((id) => id !== undefined);
 }
 
 /** The id that the page begins after. */

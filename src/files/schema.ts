@@ -1,6 +1,6 @@
 /** Wire schemas of files, in four shapes. */
 import { Type } from 'typebox';
-import { EXPIRY_SECONDS } from './expiry.ts';
+import { EXPIRY_SECONDS, PLAIN_EXPIRY_SECONDS } from './expiry.ts';
 import { Empty, GoogleFile, GoogleFileList, googlePages } from './google/schema.ts';
 
 const MAX_PAGE = 1_000;
@@ -29,6 +29,12 @@ export const ListFilesQuery = Type.Object({
       description: '`next_page` of the page before, for newer Anthropic clients',
     }),
   ),
+  ids: Type.Optional(
+    Type.Array(Type.String({ maxLength: 200 }), {
+      maxItems: 100,
+      description: 'Only these files, in one page; ids without a file are left out',
+    }),
+  ),
   before_id: Type.Optional(Type.String({ maxLength: 200, description: 'Not supported' })),
   order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Only `asc` is supported' })),
   purpose: Type.Optional(Type.String({ maxLength: 100, description: 'Only files with this purpose' })),
@@ -49,12 +55,16 @@ export const PURPOSES = [
   'fine-tune-results',
 ] as const;
 
+/** A field that is not one of these is refused. */
 export const UploadForm = Type.Object({
   file: Type.String({ format: 'binary' }),
   purpose: Type.Optional(Type.Enum([...PURPOSES], { description: 'What OpenAI clients say; default `user_data`' })),
   'expires_after[anchor]': Type.Optional(Type.Literal('created_at')),
   'expires_after[seconds]': Type.Optional(
     Type.Integer({ ...EXPIRY_SECONDS, description: 'Default: 30 days for the purpose `batch`, otherwise never' }),
+  ),
+  expires_in_seconds: Type.Optional(
+    Type.Integer({ ...PLAIN_EXPIRY_SECONDS, description: 'The same, as Anthropic clients say it' }),
   ),
 });
 
@@ -69,6 +79,9 @@ const SvcFile = Type.Object(
     mime_type: Type.String(),
     size_bytes: Type.Integer(),
     created_at: Type.String(),
+    expires_at: Type.Optional(
+      Type.Union([Type.String(), Type.Null()], { description: 'In the shape `anthropic`; null: never' }),
+    ),
     downloadable: Type.Boolean(),
   },
   { $id: 'File' },

@@ -60,6 +60,7 @@ export function shownFile(file: ShownFile, shape: Shape, namespace: string): Rec
     mime_type: file.mimeType,
     size_bytes: file.bytes,
     created_at: file.createdAt.toISOString(),
+    ...(shape === 'anthropic' && expiresAt !== undefined && { expires_at: expiresAt?.toISOString() ?? null }),
     downloadable: file.downloadable,
   };
 }

@@ -53,6 +53,8 @@ export async function insertFile(tx: Queryable, file: StoredFile): Promise<void>
 }
 
 interface FilePage {
+  /** Undefined: all. */
+  ids: readonly string[] | undefined;
   /** An id; the page begins with the next one. */
   after: string | undefined;
   limit: number;
@@ -65,12 +67,12 @@ interface FilePage {
 export function listFiles(
   db: Queryable,
   workspaceId: string,
-  { after, limit, purpose, now }: FilePage,
+  { ids, after, limit, purpose, now }: FilePage,
 ): Promise<StoredFile[]> {
   return db.query<StoredFile>(
     `${SELECT_FILES} where workspace_id = $1 and ($2::uuid is null or id > $2) and ($3::text is null or purpose = $3)
-      and (expires_at is null or expires_at > $4) order by id limit $5`,
-    [workspaceId, after ?? null, purpose ?? null, now, limit],
+      and (expires_at is null or expires_at > $4) and ($6::uuid[] is null or id = any($6)) order by id limit $5`,
+    [workspaceId, after ?? null, purpose ?? null, now, limit, ids ?? null],
   );
 }
 

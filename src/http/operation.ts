@@ -71,6 +71,11 @@ export interface Operation<C = unknown> {
   /** Query values arrive as text; numbers and booleans are converted as the schema says before the check. */
   query?: TObject;
   /**
+   * Unknown parameters of the query are ignored, because clients of this interface add some to every URL. Default: 400, except
+   * where anyone has access.
+   */
+  anyQuery?: boolean;
+  /**
    * `maxBytes` overrides the server's limit for control-plane bodies; `optional` accepts an empty body as undefined;
    * `form` is for the fields of an HTML form, which are not validated.
    */

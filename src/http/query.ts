@@ -7,28 +7,30 @@ import { explainRefusal, type SchemaNode } from './explain.ts';
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
 const MAX_PARAMETERS = 1_000;
+/** SDKs of vendors add these to all of their URLs. */
+const OF_EVERY_URL: ReadonlySet<string> = new Set(['beta', 'api-version']);
 
 /**
  * Creates a function from the text after the question mark to the converted and checked parameters. Throws GatewayError
- * 400 that names the parameter. Parameters that the schema does not name are ignored, unless it forbids them.
+ * 400 that names the parameter. A list may be given as `name` or `name[]`, once for each item.
+ * @param anyOther ignores parameters that the schema does not name
  */
-export function queryReader(schema: TObject): (search: string) => Record<string, unknown> {
+export function queryReader(schema: TObject, anyOther = false): (search: string) => Record<string, unknown> {
   const validator = Compile(schema);
   const node = schema as SchemaNode;
   const properties = node.properties ?? {};
   return (search) => {
     const query: Record<string, unknown> = {};
     let count = 0;
-    for (const [name, text] of search === '' ? [] : new URLSearchParams(search)) {
+    for (const [given, text] of search === '' ? [] : new URLSearchParams(search)) {
       count += 1;
       if (count > MAX_PARAMETERS) throw invalidField('the query', `has more than ${MAX_PARAMETERS} parameters`);
+      const name = given.endsWith('[]') && isList(properties[given.slice(0, -2)]) ? given.slice(0, -2) : given;
       if (!Object.hasOwn(properties, name)) {
-        if (node.additionalProperties !== false) continue;
+        if (anyOther || OF_EVERY_URL.has(name)) continue;
+        const accepted = Object.keys(properties).join(', ') || 'none';
         // With an empty path the message would name the body.
-        throw invalidField(
-          name.slice(0, 100) || '""',
-          `is not a parameter; accepted: ${Object.keys(properties).join(', ')}`,
-        );
+        throw invalidField(name.slice(0, 100) || '""', `is not a parameter; accepted: ${accepted}`);
       }
       // The database cannot store U+0000 and rejects it in queries.
       storable(name, text);
@@ -64,6 +66,10 @@ function convert(text: string, schema: SchemaNode): unknown {
   if ((schema.type === 'number' || schema.type === 'integer') && NUMBER.test(text)) return Number(text);
   if (schema.type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   return text;
+}
+
+function isList(schema: SchemaNode | undefined): boolean {
+  return schema !== undefined && arrayItem(schema) !== undefined;
 }
 
 function arrayItem(schema: SchemaNode): SchemaNode | undefined {

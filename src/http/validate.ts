@@ -2,7 +2,7 @@
  * Checks input against TypeBox schemas, compiled once per operation and applied in place: nothing is copied, converted
  * or defaulted, except that query texts become numbers and booleans first.
  */
-import type { TSchema } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { GatewayError, invalidField } from '../base/errors.ts';
 import type { JsonDocument } from '../base/json.ts';
@@ -22,6 +22,8 @@ interface Checks {
 /** U+0000 as JSON writes it; JSON does not allow the raw character. */
 const ESCAPED_NUL = '\\u0000';
 
+const NO_PARAMETERS = Type.Object({});
+
 const compiled = new WeakMap<object, Checks>();
 
 /** Compiled at an operation's first request, so that start-up does not pay for hundreds of schemas. */
@@ -34,7 +36,8 @@ export function checksOf<C>(operation: Operation<C>): Checks {
       const check = valueCheck(operation.params);
       checks.params = existingCheck(check);
     }
-    if (operation.query) checks.query = queryReader(operation.query);
+    const { query = NO_PARAMETERS, anyQuery = operation.access.kinds === 'anyone' } = operation;
+    if (query !== NO_PARAMETERS || !anyQuery) checks.query = queryReader(query, anyQuery);
     if (operation.body) {
       const check = documentCheck(operation.body.schema);
       checks.body = anyText ? check : storedCheck(check);

@@ -5,7 +5,12 @@ export const ResponseParams = Type.Object({ response_id: Type.String({ minLength
 
 const open = { additionalProperties: true };
 
+/** A stored response has everything that its request asked for. */
+const include = Type.Optional(Type.Array(Type.String({ maxLength: 100 }), { maxItems: 20, description: 'No effect' }));
+
 export const GetResponseQuery = Type.Object({
+  include,
+  include_obfuscation: Type.Optional(Type.Boolean({ description: 'No effect: events are not padded' })),
   stream: Type.Optional(
     Type.Boolean({ description: 'The events of a streamed response in the background, then new ones' }),
   ),
@@ -40,10 +45,13 @@ export const ResponseDeleted = Type.Object(
 
 /** How items are listed. */
 export const ItemsQuery = Type.Object({
+  include,
   after: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'The id of an item' })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
   order: Type.Optional(Type.Enum(['asc', 'desc'], { default: 'desc' })),
 });
+
+export const ItemQuery = Type.Object({ include });
 
 export const ItemPage = Type.Object(
   {

@@ -47,6 +47,7 @@ function create(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
     tag: TAG,
     access: INFERENCE,
     anyText: true,
+    anyQuery: true,
     body: {
       schema: video.schema,
       maxBytes: limits.inferenceBodyBytes,
@@ -68,6 +69,7 @@ function remix(parts: VideoParts, limits: InferenceLimits): Operation<Caller> {
     tag: TAG,
     access: INFERENCE,
     anyText: true,
+    anyQuery: true,
     params: schema.VideoParams,
     body: { schema: schema.RemixRequest, maxBytes: limits.inferenceBodyBytes },
     replies: { 202: { description: 'The job', schema: schema.VideoReply } },

@@ -173,6 +173,13 @@ test('the Anthropic SDK uploads, lists page by page, shows and deletes files', a
     listed,
     made.map(({ id }) => id),
   );
+  const some = await anthropic.beta.files.list({ ids: [made[2]!.id, 'file_none', made[0]!.id] });
+  assert.deepEqual(
+    some.data.map(({ id }) => id),
+    [made[0]!.id, made[2]!.id],
+  );
+  await assert.rejects(anthropic.beta.files.list({ ids: ['x'], limit: 1 }), /ids cannot be combined with limit/);
+  await assert.rejects(anthropic.beta.files.list({ scope_id: 'x' }), /scope_id is not a parameter/);
   assert.equal((await anthropic.beta.files.retrieveMetadata(made[0]!.id)).filename, 'a.png');
   assert.equal((await anthropic.beta.files.delete(made[0]!.id)).type, 'file_deleted');
 });
@@ -289,6 +296,13 @@ test('forms without exactly one file, broken forms and other media types are ref
     415,
     /multipart/,
   );
+  const text = new FormData();
+  text.append('file', 'x');
+  await refused(send('POST', '/files', { body: text }), 400, /^file must be a file/);
+  const unknown = form('x', 'a.txt', { expires: '1' });
+  await refused(send('POST', '/files', { body: unknown }), 400, /^expires is not a field of the form; accepted: file/);
+  const twice = { 'expires_after[anchor]': 'created_at', 'expires_after[seconds]': '3600', expires_in_seconds: '3600' };
+  await refused(send('POST', '/files', { body: form('x', 'a.txt', twice) }), 400, /^expires_in_seconds cannot be/);
   await refused(
     send('POST', '/files', { body: form('x', 'a.txt', { purpose: 'other' }) }),
     400,
@@ -331,7 +345,7 @@ test('of a form that turns out broken after its file nothing is stored', async (
     [`${field}batch\r\n${HEAD}some\r\n${field}user_data\r\n--b--\r\n`, /^purpose is given more than once/],
     [
       `${HEAD}some\r\n${Array.from({ length: 21 }, (_, n) => `${field.replace('purpose', `f${n}`)}x\r\n`).join('')}--b--\r\n`,
-      /^the form must have at most 20 fields/,
+      /^f0 is not a field of the form/,
     ],
     [`${HEAD}some\r\n${field}wrong\r\n--b--\r\n`, /^purpose must be one of/],
   ];
@@ -407,6 +421,18 @@ test('a file expires when its client says so, and files with the purpose batch a
   const short = await made({ purpose: 'user_data', expires_after: { anchor: 'created_at', seconds: HOUR } });
   const batch = await made({ purpose: 'batch' });
   const kept = await made({ purpose: 'user_data' });
+  const anthropic = new Anthropic({ baseURL: `${of.url}/api`, apiKey: INFERENCE_KEY, maxRetries: 0 });
+  const upload = async (seconds?: number) =>
+    anthropic.beta.files.upload({
+      file: await toAnthropicFile(Buffer.from('x'), 'a.txt'),
+      ...(seconds !== undefined && { expires_in_seconds: seconds }),
+    });
+  const lasting = await upload(90 * 24 * HOUR);
+  assert.equal(Date.parse(lasting.expires_at!) - Date.parse(lasting.created_at), 90 * 24 * HOUR * 1000);
+  await assert.rejects(upload(90 * 24 * HOUR + 1), /expires_in_seconds must be an integer from 3600 to 7776000/);
+  const endless = await upload();
+  assert.equal(endless.expires_at, null);
+  for (const { id } of [lasting, endless]) await anthropic.beta.files.delete(id);
   assert.deepEqual(
     [short, batch, kept].map((file) => file.expires_at && file.expires_at - file.created_at),
     [HOUR, 30 * 24 * HOUR, undefined],

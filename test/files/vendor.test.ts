@@ -18,6 +18,8 @@ interface Kept {
   filename: string;
   type: string;
   purpose: string | undefined;
+  /** The other fields of the form. */
+  expiry: (string | undefined)[];
   content: Buffer;
 }
 
@@ -53,6 +55,9 @@ function kept(body: Buffer, headers: IncomingMessage['headers'], id: string): Ke
     filename: Buffer.from(/filename="([^"]*)"/.exec(file)?.[1] ?? '', 'latin1').toString(),
     type: /content-type: (\S+)/.exec(file)?.[1] ?? '',
     purpose: contentOf(part('purpose')),
+    expiry: ['expires_in_seconds', 'expires_after[anchor]', 'expires_after[seconds]'].map((name) =>
+      contentOf(part(name)),
+    ),
     content: Buffer.from(contentOf(file) ?? '', 'latin1'),
   };
 }
@@ -138,6 +143,14 @@ test('the openai SDK uses the files of its own account: whole, page by page, and
   assert.ok(content.equals(files.get(first.id)!.content));
   for (const name of ['2', '3'])
     await client.files.create({ file: await toFile(Buffer.from(name), name), purpose: 'evals' });
+  const expires_after = { anchor: 'created_at', seconds: 7200 } as const;
+  const short = await client.files.create({
+    file: await toFile(Buffer.from('x'), 'x'),
+    purpose: 'evals',
+    expires_after,
+  });
+  assert.deepEqual(files.get(short.id)!.expiry, [undefined, 'created_at', '7200']);
+  files.delete(short.id);
   const listed = [];
   for await (const file of client.files.list({ limit: 2 })) listed.push(file.filename);
   assert.deepEqual(listed, ['ünï x.csv', '2', '3']);
@@ -164,7 +177,9 @@ test('the Anthropic SDK uses the files of its own account', async () => {
   });
   const uploaded = await client.beta.files.upload({
     file: await toAnthropicFile(Buffer.from('text'), 'x.txt', { type: 'text/plain' }),
+    expires_in_seconds: 7200,
   });
+  assert.deepEqual(files.get(uploaded.id)!.expiry, ['7200', undefined, undefined]);
   assert.deepEqual([uploaded.filename, uploaded.size_bytes, uploaded.mime_type], ['x.txt', 4, 'text/plain']);
   const listed = [];
   for await (const file of client.beta.files.list({ limit: 1 })) listed.push(file.id);

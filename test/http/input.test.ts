@@ -299,8 +299,8 @@ describe('the query', () => {
     return response;
   };
 
-  test('texts become the numbers, booleans and lists of the schema; unknown parameters are ignored', async () => {
-    const response = await get('limit=20&deleted=false&order=desc&tag=a%20b&tag=c+d&utm=x&__proto__=1');
+  test('texts become the numbers, booleans and lists of the schema; what SDKs add to all URLs is ignored', async () => {
+    const response = await get('limit=20&deleted=false&order=desc&tag=a%20b&tag[]=c+d&beta=true&api-version=1');
     assert.deepEqual((response.json() as { query: unknown }).query, {
       limit: 20,
       deleted: false,
@@ -320,6 +320,9 @@ describe('the query', () => {
     ['limit=1&limit=2', 'limit is given more than once'],
     ['order=%00', 'order must not contain the character U+0000'],
     ['deleted=yes', 'deleted must be true or false'],
+    ['utm=x', 'utm is not a parameter; accepted: limit, deleted, order, tag'],
+    ['__proto__=1', '__proto__ is not a parameter; accepted: limit, deleted, order, tag'],
+    ['limit[]=1', 'limit[] is not a parameter; accepted: limit, deleted, order, tag'],
     ['order=up', 'order must be one of "asc", "desc"'],
   ];
   for (const [search, message] of cases) {

@@ -116,3 +116,32 @@ test('input items that a client sent twice are listed once each, whatever the si
   assert.equal(new Set(ids).size, 4);
   assert.equal(ids[0], 'msg_own');
 });
+
+test('every parameter of the openai SDK is known, and others are refused by name', async () => {
+  script('chat', true, { text: 'a' });
+  const { responses, conversations } = openai;
+  const stream = await responses.create({ model: 'test/chat', input: 'one', background: true, stream: true });
+  let id = '';
+  for await (const event of stream) if (event.type === 'response.created') id = event.response.id;
+  const include = ['reasoning.encrypted_content', 'message.output_text.logprobs'] as const;
+  const shown = await responses.retrieve(id, { include: [...include], include_obfuscation: false });
+  assert.equal(shown.id, id);
+  const items = { include: [...include], limit: 5, order: 'asc' } as const;
+  assert.equal((await responses.inputItems.list(id, { ...items, include: [...include] })).data.length, 1);
+  const conversation = await conversations.create();
+  const added = await conversations.items.create(conversation.id, {
+    items: [{ type: 'message', role: 'user', content: 'hi' }],
+    include: [...include],
+  });
+  await conversations.items.list(conversation.id, { ...items, include: [...include] });
+  const one = { conversation_id: conversation.id, include: [...include] };
+  await conversations.items.retrieve(added.data[0]!.id!, one);
+  for (const path of [`/responses/${id}`, `/responses/${id}/input_items`, `/conversations/${conversation.id}`]) {
+    const { status, body } = await openai.get(path, { query: { frob: 1 } }).then(
+      () => ({ status: 200, body: '' }),
+      (error: Json) => ({ status: error.status, body: error.message }),
+    );
+    assert.equal(status, 400, path);
+    assert.match(body, /frob is not a parameter; accepted: /);
+  }
+});

@@ -167,6 +167,7 @@ function unavailable(id: string, path: string, reason: string): Operation<Caller
     summary: `Always 404: ${reason}`,
     tag: TAG,
     access: ANY_KEY,
+    anyQuery: true,
     errors: [404],
     replies: {},
     handle() {

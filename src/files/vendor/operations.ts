@@ -7,6 +7,7 @@ import type { Blobs } from '../../blobs/index.ts';
 import type { Exchange } from '../../http/operation.ts';
 import type { DeliveryParts, UpstreamTarget } from '../../providers/index.ts';
 import type { Database } from '../../storage/database.ts';
+import { lifetimeOf } from '../expiry.ts';
 import { checkFilename } from '../filename.ts';
 import { readForm } from '../form.ts';
 import { purposeOf } from '../purpose.ts';
@@ -74,7 +75,7 @@ export class VendorFiles {
       const content = await blobs.read(blob.id);
       const request = uploadRequest(
         { filename, mimeType, bytes: blob.bytes, content },
-        this.#vendor === 'openai' ? { purpose: purposeOf(fields.get('purpose')) } : {},
+        vendorFields(this.#vendor, fields),
       );
       const file = await callVendor(target, this.#vendor, request, vendors.delivery);
       await this.#record('file.created', String(file['id']), { after: this.#shown(file) });
@@ -139,4 +140,13 @@ export class VendorFiles {
       >[2]),
     );
   }
+}
+
+/** What the form says of the file, in the words of the vendor. @throws GatewayError 400 */
+function vendorFields(vendor: Vendor, fields: ReadonlyMap<string, string>): Record<string, string> {
+  const lifetime = lifetimeOf(fields);
+  const seconds = String(lifetime);
+  if (vendor === 'anthropic') return lifetime === undefined ? {} : { expires_in_seconds: seconds };
+  const expiry = { 'expires_after[anchor]': 'created_at', 'expires_after[seconds]': seconds };
+  return { purpose: purposeOf(fields.get('purpose')), ...(lifetime !== undefined && expiry) };
 }

@@ -13,6 +13,7 @@ export interface ListQuery {
   before_id?: string;
   order?: string;
   purpose?: string;
+  ids?: readonly string[];
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -22,7 +23,7 @@ const DOWNLOADABLE = new Set(['batch', 'batch_output', 'fine-tune', 'fine-tune-r
 
 /** @throws GatewayError 400 for what the vendor's lists lack */
 export function listPath(query: ListQuery, vendor: Vendor): string {
-  const { cursor, after, after_id: afterId, page, before_id: before, order, purpose, limit } = query;
+  const { cursor, after, after_id: afterId, page, before_id: before, order, purpose, limit, ids } = query;
   if (cursor !== undefined && after !== undefined) throw invalidField('cursor', 'cannot be combined with after');
   const start = cursor ?? after ?? afterId ?? page;
   const search = new URLSearchParams();
@@ -32,6 +33,7 @@ export function listPath(query: ListQuery, vendor: Vendor): string {
   add('limit', limit);
   if (vendor === 'openai') {
     if (before !== undefined) throw invalidField('before_id', 'is not supported by OpenAI');
+    if (ids !== undefined) throw invalidField('ids', 'is not supported by OpenAI');
     add('after', start);
     add('order', order);
     add('purpose', purpose);
@@ -40,6 +42,7 @@ export function listPath(query: ListQuery, vendor: Vendor): string {
     if (purpose !== undefined) throw invalidField('purpose', 'is not supported by Anthropic');
     add('after_id', start);
     add('before_id', before);
+    for (const id of ids ?? []) search.append('ids[]', id);
   }
   return `/files${search.size === 0 ? '' : `?${search}`}`;
 }

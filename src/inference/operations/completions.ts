@@ -43,6 +43,7 @@ export function companionOperations(parts: InferenceParts, limits: CompanionLimi
       tag: 'Inference',
       access: INFERENCE,
       anyText: true,
+      anyQuery: true,
       body: { schema: completionSchema, maxBytes: limits.inferenceBodyBytes },
       replies: {
         200: {
@@ -73,6 +74,7 @@ export function companionOperations(parts: InferenceParts, limits: CompanionLimi
       tag: 'Inference',
       access: INFERENCE,
       anyText: true,
+      anyQuery: true,
       body: {
         schema: messages.schema,
         described: withPluginSettings(messages.schema),

@@ -28,6 +28,7 @@ export function decisionOperations(parts: InferenceParts, bodyBytes: number): Op
     tag: 'Inference',
     access: INFERENCE,
     anyText: true,
+    anyQuery: true,
     body: { schema: decisionSchema, maxBytes: bodyBytes },
     replies: { 200: { description: 'The answers', schema: DecisionReply } },
     errors: INFERENCE_ERRORS,

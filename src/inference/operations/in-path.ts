@@ -41,6 +41,7 @@ export function operationsInPath(
     tag: 'Inference',
     access: INFERENCE,
     anyText: true,
+    anyQuery: true,
     keyInQuery: true,
     query: Type.Object({
       alt: Type.Optional(

@@ -177,6 +177,7 @@ function conversation(
     tag: 'Inference',
     access: INFERENCE,
     anyText: true,
+    anyQuery: true,
     body: {
       schema: format.schema,
       described: withPluginSettings(format.schema),
@@ -215,6 +216,7 @@ function single(
     tag: 'Inference',
     access: INFERENCE,
     anyText: true,
+    anyQuery: true,
     body: { schema: form.schema, maxBytes: limits.inferenceBodyBytes, ...(multipart && { multipart }) },
     replies: {
       200: {

@@ -33,6 +33,7 @@ function chat(parts: ChatOperationParts): Operation<Caller> {
   return {
     ...common,
     id: 'createInternChatCompletion',
+    anyQuery: true,
     method: 'POST',
     path: '/interns/{internId}/chat/completions',
     summary: 'Talk to an intern: a prompt, an answer to its question, or a message for a turn that runs',

@@ -56,6 +56,7 @@ export function compactionOperations(parts: ResponseParts, limits: InferenceLimi
     tag: 'Inference',
     access: INFERENCE,
     anyText: true,
+    anyQuery: true,
     // Members about the response itself have no effect.
     body: {
       schema: responses.schema,

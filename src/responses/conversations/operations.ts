@@ -18,7 +18,7 @@ import type { InferenceLimits, InferenceParts } from '../../inference/index.ts';
 import type { Sealing } from '../../sealing/index.ts';
 import type { Changes, Database } from '../../storage/database.ts';
 import { DEFAULT_ITEMS, type ItemsQuery } from '../item-page.ts';
-import { ItemPage, ItemsQuery as ItemsQuerySchema } from '../schema.ts';
+import { ItemPage, ItemQuery, ItemsQuery as ItemsQuerySchema } from '../schema.ts';
 import { newDataKey, presented } from '../sealed.ts';
 import * as sql from './conversations.sql.ts';
 import {
@@ -75,6 +75,7 @@ export function conversationOperations(parts: ConversationParts, limits: Inferen
       id: 'getConversationItem',
       method: 'GET',
       summary: 'Show an item of a conversation',
+      query: ItemQuery,
       replies: ok('The item', schema.ConversationItem),
       async handle(exchange) {
         const { row, key } = await opened(exchange, parts);
@@ -174,6 +175,7 @@ function createItems(parts: ConversationParts, limits: InferenceLimits): Operati
     id: 'createConversationItems',
     method: 'POST',
     summary: 'Add items to a conversation',
+    query: ItemQuery,
     body: { schema: schema.CreateItems, maxBytes: limits.inferenceBodyBytes },
     replies: ok('The new items', ItemPage),
     async handle(exchange) {

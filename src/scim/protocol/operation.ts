@@ -24,6 +24,7 @@ type Own =
   | 'tag'
   | 'access'
   | 'anyText'
+  | 'anyQuery'
   | 'contentType'
   | 'encodeError'
   | 'errorSchema';
@@ -40,6 +41,8 @@ export function scimOperation(operation: Omit<Operation<Caller>, Own>): Operatio
     access: SCIM,
     // Reported in the protocol's own errors.
     anyText: true,
+    // RFC 7644 leaves unknown parameters to the server.
+    anyQuery: true,
     contentType: SCIM_TYPE,
     encodeError: encodeFault,
     errorSchema: FaultSchema,
