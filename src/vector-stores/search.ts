@@ -92,7 +92,17 @@ export class VectorSearch {
       .slice(0, wanted.maxResults);
   }
 
-  async #stores({ workspaceId, storeIds }: StoreSearch, now: Date): Promise<store.VectorStore[]> {
+  /** Rejects as `search` does, with the path of a store that cannot be searched. @param path of the list */
+  async check({ workspaceId, storeIds }: Pick<StoreSearch, 'workspaceId' | 'storeIds'>, path: string): Promise<void> {
+    await this.#stores({ workspaceId, storeIds }, new Date(this.#clock.now()), path);
+  }
+
+  /** @param listPath of the ids in a request */
+  async #stores(
+    { workspaceId, storeIds }: Pick<StoreSearch, 'workspaceId' | 'storeIds'>,
+    now: Date,
+    listPath?: string,
+  ): Promise<store.VectorStore[]> {
     const ids = storeIds.map((id) => storedStoreId(id));
     const found = await store.findStores(
       this.#database,
@@ -101,10 +111,15 @@ export class VectorSearch {
     );
     return storeIds.map((wire, index) => {
       const each = found.find(({ id }) => id === ids[index]);
-      if (each === undefined)
-        throw new GatewayError('not_found', `the workspace has no vector store with the id ${wire}`);
-      if (isExpired(each, now)) throw new GatewayError('invalid_request', `the vector store ${wire} has expired`);
-      return each;
+      if (each !== undefined && !isExpired(each, now)) return each;
+      const path = listPath && `${listPath}[${index}]`;
+      const [type, problem] =
+        each === undefined
+          ? (['not_found', `the workspace has no vector store with the id ${wire}`] as const)
+          : (['invalid_request', `the vector store ${wire} has expired`] as const);
+      throw path === undefined
+        ? new GatewayError(type, problem)
+        : new GatewayError(type, `${path}: ${problem}`, { path });
     });
   }
 

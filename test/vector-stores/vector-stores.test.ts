@@ -236,8 +236,14 @@ test('settings are checked, and stores of other workspaces do not exist', async 
   await assert.rejects(other.vectorStores.retrieve(cats.id), { status: 404 });
   await assert.rejects(other.vectorStores.search(cats.id, { query: 'cat' }), { status: 404 });
   const theirs = await other.vectorStores.create({});
-  const { sent } = await ask(theirs.id, {});
-  assert.match(sent.at(-1).messages.at(-1).content, /the workspace has no vector store with the id/);
+  const before = gateway.upstream.requests('chat').length;
+  const absent = await ask(theirs.id, {});
+  assert.equal(absent.status, 404);
+  assert.match(
+    JSON.parse(absent.text).error.message,
+    /^tools\[0\]\.vector_store_ids\[0\]: the workspace has no vector/,
+  );
+  assert.equal(absent.sent.length, before);
   const refused = async (tool: Json) => {
     const { status, text } = await ask(cats.id, {
       tool: { type: 'file_search', vector_store_ids: [cats.id], ...tool },

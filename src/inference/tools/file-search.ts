@@ -94,6 +94,8 @@ class FileSearch implements RequestedTool {
   readonly #search: VectorSearch;
   readonly #wanted: Settings;
   readonly #path: string;
+  /** Once for all turns. */
+  #checked: Promise<void> | undefined;
   /** What the calls have found, by labels. */
   readonly #found = new Map<string, FoundChunk>();
 
@@ -103,10 +105,18 @@ class FileSearch implements RequestedTool {
     this.#path = path;
   }
 
-  load({ request }: Pick<ToolsRunning, 'request'>): Promise<void> | undefined {
-    if (request.about.region === 'global') return undefined;
-    const message = `${this.#path} requests files: regional hosts serve none`;
-    return Promise.reject(new GatewayError('permission_denied', message, { path: this.#path }));
+  load({ request }: Pick<ToolsRunning, 'request'>): Promise<void> {
+    this.#checked ??= this.#check(request);
+    return this.#checked;
+  }
+
+  async #check({ about, caller }: ToolsRunning['request']): Promise<void> {
+    if (about.region !== 'global') {
+      const message = `${this.#path} requests files: regional hosts serve none`;
+      throw new GatewayError('permission_denied', message, { path: this.#path });
+    }
+    const { workspaceId } = caller;
+    await this.#search.check({ workspaceId, storeIds: this.#wanted.storeIds }, `${this.#path}.vector_store_ids`);
   }
 
   async run(input: Fields, running: ToolsRunning): Promise<ToolOutcome> {
