@@ -2,6 +2,7 @@
  * The SQL of analytics. Statements consist only of text from this file: names select among it, values are parameters,
  * and columns are referenced by position.
  */
+import { binSql } from '../spend/index.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { DimensionName, GranularityName, MetricName, OperatorName } from './names.ts';
 import type { AnalyticsQuery, Filter } from './query.ts';
@@ -41,10 +42,10 @@ const inOrder = (name: DimensionName, expression: string) =>
   TYPE_SQL[name] === undefined ? `(${expression}) collate "C"` : expression;
 
 const BUCKET_SQL: Record<GranularityName, string> = {
-  minute: `date_trunc('minute', g.created_at, 'UTC')`,
-  hour: `date_trunc('hour', g.created_at, 'UTC')`,
-  day: `date_trunc('day', g.created_at, 'UTC')`,
-  week: `date_trunc('week', g.created_at, 'UTC')`,
+  minute: binSql('1 minute', 'g.created_at'),
+  hour: binSql('1 hour', 'g.created_at'),
+  day: binSql('1 day', 'g.created_at'),
+  week: binSql('7 days', 'g.created_at'),
   month: `date_trunc('month', g.created_at, 'UTC')`,
 };
 

@@ -47,4 +47,4 @@ export { createSpend } from './spending.ts';
 export { countTotalsJob } from './totals/count.ts';
 export { percentileSql } from './totals/histogram.sql.ts';
 export { hoursToCount } from './totals/store.ts';
-export { failedSql, promptTokensSql, rowsAsTotals, totalsWhere } from './totals/totals.sql.ts';
+export { binSql, failedSql, promptTokensSql, rowsAsTotals, totalsWhere } from './totals/totals.sql.ts';

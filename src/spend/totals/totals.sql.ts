@@ -4,6 +4,7 @@
  */
 import { BUCKETS, bucketSql } from './histogram.sql.ts';
 
+const A_MONDAY = '2000-01-03 00:00+00';
 const PROMPT_COLUMNS = ['input_tokens', 'cache_read_tokens', 'cache_write_5m_tokens', 'cache_write_1h_tokens'];
 
 /**
@@ -17,6 +18,14 @@ export function failedSql(row = ''): string {
 /** The sum of all tokens of the prompt. @param row the alias of the ledger with its dot */
 export function promptTokensSql(row = ''): string {
   return PROMPT_COLUMNS.map((name) => row + name).join(' + ');
+}
+
+/**
+ * The beginning of the unit of UTC that a time is in: a number of minutes, hours, days or weeks. `date_trunc` with a time zone
+ * takes four times as long.
+ */
+export function binSql(unit: string, time: string): string {
+  return `date_bin(interval '${unit}', ${time}, timestamptz '${A_MONDAY}')`;
 }
 
 const one = (condition: string) => `case when ${condition} then 1::bigint end`;
@@ -54,7 +63,7 @@ const typeOf = (name: string) => (name === 'status' ? 'integer' : 'text');
 
 /** Rows of the ledger with what the totals are computed from. */
 const entered = (condition: string) => `(
-    select *, error ->> 'type' as error_type, date_trunc('hour', created_at, 'UTC') as hour, ${bucketSql('latency_ms')} as bucket
+    select *, error ->> 'type' as error_type, ${binSql('1 hour', 'created_at')} as hour, ${bucketSql('latency_ms')} as bucket
     from generations where ${condition} offset 0
   ) entered`;
 
