@@ -18,7 +18,7 @@ export async function listForGoogle(exchange: Exchange<Caller>, parts: StorePart
   if (pageToken && after === undefined) throw invalidField('pageToken', 'must be the nextPageToken of a page');
   const limit = pageSize || DEFAULT_PAGE;
   const workspaceId = await workspaceOf(exchange, parts);
-  const page = { after, limit: limit + 1, purpose: undefined, now: new Date(parts.clock.now()) };
+  const page = { ids: undefined, after, limit: limit + 1, purpose: undefined, now: new Date(parts.clock.now()) };
   const found = await listFiles(parts.database, workspaceId, page);
   const files = found.slice(0, limit).map((file) => googleFile(file, publicUrl(exchange)));
   const more = found.length > limit && { nextPageToken: nameOf(found[limit - 1]!.id) };
