@@ -94,6 +94,37 @@ for (const served of BODY_FORMATS) {
   });
 }
 
+test('Gemini: a PDF, inline, by URL, stored, or in a function response, reaches a model that reads no files as text', async () => {
+  const site = gateway.upstream.script('site', {
+    ...{ headers: { 'content-type': 'application/pdf' }, chunks: [PDF], repeat: true },
+  });
+  const form = new FormData();
+  form.append('file', new Blob([PDF as Buffer<ArrayBuffer>]), 'report.pdf');
+  const headers = { authorization: `Bearer ${INFERENCE_KEY}` };
+  const uploaded = await fetch(`${gateway.api}/files`, { method: 'POST', headers, body: form });
+  const { id }: Json = await uploaded.json();
+  const about = { mimeType: 'application/pdf', displayName: 'report.pdf' };
+  const parts: Json[] = [
+    { inlineData: { ...about, data: PDF.toString('base64') } },
+    { file_data: { mime_type: 'application/pdf', display_name: 'report.pdf', file_uri: `${site}/report.pdf` } },
+    { fileData: { fileUri: id.replace('svc_file_', 'files/') } },
+  ];
+  const call = { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] };
+  const response = { name: 'f', response: { output: 'x' }, parts: [parts[0], parts[2]] };
+  const contents: Json[] = [
+    ...parts.map((part) => [{ parts: [{ text: 'What is it?' }, part] }]),
+    [{ parts: { text: 'f' } }, call, { parts: [{ functionResponse: response }] }],
+  ];
+  for (const each of contents) {
+    gateway.upstream.script('chat', answerOf('chat', false, { text: 'Forty-two.' }));
+    const reply = await gateway.post('/models/test/chat:generateContent', { contents: each, plugins: PLUGINS });
+    assert.equal(reply.status, 200, await reply.clone().text());
+    const sent = gateway.upstream.requests('chat').at(-1)!.json as Json;
+    assert.match(JSON.stringify(sent).replaceAll('\\n', '\n'), TEXT);
+    assert.equal(JSON.stringify(sent).includes('base64'), false);
+  }
+});
+
 for (const served of ['chat', 'responses'] as const) {
   test(`${served}: a Word document reaches a model as text, and one that unpacks to too much is refused`, async () => {
     const type = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
