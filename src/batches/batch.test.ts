@@ -18,7 +18,7 @@ const EVENTS: readonly BatchEvent[] = ['start', 'unrunnable', 'ran', 'closed', '
 const PUBLIC: Readonly<Record<BatchState, readonly BatchState[]>> = {
   validating: ['in_progress', 'failed', 'expired', 'cancelling'],
   in_progress: ['finalizing', 'expired', 'cancelling'],
-  finalizing: ['completed'],
+  finalizing: ['completed', 'cancelling'],
   cancelling: ['cancelled', 'cancelling'],
   completed: [],
   failed: [],

@@ -25,7 +25,7 @@ export type BatchEvent = 'start' | 'unrunnable' | 'ran' | 'closed' | 'overdue' |
 const TRANSITIONS: Readonly<Record<BatchState, Partial<Readonly<Record<BatchEvent, BatchState>>>>> = {
   validating: { start: 'in_progress', unrunnable: 'failed', overdue: 'expired', cancel: 'cancelling' },
   in_progress: { ran: 'finalizing', overdue: 'expired', cancel: 'cancelling' },
-  finalizing: { closed: 'completed' },
+  finalizing: { closed: 'completed', cancel: 'cancelling' },
   cancelling: { stopped: 'cancelled', cancel: 'cancelling' },
   completed: {},
   failed: {},

@@ -62,14 +62,17 @@ export async function conclude(
   if (found !== 'finalizing') return found;
   // Of many items it takes a moment, during which the state shows.
   const usage = await items.sumUsage(database, id);
-  await database.transaction(async (tx) => {
+  return database.transaction(async (tx) => {
     const batch = await store.findBatch(tx, id, true);
     const state = batch && nextState(batch.state, 'closed');
-    if (state === undefined) return;
+    if (state === undefined) {
+      const isCancelling = batch?.state === 'cancelling';
+      return isCancelling ? { lookAfterMs: SOON_MS, isCancelling } : 'over';
+    }
     await store.changeState(tx, id, { state, at: new Date(clock.now()), usage });
     await ended(tx, id);
+    return 'over';
   });
-  return 'over';
 }
 
 async function step(tx: Queryable, id: string, now: Date, ended: Ending['ended']): Promise<Conclusion | 'finalizing'> {

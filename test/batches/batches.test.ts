@@ -1,6 +1,8 @@
 /** `/batches` through a whole gateway. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { until } from '../../src/testing/clock/clock.ts';
+import { connectOnce } from '../../src/testing/database/database.ts';
 import { connect } from '../../src/testing/database/rows.ts';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { controlOf, inDatabase } from '../workspaces/control.ts';
@@ -242,6 +244,25 @@ test('cancelling keeps what is done, runs nothing more, and a final batch can be
     'batch.created',
     'batch.deleted',
   ]);
+});
+
+test('a batch can be cancelled while its results are summed, and keeps all of them', async (t) => {
+  const { id } = await submitted(chatBatch([scripted('one', { text: 'x' }), scripted('two', { text: 'y' })]));
+  const { results, usage } = await ended(id);
+  const [worker, other] = [await connectOnce(t, gateway.target), await connectOnce(t, gateway.target)];
+  await worker.query('begin');
+  await worker.query(`update batches set state = 'finalizing', finalized_at = null where id = $1`, [
+    id.slice('batch_'.length),
+  ]);
+  const pending = send('POST', `/batches/${id}/cancel`);
+  const waiting = 'select 1 from pg_locks where not granted';
+  await until(async () => (await other.query(waiting)).rows.length > 0, 'the cancellation waits for the batch');
+  await worker.query('commit');
+  const { status, body } = await pending;
+  assert.deepEqual([status, body.status], [200, 'cancelling'], JSON.stringify(body));
+  const batch = await ended(id);
+  assert.deepEqual([batch.status, batch.request_counts], ['cancelled', { total: 2, completed: 2, failed: 0 }]);
+  assert.deepEqual([batch.results, batch.usage], [results, usage]);
 });
 
 test('a batch submitted again with its Idempotency-Key is the first one, at the same time or later', async () => {
