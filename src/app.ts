@@ -8,6 +8,7 @@ import type { Config, Limits } from './base/config.ts';
 import type { Use } from './base/release-memory.ts';
 import { ConsoleSessions } from './console/index.ts';
 import { expireFilesJob, removeCopiesJob } from './files/index.ts';
+import { unservedForGoogle } from './formats/index.ts';
 import type { HttpLimits } from './http/limits.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 import { createObservability, type Exposed } from './observability/index.ts';
@@ -186,6 +187,7 @@ function serverOf(options: AppOptions, live: LiveConfig, parts: Parts) {
     permit: access.permit,
     userId: (caller) => caller.organizationId,
     unsupported: UNSUPPORTED,
+    unserved: { reason: unservedForGoogle, form: '/v1beta/models' },
     observe: (exchange) => observability.finished(exchange),
     clock,
     log,

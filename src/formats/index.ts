@@ -7,12 +7,12 @@ import { cohere } from './cohere/index.ts';
 import type { ServedFormat, SpokenFormat } from './conversation/format.ts';
 import { type FormatId, registerFormats } from './conversation/registry.ts';
 import { converse } from './converse/index.ts';
-import { gemini, googleFailure, isGoogle } from './gemini/index.ts';
+import { gemini, googleFailure, isGoogle, unservedForGoogle } from './gemini/index.ts';
 import { messages } from './messages/index.ts';
 import { responses } from './responses/index.ts';
 
 export { responseOf } from './responses/response.ts';
-export { chat, gemini, googleFailure, isGoogle, messages, responses };
+export { chat, gemini, googleFailure, isGoogle, messages, responses, unservedForGoogle };
 
 /** Every format: served, spoken or both. */
 const FORMATS: readonly (ServedFormat | SpokenFormat)[] = [chat, messages, responses, cohere, converse, gemini];

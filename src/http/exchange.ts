@@ -261,8 +261,11 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
       const headers = optionsHeaders(this.headers, path, (at) => this.#core.router.find(at)?.route.allow);
       if (headers !== undefined) return void this.reply(204, undefined, headers);
     }
-    const match = this.#core.router.find(path);
-    if (!match) throw noResource(path, this.#core);
+    const { router, unserved } = this.#core;
+    const reason = unserved.reason(path, this.headers);
+    if (reason !== undefined) this.#operation = router.formOf(unserved.form);
+    const match = reason === undefined ? router.find(path) : undefined;
+    if (!match) throw noResource(path, this.#core, reason);
     this.#matches = true;
     const { route } = match;
     const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);

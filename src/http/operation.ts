@@ -108,6 +108,14 @@ export interface Operation<C = unknown> {
   encodeError?(error: GatewayError, exchange: ErrorContext<C>): unknown;
 }
 
+/** Paths that clients know from another service, and that this server does not have. */
+export interface UnservedPaths {
+  /** Why it is not served, and what to use instead; undefined for any other path. */
+  reason(path: string, headers: IncomingHttpHeaders): string | undefined;
+  /** A path whose error format these errors have. */
+  form: string;
+}
+
 /** The facts known when an error is rendered; `caller` is undefined before authentication. */
 export interface ErrorContext<C = unknown> {
   requestId: string;

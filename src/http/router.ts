@@ -198,11 +198,16 @@ export function pathOf(target: string): string {
   return absolute ? absolute[1] || '/' : target;
 }
 
-/** @param unsupported paths whose clients expect an error without the gateway's metadata */
+/**
+ * @param unsupported paths whose clients expect an error without the gateway's metadata
+ * @param reason in place of the usual message
+ */
 export function noResource<C>(
   path: string,
   { router, unsupported }: { router: Router<C>; unsupported: RegExp },
+  reason?: string,
 ): GatewayError {
+  if (reason !== undefined) return new GatewayError('not_found', reason);
   const bare = unsupported.test(path);
   const shown = path.length > 200 ? `${path.slice(0, 200)}...` : path;
   return new GatewayError('not_found', `there is no resource at ${shown}${bare ? '' : router.hint(path)}`, { bare });

@@ -17,7 +17,7 @@ import { ServerExchange } from './exchange.ts';
 import { TrustedProxies } from './forwarded.ts';
 import { DEFAULT_LIMITS, type HttpLimits } from './limits.ts';
 import { GatewayRequest, GatewayResponse } from './message.ts';
-import type { Exchange, FinishedExchange, Operation } from './operation.ts';
+import type { Exchange, FinishedExchange, Operation, UnservedPaths } from './operation.ts';
 import { answerParserError, parserError } from './parser-error.ts';
 import { credentialHeaders } from './query-key.ts';
 import { API_PREFIXES, Router } from './router.ts';
@@ -39,6 +39,8 @@ export interface HttpServerOptions<C> {
   observe?: (exchange: FinishedExchange<C>) => void;
   /** First segments below `/api/v1` of unsupported resources: a 404 there has no metadata. */
   unsupported?: readonly string[];
+  /** Are 404, also where an operation has the path. Default: none. */
+  unserved?: UnservedPaths;
   clock: Clock;
   log: Log;
   limits?: Partial<HttpLimits>;
@@ -74,6 +76,7 @@ const SWEEPS_PER_LIMIT = 4;
 const MAX_SWEEP_MS = 1_000;
 /** Added to the announced keep-alive time, so that a request sent at the last moment is still served. */
 const IDLE_SLACK_MS = 1_000;
+const NONE_UNSERVED: UnservedPaths = { reason: () => undefined, form: '' };
 const NO_PROXIES = new TrustedProxies([]);
 
 class OperationServer<C> implements HttpServer {
@@ -94,6 +97,7 @@ class OperationServer<C> implements HttpServer {
       userId: options.userId ?? (() => undefined),
       observe: options.observe,
       unsupported: pathsBelow(options.unsupported ?? []),
+      unserved: options.unserved ?? NONE_UNSERVED,
       clock: options.clock,
       log: options.log,
       limits,

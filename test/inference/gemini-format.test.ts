@@ -1,5 +1,6 @@
 /** What the gateway does for clients of the Gemini format besides translating: tools, rules, filters, presets, cache, logs. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { readContentStream } from '../../src/testing/clients/gemini-client.ts';
 import { until } from '../../src/testing/clock/clock.ts';
@@ -216,6 +217,44 @@ test('every path of the Gemini API is refused in the words of Google', async () 
   }
   const other = (await (await fetch(`${gateway.url}/v1/foo`)).json()) as Json;
   assert.equal(other.error.status, undefined);
+});
+
+test('what else the SDK of Google calls is 404, in its form, and says what to use instead', async () => {
+  const sources = readFileSync('node_modules/@google/genai/dist/node/index.mjs', 'utf8');
+  const called = [
+    ...[...sources.matchAll(/formatMap\('([^']+)'/g)].map(([, path]) => `/${path!.replace('{api_version}/', '')}`),
+    ...[...sources.matchAll(/pathToFunc\("([^"]+)"/g)].map(([, path]) => path!.replace('{api_version}/', '')),
+  ];
+  const words = [...new Set(called.map((path) => /^\/(?:upload\/)?(\w+(?::\w+)?)/.exec(path)?.[1] ?? ''))];
+  // Those of Vertex AI, and those that are served.
+  const others = ['batchPredictionJobs', 'upload', 'files', 'decisions', ''];
+  const unserved = words.filter((word) => !others.includes(word));
+  assert.ok(unserved.length > 12, unserved.join());
+  const google = { 'x-goog-api-key': INFERENCE_KEY };
+  const paths = [
+    ...unserved.flatMap((word) => [`/v1/${word}`, `/v1beta/${word}/x`]),
+    ...['/v1/operations/x', '/v1beta/models/test/gpt/operations/x', '/v1/batches/x', '/v1beta/batches/x:cancel'],
+    ...['/upload/v1beta/fileSearchStores/x:uploadToFileSearchStore', '/v1/fileSearchStores/x/documents/y'],
+    '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent',
+  ];
+  for (const path of paths) {
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const refused = await fetch(gateway.url + path, { method, headers: google });
+      const { error } = (await refused.json()) as Json;
+      assert.deepEqual([refused.status, error.status], [404, 'NOT_FOUND'], `${method} ${path}: ${error.message}`);
+      assert.match(error.message, / is not served: \w/, path);
+    }
+  }
+  for (const method of ['predict', 'predictLongRunning', 'batchGenerateContent', 'computeTokens', 'other']) {
+    const url = `${gateway.url}/v1/models/test/gpt:${method}`;
+    const headers = { ...google, 'content-type': 'application/json' };
+    const refused = await fetch(url, { method: 'POST', headers, body: '{}' });
+    const { error } = (await refused.json()) as Json;
+    assert.equal(refused.status, 404);
+    assert.match(error.message, method === 'other' ? /must be one of/ : new RegExp(`^${method} is not served: use `));
+  }
+  const own = await gateway.get('/batches');
+  assert.equal(own.status, 200, 'other clients have batches below /v1');
 });
 
 test('an empty header does not hide the key of the query, and events are only for streams', async () => {

@@ -190,6 +190,8 @@ export interface PathWords {
   readonly roots: readonly { readonly path: string; readonly suffix: string }[];
   /** Members of the body, by method. */
   readonly methods: Readonly<Record<string, Readonly<Record<string, boolean>>>>;
+  /** Methods that clients know and the gateway does not serve, with what to use instead. */
+  readonly unserved: Readonly<Record<string, string>>;
   /** The value of the query's `alt` for a stream of events; any other stream is a JSON list of their data. */
   readonly eventsAs: string;
 }

@@ -39,6 +39,7 @@ export { googleFailure, isGoogle } from './google-client.ts';
 export { camelCase, member, otherMembers, refuseTwins } from './names.ts';
 export { geminiPath } from './path.ts';
 export { vertexTokenCount } from './token-count.ts';
+export { unservedForGoogle } from './unserved.ts';
 
 export const gemini: ServedFormat & SpokenFormat = {
   id: 'gemini',

@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import type { ServedOperation } from '../conversation/format.ts';
 import { Charged, Count, open } from '../conversation/reply-schema.ts';
+import { UNSERVED_METHODS } from './unserved.ts';
 
 const Candidate = Type.Object(
   { index: Count, content: Type.Object({}, open), finishReason: Type.Optional(Type.String()) },
@@ -41,6 +42,7 @@ export const operation: ServedOperation = {
   inPath: {
     roots: [{ path: '/v1beta', suffix: 'Beta' }],
     methods: { generateContent: { stream: false }, streamGenerateContent: { stream: true } },
+    unserved: UNSERVED_METHODS,
     eventsAs: 'sse',
   },
 };

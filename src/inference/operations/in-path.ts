@@ -101,7 +101,8 @@ function answerer(parts: InferenceParts, { format, words, more }: PathFormat) {
     if (other !== undefined && colon > 0) return other(exchange, model);
     if (colon < 1 || members === undefined) {
       const known = [...Object.keys(words.methods), ...Object.keys(more)].join(', ');
-      throw new GatewayError('not_found', `the method of a model must be one of ${known}`);
+      const instead = Object.hasOwn(words.unserved, method) ? `${method} is not served: ${words.unserved[method]}` : '';
+      throw new GatewayError('not_found', instead || `the method of a model must be one of ${known}`);
     }
     const document = withMembers(exchange.document!, { ...members, model });
     checkSchema ??= documentCheck(format.schema);
