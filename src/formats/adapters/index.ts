@@ -5,6 +5,7 @@
  */
 import type { TurnAdapter } from './adapter.ts';
 import { allowedTools } from './allowed-tools.ts';
+import { answerImages } from './answer-images.ts';
 import { distinctAnswerCalls, distinctHistoryCalls } from './call-ids.ts';
 import { clientTools } from './client-tools/index.ts';
 import { nativeTools } from './native-tools.ts';
@@ -27,6 +28,7 @@ export const TURN_ADAPTERS: readonly TurnAdapter[] = [
   outputTool,
   clientTools,
   allowedTools,
+  answerImages,
   distinctHistoryCalls,
   shortNames,
   serviceTier,

@@ -63,6 +63,7 @@ export const chat: ServedFormat & SpokenFormat = {
   decodeFailure,
   longestToolName: 64,
   relayedTools: (dialect) => (dialect.chat?.customTools ? 'all' : ALL_BUT_CUSTOM),
+  holdsAnswerImage: () => true,
   choosesAmong: (dialect) => dialect.chat?.allowedTools === true,
   nativeTools: (dialect) => (dialect.chat?.customTools ? ['custom'] : []),
   showsHiddenReasoning: (dialect) => dialect.chat?.reasoning !== 'object',

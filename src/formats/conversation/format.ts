@@ -8,7 +8,7 @@ import type { GatewayError } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import type { Edit } from '../../base/json-edits.ts';
 import type { PromptCaching } from './cache-breakpoints.ts';
-import type { Conversation, FormatId, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
+import type { Conversation, FormatId, ImagePart, ReasoningOrigin, Turn, TurnEvent, Usage } from './conversation.ts';
 import type { SearchTrace } from './deferred-search.ts';
 import type { UpstreamFailure } from './failure.ts';
 import type { Fields } from './fields.ts';
@@ -337,6 +337,8 @@ export interface SpokenFormat extends AnswerReader {
   readonly promptOverhead?: PromptOverhead;
   /** The longest tool name that upstreams accept; longer ones are shortened (formats/adapters). Absent: no limit. */
   readonly longestToolName?: number;
+  /** Whether an assistant message can hold the image. Absent: no (`formats/adapters/answer-images.ts`). */
+  holdsAnswerImage?(image: ImagePart): boolean;
   /** Whether `tool_choice` can name several tools. Absent: no (`formats/adapters/allowed-tools.ts`). */
   choosesAmong?(dialect: Dialect): boolean;
   /** Types of client tools that a relayed request may contain. Absent: all. */

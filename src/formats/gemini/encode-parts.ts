@@ -1,7 +1,7 @@
 /** Encodes the parts of messages. One instance per request, because results need the names of earlier calls. */
 
 import { inputOf } from '../conversation/call-input.ts';
-import type { Part, ReasoningPart, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
+import type { AudioPart, Part, ReasoningPart, ToolCallPart, ToolResultPart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
@@ -139,7 +139,7 @@ export class PartEncoder {
       this.#report(`${part.origin} blocks`, 'only the format they came from can read them');
       return [];
     }
-    if (part.type === 'audio' && part.source === undefined) {
+    if (part.type === 'audio' && (part.source === undefined || isUntyped(part))) {
       this.#report('audio', 'audio of an earlier reply cannot be referenced; its transcript is sent');
       return part.transcript ? [{ text: part.transcript }] : [];
     }
@@ -215,4 +215,9 @@ export class PartEncoder {
     this.#reported.add(what);
     this.#losses.drop(what, why);
   }
+}
+
+/** Audio of an earlier chat answer, whose type only the request for that answer named. */
+function isUntyped({ source, transcript }: AudioPart): boolean {
+  return source?.kind === 'bytes' && source.mediaType === 'audio' && transcript !== undefined;
 }

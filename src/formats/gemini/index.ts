@@ -72,6 +72,7 @@ export const gemini: ServedFormat & SpokenFormat = {
   decodeReply: (value, _dialect, seed) => decodeReply(value, seed),
   decoder: (_dialect, seed) => new GeminiDecoder(seed),
   decodeFailure,
+  holdsAnswerImage: () => true,
   choosesAmong: () => true,
   longestToolName: 64,
   wantsBytes: (_kind, url) => wantsBytes(url),

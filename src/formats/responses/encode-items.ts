@@ -1,6 +1,7 @@
 /** Encodes messages as input items of a responses request, one by one in order. */
 import { encodeUrl } from '../chat/content.ts';
 import type {
+  ImagePart,
   Message,
   Part,
   ReasoningPart,
@@ -199,11 +200,8 @@ export class ItemEncoder {
       case 'toolCall':
         return this.#encodeCall(part);
       case 'image': {
-        const native = part.extras?.responses;
-        if (native === undefined || part.source.kind !== 'bytes') {
-          throw new Uncarried('image', 'model messages cannot hold images');
-        }
-        return { ...native, result: part.source.data };
+        if (!isGeneratedImage(part)) throw new Uncarried('image', 'model messages cannot hold images');
+        return { ...part.extras.responses, result: part.source.data };
       }
       case 'opaque':
         if (part.origin === 'responses') return part.value as Fields;
@@ -251,6 +249,13 @@ export class ItemEncoder {
     this.#reported.add(what);
     this.#losses.drop(what, why);
   }
+}
+
+/** An image from an item of this format. */
+type GeneratedImage = ImagePart & { extras: { responses: Fields }; source: { kind: 'bytes' } };
+
+export function isGeneratedImage(image: ImagePart): image is GeneratedImage {
+  return image.extras?.responses !== undefined && image.source.kind === 'bytes';
 }
 
 /** Whether the opaque part is an item of its own rather than message content. */

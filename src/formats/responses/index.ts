@@ -12,6 +12,7 @@ import { decode } from './decode.ts';
 import { decodeReply } from './decode-reply.ts';
 import { ResponsesDecoder } from './decoder.ts';
 import { encode } from './encode.ts';
+import { isGeneratedImage } from './encode-items.ts';
 import { encodeFailure, encodeReply } from './encode-reply.ts';
 import { ResponsesEncoder } from './encoder.ts';
 import { callIds, facts, images } from './facts.ts';
@@ -58,6 +59,7 @@ export const responses: ServedFormat & SpokenFormat = {
   decodeReply,
   decoder: (dialect) => new ResponsesDecoder(dialect.responses?.origin),
   decodeFailure,
+  holdsAnswerImage: isGeneratedImage,
   choosesAmong: () => true,
   longestToolName: 64,
   nativeTools,
