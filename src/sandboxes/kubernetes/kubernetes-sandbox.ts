@@ -13,6 +13,8 @@ import { PODS, type Pod } from './resources.ts';
 
 const PROVE_MS = 60_000;
 const MOST_OPEN_FILES = 8192;
+/** Processes and threads of the gateway in the pod, more than there are. */
+const OWN_PROCESSES = 64;
 const BLOCK_BYTES = 512;
 const MARK_BYTES = 16;
 const LONGEST_ANSWER = 10_000;
@@ -119,6 +121,8 @@ export class KubernetesSandbox implements DriverSandbox {
       },
       limits: {
         ...{ c: 0, f: Math.ceil(limits.diskBytes / BLOCK_BYTES), n: MOST_OPEN_FILES },
+        // Bash calls it -u, dash and BusyBox -p. Either shell refuses the other option, or the value for it.
+        ...{ u: limits.processes + OWN_PROCESSES, p: limits.processes + OWN_PROCESSES },
         ...(cpuSeconds === null ? {} : { t: cpuSeconds }),
       },
     };

@@ -27,7 +27,7 @@ interface PodCommand {
   argv: [string, ...string[]];
   cwd: string;
   environment: Record<string, string>;
-  /** Of `ulimit`. */
+  /** Of `ulimit`, by option. */
   limits: Record<string, number>;
 }
 
@@ -36,7 +36,6 @@ const WAY = path.join(FOLDER, 'way.json');
 const PROXY_PORT = 3128;
 
 // init
-
 /** While the proxy is restarted, connections are tried again. */
 const RETRY_MS = 100;
 const MOST_RETRIES = 50;
@@ -88,7 +87,6 @@ function readWay(): Way | undefined {
 }
 
 // serve
-
 /** In both directions: a letter, the number of a command, the length of the content, the content. */
 const HEAD_BYTES = 9;
 /** What either side sends of one command before the other has taken it. */
@@ -102,6 +100,8 @@ const LINGER_MS = 500;
 const [EXECUTE, WRITE] = [1, 2];
 const MARK = 'GATEHOUSE_COMMAND';
 const OOM_FILE = '/sys/fs/cgroup/memory.events';
+/** The limit of processes counts those of a user. Without users of its own, a pod would share it with all pods of the node. */
+const hasOwnUsers = !textOf('/proc/self/uid_map').includes('4294967295');
 
 /** @param mark by which the gateway knows the pod @param isNew whether this is its first connection */
 function serve(mark: string, isNew: boolean): void {
@@ -165,19 +165,15 @@ class Run {
 
   /**
    * Ends all processes of the command: its session, its descendants, and what has its mark in the environment. A process that has left
-   * all of these on purpose stays until the sandbox is stopped.
+   * all of these on purpose stays until the sandbox is stopped. Whole groups, since a process can be replaced faster than it is found.
    */
   endAll(): void {
+    const first = this.#command?.pid;
+    if (first !== undefined) kill(-first);
     for (let sweep = 0; sweep < MOST_SWEEPS; sweep += 1) {
-      const found = processesOf(this.#mark, this.#command?.pid);
+      const found = processesOf(this.#mark, first);
       if (found.length === 0) return;
-      for (const pid of found) {
-        try {
-          process.kill(pid, 'SIGKILL');
-        } catch {
-          // It has ended.
-        }
-      }
+      for (const each of found) kill(each);
     }
   }
 
@@ -188,8 +184,8 @@ class Run {
     } catch (error) {
       return void this.#lost(`cannot start in this folder: ${(error as Error).message}`);
     }
-    const bounds = Object.entries(limits).map(([flag, value]) => `ulimit -${flag} ${value} 2>/dev/null`);
-    const script = [...bounds, 'exec "$@"'].join('\n');
+    const flags = Object.keys(limits).filter((flag) => hasOwnUsers || !'up'.includes(flag));
+    const script = [...flags.map((flag) => `ulimit -${flag} ${limits[flag]} 2>/dev/null`), 'exec "$@"'].join('\n');
     const env = { ...environment, [MARK]: this.#mark };
     const child = spawn('/bin/sh', ['-c', script, 'sh', ...argv], { cwd, env, detached: true });
     this.#command = child;
@@ -279,27 +275,37 @@ function send(type: string, id: number, content: Buffer | string): void {
   process.stdout.write(Buffer.concat([head, bytes]));
 }
 
-/** How many processes the kernel has ended for want of memory, in the whole pod. */
-function oomKills(): number {
+function textOf(file: string): string {
   try {
-    return Number(/^oom_kill (\d+)$/m.exec(readFileSync(OOM_FILE, 'utf8'))?.[1] ?? 0);
+    return readFileSync(file, 'latin1');
   } catch {
-    return 0;
+    return '';
   }
 }
 
+/** How many processes the kernel has ended for want of memory, in the whole pod. */
+function oomKills(): number {
+  return Number(/^oom_kill (\d+)$/m.exec(textOf(OOM_FILE))?.[1] ?? 0);
+}
+
+/** @param each a process, or a group as a negative number */
+function kill(each: number): void {
+  try {
+    process.kill(each, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Processes and their groups, for `kill`. */
 function processesOf(mark: string, first: number | undefined): number[] {
-  const known = new Map<number, { parent: number; session: number }>();
+  const known = new Map<number, { parent: number; group: number; session: number }>();
   for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, 'latin1');
-      // The program name is in parentheses and may contain anything.
-      const [state, parent, , session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      if (state !== 'Z' && state !== 'X') known.set(Number(name), { parent: Number(parent), session: Number(session) });
-    } catch {
-      // It has ended.
-    }
+    const stat = /^\d+$/.test(name) ? textOf(`/proc/${name}/stat`) : '';
+    // The program name is in parentheses and may contain anything.
+    const [state, parent, group, session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (session === undefined || state === 'Z' || state === 'X') continue;
+    known.set(Number(name), { parent: Number(parent), group: Number(group), session: Number(session) });
   }
   known.delete(process.pid);
   const descends = (pid: number): boolean => {
@@ -308,21 +314,17 @@ function processesOf(mark: string, first: number | undefined): number[] {
     }
     return false;
   };
-  return [...known].flatMap(([pid, { session }]) => {
-    return (first !== undefined && (session === first || descends(pid))) || hasMark(pid, mark) ? [pid] : [];
+  return [...known].flatMap(([pid, { group, session }]) => {
+    const isFound = (first !== undefined && (session === first || descends(pid))) || hasMark(pid, mark);
+    return !isFound ? [] : group > 1 ? [-group, pid] : [pid];
   });
 }
 
 function hasMark(pid: number, mark: string): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(`${MARK}=${mark}`);
-  } catch {
-    return false;
-  }
+  return textOf(`/proc/${pid}/environ`).split('\0').includes(`${MARK}=${mark}`);
 }
 
 // check
-
 interface Checks {
   programs: string[];
   tools: string[];
