@@ -75,7 +75,12 @@ async function answer(exchange: Exchange<Caller>, wanted: Wanted, parts: Respons
   // Without a screened text the pipeline refuses the request, and nothing is stored.
   if (screened === undefined) return serve(request, client, parts.inference);
   const input = ownItems(own);
-  const made = wanted.store ? await newResponse(request, { wanted, history, input }, parts) : undefined;
+  // A copy: the response can still be continued when items of its conversation are deleted.
+  const whole = conversation === undefined ? input : ownItems(document);
+  const contextItems = conversation === undefined ? 0 : itemCount(document) - itemCount(own);
+  const made = wanted.store
+    ? await newResponse(request, { wanted, history, input: whole, contextItems }, parts)
+    : undefined;
   if (made?.row.background) return submit(exchange, client, { request, made, wanted }, parts);
   await serveAndKeep(request, client, { made, conversation, input }, parts);
 }

@@ -19,8 +19,9 @@ const DAY_MS = 86_400_000;
 interface About {
   wanted: Wanted;
   history: History | undefined;
-  /** JSON of a list: the items of the request itself. */
+  /** JSON of a list: see `Contents`. */
   input: string;
+  contextItems: number;
 }
 
 export interface NewResponse {
@@ -42,7 +43,7 @@ interface NewResponseParts {
 /** @throws GatewayError 503 */
 export async function newResponse(
   request: AcceptedRequest<ServedFormat>,
-  { wanted, history, input }: About,
+  { wanted, history, input, contextItems }: About,
   { clock, sealing, retention }: NewResponseParts,
 ): Promise<NewResponse> {
   const { caller, facts } = request;
@@ -72,6 +73,7 @@ export async function newResponse(
     claimedUntil: null,
     dataKey: record,
     bytes: contents.input.length + contents.answer.length,
+    contextItems,
   };
   return {
     row,

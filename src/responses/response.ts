@@ -26,11 +26,13 @@ export interface StoredResponse {
   dataKey: Buffer;
   /** Of its encrypted input and answer. */
   bytes: number;
+  /** Of the items of its input: those that its conversation had before. */
+  contextItems: number;
 }
 
 /** What is encrypted, as JSON. */
 export interface Contents {
-  /** A list: the items that the request added to the context. */
+  /** A list: the items of its conversation, then those that the request added. Without those of earlier responses. */
   input: string;
   /** The response as the client gets it. */
   answer: string;

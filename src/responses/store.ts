@@ -19,6 +19,7 @@ const COLUMNS: Columns<StoredResponse> = {
   claimedUntil: 'claimed_until',
   dataKey: 'data_key',
   bytes: 'bytes',
+  contextItems: 'context_items',
 };
 
 const SELECTED = selectList(COLUMNS, 'responses');

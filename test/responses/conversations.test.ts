@@ -229,3 +229,25 @@ test('items that are named often or are large make no request that is too large'
     await assert.rejects(asked, (error: Json) => error.status === 413 && /input makes the request/.test(error.message));
   }
 });
+
+test('a response in a conversation can be continued with what the conversation had then', async () => {
+  for (const background of [false, true]) {
+    const sent = script('chat', false, { text: 'a' }, { text: 'b' });
+    const conversation = await openai.conversations.create({ items: [message('before')] });
+    const request = { model: 'test/chat', input: 'one', conversation: conversation.id, store: true, background };
+    const first = await openai.responses.create(request);
+    if (background) await until(async () => (await textsIn(conversation.id)).length > 1, 'the turn');
+    assert.deepEqual(await textsIn(conversation.id), ['before', 'one', 'a']);
+    const { data } = await openai.responses.inputItems.list(first.id, { order: 'asc' });
+    assert.deepEqual(
+      data.map((item: Json) => item.content[0].text),
+      ['before', 'one'],
+    );
+    await openai.conversations.delete(conversation.id);
+    await openai.responses.create({ model: 'test/chat', input: 'two', previous_response_id: first.id });
+    assert.deepEqual(
+      sent()[1].messages.map(({ content }: Json) => content),
+      ['before', 'one', 'a', 'two'],
+    );
+  }
+});

@@ -168,14 +168,14 @@ export class BackgroundRunner {
   }
 
   async #store(
-    { id, workspaceId, conversationId, input }: ClaimedRow,
+    { id, workspaceId, conversationId, input, contextItems }: ClaimedRow,
     { status, answer }: Recorded,
     { key, log }: { key: DataKey; log: EventLog | undefined },
   ): Promise<void> {
     const { database, claims, clock } = this.#parts;
     const sealed = key.seal('answer', answer);
     const named = nameableItems(answer);
-    const items = turnItems(key.open('input', input), memberOf(answer, 'output'));
+    const items = turnItems(key.open('input', input), memberOf(answer, 'output')).slice(contextItems);
     for (let attempt = 1; ; attempt += 1) {
       try {
         const conversation = await this.#conversation(conversationId, workspaceId);
