@@ -57,6 +57,17 @@ export async function findResponse(
   return row;
 }
 
+/** Without its contents, which may be large. */
+export async function findRow(
+  db: Queryable,
+  id: string,
+  { workspaceId, now }: Viewer,
+): Promise<StoredResponse | undefined> {
+  const sql = `select ${SELECTED} from responses where id = $1 and ${VISIBLE}`;
+  const [row] = await db.query<StoredResponse>(sql, [id, workspaceId, now]);
+  return row;
+}
+
 /** A response and those that it continues, oldest first, at most `limit`. Empty if there is none with this id. */
 export function chainOf(
   db: Queryable,

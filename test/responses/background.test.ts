@@ -106,6 +106,18 @@ test('a stream in the background is replayed from any event and then continues l
   assert.notEqual(done.created_at, 1_760_000_000);
 });
 
+test('a client that reads slowly gets every event, and holds nobody up', async () => {
+  const long = responsesEvents({ text: 'x'.repeat(60) }).map((event) => event.replaceAll('xxx', 'y'.repeat(50_000)));
+  gateway.upstream.script('openai', [streamOf(long)]);
+  const request = { model: 'test/openai', input: 'hi', background: true };
+  const slow = await gateway.post('/responses', { ...request, stream: true });
+  const id = slow.headers.get('x-generation-id')!.replace('gen-', 'resp_');
+  assert.equal((await over(id)).status, 'completed');
+  const numbers = [...(await slow.text()).matchAll(/"sequence_number":(\d+)}\n/g)].map(([, number]) => Number(number));
+  assert.ok(numbers.length > 20);
+  assert.deepEqual(numbers, [...numbers.keys()]);
+});
+
 test('a background request has the headers of a generation, streamed or not', async () => {
   script('chat', true, { text: 'a' });
   const streamed = await openai.responses

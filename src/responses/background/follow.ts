@@ -5,7 +5,7 @@ import type { HttpSink } from '../../inference/index.ts';
 import type { Changes, Database } from '../../storage/database.ts';
 import { isLost, isOver, shown } from '../response.ts';
 import { type DataKey, presented } from '../sealed.ts';
-import { findResponse, type Viewer } from '../store.ts';
+import { findResponse, findRow, type Viewer } from '../store.ts';
 import { eventsAfter, lastEvents } from './events.sql.ts';
 import { EVENTS_TOPIC, openedEvents, type StoredEvent } from './events.ts';
 
@@ -60,13 +60,17 @@ export class EventAnnouncements {
 
 /** Resolves when the stream is at its end or the client has left. The client gets the head with the first text. */
 export async function follow(sink: HttpSink, followed: Followed, parts: FollowParts): Promise<void> {
-  const signal = new Signal(parts.clock);
-  const silence = parts.announcements.listen(followed.id, () => signal.raise());
-  sink.onClose(() => signal.raise());
-  sink.onDrain(() => signal.raise());
+  const news = new Signal(parts.clock);
+  const drained = new Signal(parts.clock);
+  const silence = parts.announcements.listen(followed.id, () => news.raise());
+  sink.onClose(() => {
+    news.raise();
+    drained.raise();
+  });
+  sink.onDrain(() => drained.raise());
   sink.open(followed.headers);
   try {
-    await new Follower(sink, followed, parts, signal).run();
+    await new Follower(sink, followed, parts, { news, drained }).run();
   } finally {
     silence();
   }
@@ -76,15 +80,23 @@ class Follower {
   readonly #sink: HttpSink;
   readonly #followed: Followed;
   readonly #parts: FollowParts;
-  readonly #signal: Signal;
+  /** New events, or the end. */
+  readonly #news: Signal;
+  readonly #drained: Signal;
   #last: number;
   #ended = false;
 
-  constructor(sink: HttpSink, followed: Followed, parts: FollowParts, signal: Signal) {
+  constructor(
+    sink: HttpSink,
+    followed: Followed,
+    parts: FollowParts,
+    { news, drained }: { news: Signal; drained: Signal },
+  ) {
     this.#sink = sink;
     this.#followed = followed;
     this.#parts = parts;
-    this.#signal = signal;
+    this.#news = news;
+    this.#drained = drained;
     this.#last = followed.after;
   }
 
@@ -95,7 +107,7 @@ class Follower {
       await this.#sendStored();
       if (this.#sink.closed) return;
       if (over !== undefined) return this.#end(over);
-      if (!(await this.#signal.wait(QUIET_MS))) this.#sink.write(this.#parts.keepAliveComment, 'utf8');
+      if (!(await this.#news.wait(QUIET_MS))) this.#sink.write(this.#parts.keepAliveComment, 'utf8');
     }
   }
 
@@ -104,10 +116,11 @@ class Follower {
     const { database, clock } = this.#parts;
     const { id, workspaceId, key } = this.#followed;
     const viewer: Viewer = { workspaceId, now: new Date(clock.now()) };
-    const row = await findResponse(database, id, viewer);
+    const found = await findRow(database, id, viewer);
+    if (found !== undefined && !isOver(found) && !isLost(found, clock.now())) return undefined;
+    const row = found && (await findResponse(database, id, viewer));
     if (row === undefined)
       return { answer: stringifyJson({ id, object: 'response', status: 'cancelled', output: [] }) };
-    if (!isOver(row) && !isLost(row, clock.now())) return undefined;
     const answer = await presented(() => key.open('answer', row.answer));
     return { answer: stringifyJson(shown(row, answer, clock.now())) };
   }
@@ -130,8 +143,10 @@ class Follower {
   async #send({ number, type, data }: StoredEvent): Promise<void> {
     this.#last = number;
     this.#ended ||= TERMINAL.has(type);
+    this.#drained.lower();
     const flows = this.#sink.write(`event: ${type}\ndata: ${data.replaceAll('\n', '\ndata: ')}\n\n`, 'utf8');
-    if (!flows && !this.#sink.closed) await this.#signal.wait(QUIET_MS);
+    // A client that reads slowly gets no further events until it has taken these.
+    while (!flows && !this.#sink.closed) if (await this.#drained.wait(QUIET_MS)) break;
   }
 
   /** A response that was cancelled, or whose process died, has no last event of its own. */
@@ -170,6 +185,11 @@ class Signal {
   raise(): void {
     this.#raised = true;
     this.#wake?.();
+  }
+
+  /** Forgets what has happened so far. */
+  lower(): void {
+    this.#raised = false;
   }
 
   /** True if it was raised, false after `mostMs`. */
