@@ -33,7 +33,7 @@ import { type Bounds, isWithin, type Pixels, pixelsFor, type Size, within } from
 
 const LEGACY_SIZES = ['1024x1024', '1536x1024', '1024x1536'];
 const GPT_OPTIONS = ['moderation', 'input_fidelity', 'complexity', 'svg'];
-/** Partial images requested per image when the client streams. */
+/** Partial images requested per image when the client streams and does not say how many. */
 const PARTIAL_IMAGES = 2;
 
 const GPT: ImageAbilities = {
@@ -127,7 +127,7 @@ function start(request: ImageRequest, target: DirectTarget, model: string): Call
     ...(wanted.background && { background: wanted.background }),
     ...(wanted.format && { output_format: wanted.format }),
     ...(wanted.compression !== undefined && { output_compression: wanted.compression }),
-    ...(streams && { stream: true, partial_images: PARTIAL_IMAGES }),
+    ...(streams && { stream: true, partial_images: wanted.partialImages ?? PARTIAL_IMAGES }),
     // Newer models always return bytes and reject this member.
     ...(/^dall-e/.test(model) && { response_format: 'b64_json' }),
     user: target.user,

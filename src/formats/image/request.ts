@@ -28,6 +28,8 @@ export interface ImageRequest {
   format?: OutputFormat;
   compression?: number;
   seed?: number;
+  /** Of a stream. */
+  partialImages?: number;
   references: readonly Reference[];
   /** Number of references in the request, including those not fetched yet. */
   referenceCount: number;
@@ -63,6 +65,9 @@ export const schema: TSchema = Type.Object(
       ),
     ),
     stream: optional(Type.Boolean({ description: 'Send partial images as events if the provider streams' })),
+    partial_images: optional(
+      Type.Integer({ minimum: 0, maximum: 3, description: 'Of a stream, where the provider can choose; default 2' }),
+    ),
   },
   { $id: 'ImageRequest' },
 );
@@ -180,6 +185,7 @@ export function decode(document: JsonDocument, fetched: ReadonlyMap<string, Refe
   const ratio = word('aspect_ratio');
   const [quality, background, format] = [word('quality'), word('background'), word('output_format')];
   const [compression, seed] = [number('output_compression'), number('seed')];
+  const partialImages = number('partial_images');
   return {
     prompt: textOf(document.member('prompt')),
     n: number('n') ?? 1,
@@ -192,6 +198,7 @@ export function decode(document: JsonDocument, fetched: ReadonlyMap<string, Refe
     ...(format !== undefined && { format: format as OutputFormat }),
     ...(compression !== undefined && { compression }),
     ...(seed !== undefined && { seed }),
+    ...(partialImages !== undefined && { partialImages }),
     references: references(document).flatMap((url) => {
       const data = dataOf(url);
       const given = data === undefined ? fetched.get(url) : { mediaType: typeOf(data) ?? 'image/png', data };

@@ -4,7 +4,7 @@
  */
 import { parseJson } from '../../base/json.ts';
 import { decodeFailure, decodeInBand } from '../chat/failure.ts';
-import { type Fields, fieldsOf, textOf } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, textOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import type { CallPlan, DirectTarget, EventStep, ReplyEvents } from '../direct/index.ts';
 import { malformed } from '../direct/json-reply.ts';
@@ -66,13 +66,15 @@ function start(
   };
 }
 
-/** As fields of a form: lists repeat, objects are JSON. */
+/** As fields of a form: lists repeat, and each setting of an object is a field, as SDKs send them. */
 function textsOf(members: Fields): Record<string, string | string[]> {
   const text = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : String(value));
   return Object.fromEntries(
-    Object.entries(members).map(([name, value]) =>
-      Array.isArray(value) ? [`${name}[]`, value.map(text)] : [name, text(value)],
-    ),
+    Object.entries(members).flatMap(([name, value]): [string, string | string[]][] => {
+      if (Array.isArray(value)) return [[`${name}[]`, value.map(text)]];
+      if (!isFields(value)) return [[name, text(value)]];
+      return Object.entries(value).map(([setting, each]) => [`${name}[${setting}]`, text(each)]);
+    }),
   );
 }
 

@@ -142,6 +142,21 @@ test('openai: every reply format that the SDK knows', async () => {
   );
 });
 
+test('openai: settings of an object arrive as the SDK sends them, from forms and from JSON', async () => {
+  const chunking_strategy = { type: 'server_vad', threshold: 0.5 } as const;
+  script('whisper', { text: 'Hello.' });
+  await openai.audio.transcriptions.create({ model: 'test/whisper', file: await speech(), chunking_strategy });
+  const arrived = async () => (await formSentTo('whisper')).filter(([name]) => name.startsWith('chunking'));
+  const settings = [
+    ['chunking_strategy[type]', 'server_vad'],
+    ['chunking_strategy[threshold]', '0.5'],
+  ];
+  assert.deepEqual(await arrived(), settings);
+  script('whisper', { text: 'Hello.' });
+  await gateway.post('/audio/transcriptions', { model: 'test/whisper', input_audio, chunking_strategy });
+  assert.deepEqual(await arrived(), settings);
+});
+
 test('openai: translations', async () => {
   script('whisper', { text: 'Good day.', usage: { type: 'duration', seconds: 1 } });
   const { text } = await openai.audio.translations.create({ model: 'test/whisper', file: await speech() });
@@ -359,6 +374,13 @@ test('bad input names the field', async () => {
   await refused(await form([file]), 'model');
   await refused(await form([named, named, file]), 'model');
   await refused(await form([named, file, ['temperature', 'warm']]), 'temperature');
+  const settings: [string, string][] = [
+    ['chunking_strategy', 'auto'],
+    ['chunking_strategy[type]', 'server_vad'],
+  ];
+  for (const parts of [settings, settings.toReversed()]) {
+    await refused(await form([named, file, ...parts]), 'chunking_strategy must be given once');
+  }
   await refused(
     await fetch(`${gateway.api}/audio/transcriptions`, {
       method: 'POST',

@@ -144,6 +144,19 @@ test('with a dated version the deployment is asked, and references go to its edi
   assert.match(headers['content-type']!, /^multipart\/form-data/);
 });
 
+test('a stream asks for as many partial images as the client wants', async () => {
+  for (const [given, asked] of [
+    [0, 0],
+    [3, 3],
+    [null, 2],
+  ]) {
+    upstream.script('azure', [drawn(PNG)]);
+    await (await make('azure', { stream: true, partial_images: given })).text();
+    assert.equal((sent('azure').json as Record<string, unknown>)['partial_images'], asked);
+  }
+  await refused(await make('azure', { stream: true, partial_images: 4 }), 400, /partial_images must be at most 3/);
+});
+
 test('partial images of Azure are shown as they come', async () => {
   const event = (value: unknown) => `event: ${(value as { type: string }).type}\ndata: ${JSON.stringify(value)}\n\n`;
   upstream.script('azure', [
