@@ -413,6 +413,25 @@ test('another process ends the jobs of dead processes and of one that stops, eac
 const PIXEL = 'data:image/png;base64,iVBORw0KGgo=';
 const frame = (url: string) => ({ type: 'image_url', image_url: { url }, frame_type: 'first_frame' });
 
+test('the openai SDK sends a reference as an upload or as a data URL', async () => {
+  const png = Buffer.from(PIXEL.split(',')[1]!, 'base64');
+  for (const input_reference of [await OpenAI.toFile(png, 'a.png'), { image_url: PIXEL }]) {
+    script(QUEUED, DONE, CONTENT);
+    await openai.videos.create({ model: 'test/sora' as never, prompt: 'a dog', input_reference });
+    const { body, headers } = gateway.upstream.requests('sora').findLast(({ method }) => method === 'POST')!;
+    const type = { 'content-type': headers['content-type']! };
+    const sent = await new Response(body as Buffer<ArrayBuffer>, { headers: type }).formData();
+    const image = sent.get('input_reference') as File;
+    assert.deepEqual(Buffer.from(await image.arrayBuffer()), png);
+  }
+  const byId = openai.videos.create({
+    model: 'test/sora' as never,
+    prompt: 'a',
+    input_reference: { file_id: 'file-1' },
+  });
+  await assert.rejects(byId, { status: 400, message: /^400 input_reference\[file_id\] is not supported/ });
+});
+
 test('bad input names the field', async () => {
   for (const [body, field] of [
     [{ prompt: '' }, 'prompt'],

@@ -6,6 +6,8 @@ import { sniffMediaType } from '../../base/media-type.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { numberOf } from '../direct/form.ts';
 
+const IMAGE_URL = 'input_reference[image_url]';
+
 /** @throws GatewayError 400 with the name of the part */
 export function videoOfForm({ texts, files }: Form): Fields {
   const body: Fields = {};
@@ -14,16 +16,24 @@ export function videoOfForm({ texts, files }: Form): Fields {
     body['input_references'] = given.map(({ bytes }) => {
       const type = sniffMediaType(bytes);
       if (!type?.startsWith('image/')) throw invalidField(name, 'is not an image');
-      return { type: 'image_url', image_url: { url: `data:${type};base64,${bytes.toString('base64')}` } };
+      return referenceTo(`data:${type};base64,${bytes.toString('base64')}`);
     });
   }
   for (const [name, [value, ...others]] of texts) {
     if (others.length > 0) throw invalidField(name, 'must be given once');
     if (name === 'seconds' || name === 'duration') body['duration'] = numberOf(name, value!);
     else if (name === 'seed') body[name] = numberOf(name, value!);
-    else body[name] = value;
+    else if (name === IMAGE_URL && body['input_references'] === undefined)
+      body['input_references'] = [referenceTo(value!)];
+    else if (name.startsWith('input_reference')) {
+      throw invalidField(name, `is not supported: send one image as input_reference, or its data URL as ${IMAGE_URL}`);
+    } else body[name] = value;
   }
   return body;
+}
+
+function referenceTo(url: string): Fields {
+  return { type: 'image_url', image_url: { url } };
 }
 
 export const videoFormSchema = Type.Object(
