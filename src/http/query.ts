@@ -8,7 +8,7 @@ import { explainRefusal, type SchemaNode } from './explain.ts';
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
 const MAX_PARAMETERS = 1_000;
 /** SDKs of vendors add these to all of their URLs. */
-const OF_EVERY_URL: ReadonlySet<string> = new Set(['beta', 'api-version']);
+const OF_EVERY_URL: ReadonlySet<string> = new Set(['alt', 'api-version', 'beta']);
 
 /**
  * Creates a function from the text after the question mark to the converted and checked parameters. Throws GatewayError

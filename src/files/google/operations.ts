@@ -30,6 +30,7 @@ const common = {
   root: true,
   tag: 'Files',
   access: { ...ANY_KEY, regions: ['global'] },
+  anyQuery: true,
   ...(gemini.operation.errorSchema && { errorSchema: gemini.operation.errorSchema }),
   encodeError: (error: GatewayError) => gemini.encodeFailure(error, { generationId: null }),
 } as const;
