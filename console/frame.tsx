@@ -115,7 +115,7 @@ const GROUPS: readonly { title: string; entries: readonly Entry[] }[] = [
       },
       {
         path: '/byok',
-        title: 'Own provider keys',
+        title: 'BYOK credentials',
         icon: 'byok',
         load: async () => (await import('./pages/byok.tsx')).Byok,
       },

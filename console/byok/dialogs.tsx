@@ -1,4 +1,4 @@
-/** The dialogs that add, edit and delete an own provider key. Its value is sent, and never shown. */
+/** The dialogs that add, edit and delete a BYOK credential. Its value is sent, and never shown. */
 import { useState } from 'preact/hooks';
 import type { ApiByokKey } from '../api.gen.ts';
 import { api } from '../api.ts';
@@ -46,7 +46,7 @@ export function AddKey({ workspace, onClose }: { workspace: string; onClose(): v
     onClose,
   );
   return (
-    <Dialog title="Add an own provider key" onClose={onClose}>
+    <Dialog title="Add a BYOK credential" onClose={onClose}>
       <Form submit="Add" change={change} onCancel={onClose}>
         <Text
           label="Provider"
@@ -85,7 +85,7 @@ export function EditKey({ item, onClose }: { item: ApiByokKey; onClose(): void }
     onClose,
   );
   return (
-    <Dialog title={`Edit the key of ${item.provider}`} onClose={onClose}>
+    <Dialog title={`Edit the credential of ${item.provider}`} onClose={onClose}>
       <Form submit="Save" change={change} onCancel={onClose}>
         <Fields draft={draft} onChange={setDraft} isStored />
       </Form>
@@ -170,7 +170,12 @@ function bodyOf({ name, models, keys, users, fallback, required, only, zdr }: Dr
 export function RemoveKey({ item, onClose }: { item: ApiByokKey; onClose(): void }) {
   const change = useChange(() => api('DELETE /byok/{id}', { path: { id: item.id } }), ['GET /byok'], onClose);
   return (
-    <Confirm title={`Delete the key of ${item.provider}?`} action="Delete the key" change={change} onClose={onClose}>
+    <Confirm
+      title={`Delete the credential of ${item.provider}?`}
+      action="Delete the credential"
+      change={change}
+      onClose={onClose}
+    >
       <p>
         The gateway forgets {item.label}, which cannot be undone. Requests then use the gateway's own credentials, or
         are refused if there are none.

@@ -14,7 +14,7 @@ export const REGIONS: readonly Option[] = [
   ['us', 'United States'],
 ];
 export const DETAILS = [
-  ['broadcast_generation_cost', 'Cost at the provider, cache discount and use of own provider keys'],
+  ['broadcast_generation_cost', 'Cost at the provider, cache discount and use of BYOK credentials'],
   ['broadcast_generation_identity', 'Ids of the organization, workspace, key and member'],
   ['broadcast_generation_request_context', 'Request id, region, user agent, referer and title'],
 ] as const;

@@ -129,7 +129,7 @@ export function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardr
           <Amount label="Limit in USD of each key or member" value={limit} onInput={setLimit} hint="Empty: none" />
           <Choice label="Limit resets" value={reset} options={RESETS.slice(1)} onChange={setReset} />
         </div>
-        <Check label="The limit also counts spend on own provider keys (BYOK)" checked={byok} onChange={setByok} />
+        <Check label="The limit also counts spend on BYOK credentials" checked={byok} onChange={setByok} />
       </Form>
     </Dialog>
   );

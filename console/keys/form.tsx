@@ -47,7 +47,7 @@ function KeyForm({ fields, onFields }: { fields: KeyFields; onFields(fields: Key
       </div>
       <RateFields texts={fields.rates} onTexts={(rates) => set({ rates })} />
       <Check
-        label="The limit also counts spend on own provider keys (BYOK)"
+        label="The limit also counts spend on BYOK credentials"
         checked={fields.byok}
         onChange={(byok) => set({ byok })}
       />

@@ -1,4 +1,4 @@
-/** Own provider keys (BYOK): credentials of the customer's accounts at providers. */
+/** BYOK credentials: those of the customer's accounts at providers. */
 import { useState } from 'preact/hooks';
 import type { ApiByokKey } from '../api.gen.ts';
 import { api } from '../api.ts';
@@ -29,11 +29,11 @@ export function Byok(_: PageParts) {
   );
   return (
     <Page
-      title="Own provider keys"
+      title="BYOK credentials"
       about="Credentials of your accounts at providers. They are stored encrypted and never shown again."
       actions={
         <Button kind="main" icon="plus" onClick={() => set({ new: 'byok' })}>
-          Add a key
+          Add a credential
         </Button>
       }
     >
@@ -45,12 +45,12 @@ export function Byok(_: PageParts) {
         reading={reading}
         rows={reading.data?.data}
         empty={
-          <Empty icon="byok" title="No own provider keys">
+          <Empty icon="byok" title="No BYOK credentials">
             <p>With one, requests of this workspace use your account at the provider.</p>
           </Empty>
         }
         pages={{ size: PAGE, total: reading.data?.total_count }}
-        label="Own provider keys, in the order of use"
+        label="BYOK credentials, in the order of use"
         keyOf={({ id }) => id}
         columns={[
           { head: 'Provider', cell: (item) => item.provider },

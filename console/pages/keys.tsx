@@ -167,7 +167,7 @@ function KeyDetail({ hash }: { hash: string }) {
                 ['This week', usd(key.usage_weekly)],
                 ['This month', usd(key.usage_monthly)],
                 ['In all', usd(key.usage)],
-                ['On own provider keys', usd(key.byok_usage)],
+                ['On BYOK credentials', usd(key.byok_usage)],
               ]}
             />
           </Card>

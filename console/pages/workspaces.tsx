@@ -173,7 +173,7 @@ function WorkspaceDetail({ id }: { id: string }) {
               <p>This cannot be undone. Lost are its</p>
               <ul>
                 <li>budgets, members, guardrails and presets,</li>
-                <li>own provider keys, secrets, files and destinations,</li>
+                <li>BYOK credentials, secrets, files and destinations,</li>
                 <li>batches with their results.</li>
               </ul>
               <p>Records of what was spent stay. A workspace with active keys cannot be deleted.</p>

@@ -82,7 +82,7 @@ const WORDS: Readonly<Record<string, string>> = {
   max_price: 'It costs more than the highest price of the request.',
   require_parameters: 'It does not support every parameter of the request.',
   context_length: 'The prompt is longer than its context.',
-  own_keys_only: 'Only your own provider keys may be used for it.',
+  own_keys_only: 'Only BYOK credentials may be used for it.',
   cooldown: 'It was in cooldown after a failure, so it came last.',
   answered_before: 'Another endpoint answered.',
   request_failed: 'The failure before it ended the request.',

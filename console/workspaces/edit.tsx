@@ -143,7 +143,7 @@ export function EditBudget({ id, interval, limit: before, byok: counts, onClose 
           hint="Requests beyond it are refused with 402. Empty: no limit."
         />
         <Check
-          label="All budgets of the workspace also count spend on own provider keys (BYOK)"
+          label="All budgets of the workspace also count spend on BYOK credentials"
           checked={byok}
           onChange={setByok}
         />

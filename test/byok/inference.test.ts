@@ -114,7 +114,7 @@ test('what must use BYOK credentials never goes over the credentials of the gate
   const shut = await ask({ provider: { only: ['a'] } });
   assert.equal(shut.status, 502);
   assert.equal(shut.body.error.metadata.is_byok, true);
-  assert.match(shut.body.error.message, /your own key/);
+  assert.match(shut.body.error.message, /your BYOK credential/);
   // So it is for models that the key is not for.
   await control.call('PATCH', `/byok/${only.id}`, { allowed_models: ['test/other'] });
   const none = await ask({ provider: { only: ['a'] } });

@@ -47,7 +47,7 @@ const PAGES = [
   ['#/guardrails?new=guardrail', 'Guardrails'],
   ['#/workspaces', 'Workspaces'],
   ['#/members', 'Members'],
-  ['#/byok?new=byok', 'Own provider keys'],
+  ['#/byok?new=byok', 'BYOK credentials'],
   ['#/vault', 'Vault'],
 ] as const;
 const COUNT_SHIFTS = `globalThis.shift = 0;

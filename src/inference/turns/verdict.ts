@@ -129,7 +129,7 @@ function capacityExhausted(attempts: readonly FailedAttempt[], waits: readonly n
 function describe({ failure, providerName, isByok }: FailedAttempt): string {
   const whose = isByok ? 'your own' : "the gateway's";
   if (failure.kind === 'auth' || failure.kind === 'permission') {
-    return `${providerName} refused ${isByok ? 'your own key' : "the gateway's credential"}`;
+    return `${providerName} refused ${isByok ? 'your BYOK credential' : "the gateway's credential"}`;
   }
   if (failure.kind === 'quota') return `${whose} account with ${providerName} is exhausted`;
   return withoutAccount(scrub(failure.message)) || `${providerName} failed`;
