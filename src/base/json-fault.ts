@@ -2,6 +2,7 @@
  * Finds the first fault of a JSON text with its offset and path. Slow path only: the fast path just detects that something is
  * wrong. Iterative and linear, whatever the text.
  */
+import { cut } from './characters.ts';
 
 interface Fault {
   /** Offset into the text; in bytes, since the text is Latin-1. */
@@ -242,7 +243,7 @@ function shownKey(key: string): string {
 }
 
 function shorten(text: string, maxLength: number): string {
-  return text.length > maxLength ? `${text.slice(0, maxLength).toWellFormed()}...` : text;
+  return text.length > maxLength ? `${cut(text, maxLength)}...` : text;
 }
 
 /** Undoes the Latin-1 view for display; a key that mixes escapes with raw characters stays as it is. */

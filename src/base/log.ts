@@ -3,6 +3,7 @@
  * line, even inside messages. Logging never throws, never waits and never grows without bound.
  * Frequent lines are buffered briefly and written together.
  */
+import { cut } from './characters.ts';
 import { type Clock, systemClock, type Timer } from './clock.ts';
 import { secretForms } from './secret-forms.ts';
 
@@ -260,8 +261,7 @@ function describeError(error: Error): string {
 /** Scrubbed, then cut. */
 function bounded(text: string): string {
   const clean = scrub(text.length > MAX_SCRUB_LENGTH ? text.slice(0, MAX_SCRUB_LENGTH) : text);
-  if (clean.length <= MAX_FIELD_LENGTH) return clean.toWellFormed();
-  return `${clean.slice(0, MAX_FIELD_LENGTH)}...`.toWellFormed();
+  return clean.length <= MAX_FIELD_LENGTH ? clean.toWellFormed() : `${cut(clean, MAX_FIELD_LENGTH)}...`;
 }
 
 /** Control characters, which could forge lines or drive the terminal, as escapes. */

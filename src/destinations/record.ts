@@ -2,8 +2,10 @@
  * The data that destinations receive for one generation: plain JSON, built once for all destinations of a workspace. Each
  * kind converts it to its own format. No I/O.
  */
+
 import { hash } from 'node:crypto';
 import type { Caller } from '../access/index.ts';
+import { cut } from '../base/characters.ts';
 import { type Nano, usdFromNano } from '../base/money.ts';
 import { OPERATION_NAMES } from '../otlp/index.ts';
 import type { Generation } from '../spend/index.ts';
@@ -217,7 +219,7 @@ function hashed(value: string, digits: number): string {
 }
 
 function nameOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value.slice(0, NAME_LENGTH).toWellFormed() : null;
+  return typeof value === 'string' && value !== '' ? cut(value, NAME_LENGTH) : null;
 }
 
 function usdOrNull(nano: Nano | null): number | null {

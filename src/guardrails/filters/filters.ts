@@ -3,6 +3,7 @@
  * and the redacted body. If several guardrails have the same filter, the strictest action applies: block, then redact,
  * then flag.
  */
+import { cut } from '../../base/characters.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { type JsonDocument, parseJson, readDocument, stringifyJson } from '../../base/json.ts';
@@ -264,7 +265,7 @@ export class Findings {
   note({ filter, start, end }: Match, text: string): void {
     this.count(filter);
     if (filter.action !== 'block') return;
-    const quote = text.slice(start, Math.min(end, start + QUOTED_LENGTH)).toWellFormed();
+    const quote = cut(text.slice(start, end), QUOTED_LENGTH);
     if (this.quotes.length < QUOTED && !this.quotes.includes(quote)) this.quotes.push(quote);
   }
 }

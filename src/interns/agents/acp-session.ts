@@ -1,4 +1,5 @@
 /** One conversation with an agent: its updates become events, its requests become questions. */
+
 import type {
   ClientContext,
   CreateElicitationRequest,
@@ -11,6 +12,7 @@ import type {
   SessionUpdate,
   ToolCallUpdate,
 } from '@agentclientprotocol/sdk/unstable';
+import { cut } from '../../base/characters.ts';
 import {
   type AgentAnswer,
   type AgentEvents,
@@ -179,7 +181,7 @@ function defined<T extends object>(update: T): T {
 /** The tool's kind where the protocol has one for it, else its title. */
 function operationOf({ kind, title }: Partial<ToolCallUpdate>): string | null {
   if (kind && kind !== 'other') return OPERATIONS[kind] ?? kind;
-  return title?.slice(0, LONGEST_OPERATION).toWellFormed() ?? null;
+  return title ? cut(title, LONGEST_OPERATION) : null;
 }
 
 function fieldsOf({ requestedSchema }: FormRequest): QuestionField[] {

@@ -1,4 +1,5 @@
 /** Users without I/O: parsing attributes and rendering users. */
+import { cut } from '../../base/characters.ts';
 import { isExtensionId, USER } from '../protocol/attributes.ts';
 import { refusal } from '../protocol/fault.ts';
 import { metaOf } from '../protocol/operation.ts';
@@ -44,12 +45,7 @@ export function personOf(userId: string, { userName, attributes }: UserFacts): P
   const { formatted, givenName, familyName } = (attributes['name'] ?? {}) as Record<string, string | undefined>;
   const whole = [givenName, familyName].filter(Boolean).join(' ');
   const name = (attributes['displayName'] as string | undefined) || formatted || whole || userName;
-  return { userId, name: shortened(name), email: emailsOf(userName, attributes)[0] ?? null };
-}
-
-/** Without half of a character at its end. */
-function shortened(name: string): string {
-  return name.slice(0, MAX_NAME).replace(/\p{Cs}$/u, '');
+  return { userId, name: cut(name, MAX_NAME), email: emailsOf(userName, attributes)[0] ?? null };
 }
 
 /** The primary address first. */
