@@ -9,7 +9,7 @@ import { TestClock } from '../../testing/clock/clock.ts';
 import { docxOf } from '../../testing/documents/docx.ts';
 import { pdfOf } from '../../testing/documents/pdf.ts';
 
-test('a parser that is not installed is logged by name, and the document is not called unreadable', async (t) => {
+test('a parser that is not installed is logged once, by name, and the document is not called unreadable', async (t) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'gatehouse-documents-'));
   t.after(() => rmSync(folder, { recursive: true }));
   // There, no package is found.
@@ -33,7 +33,7 @@ test('a parser that is not installed is logged by name, and the document is not 
   assert.deepEqual(await docx.read(docxOf(['again'])), unavailable);
   assert.deepEqual(await pdf.read(pdfOf('text')), unavailable);
   assert.deepEqual(await pages.read({ html: '<p>text', url: 'https://site.test/' }), unavailable);
-  const packages = ['mammoth', 'mammoth', 'unpdf', 'defuddle'];
+  const packages = ['mammoth', 'unpdf', 'defuddle'];
   assert.equal(logged.length, packages.length);
   logged.forEach((line, index) => {
     assert.match(line, new RegExp(`^a parser of documents cannot be loaded: .*'${packages[index]}'`));

@@ -43,6 +43,7 @@ export class OneByOne<Order extends object, News extends { id: number }> {
   #limit: Timer | undefined;
   #idle: Timer | undefined;
   #nextId = 0;
+  #isReported = false;
 
   constructor({ clock, log }: ThreadParts, script: URL, limits: Limits) {
     this.#clock = clock;
@@ -103,7 +104,9 @@ export class OneByOne<Order extends object, News extends { id: number }> {
   }
 
   #unavailable(cause: Error): Undone {
-    this.#log.error('a parser of documents cannot be loaded', { cause });
+    // Every document would tell the same.
+    if (!this.#isReported) this.#log.error('a parser of documents cannot be loaded', { cause });
+    this.#isReported = true;
     return 'unavailable';
   }
 
