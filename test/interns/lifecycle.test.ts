@@ -33,6 +33,36 @@ function scene(name: string, run: () => Promise<void>): void {
   });
 }
 
+/** A new intern whose agent runs. */
+async function running(name: string): Promise<string> {
+  const { id } = await made({ name, provision: true });
+  await reaches(id, 'running');
+  return id;
+}
+
+/** A new intern whose agent has been started and is waited for. */
+async function starting(name: string): Promise<string> {
+  const { id } = await made({ name, provision: true });
+  await until(async () => (await shown(id)).progress?.step_number === 3, 'the agent starts');
+  return id;
+}
+
+/** Deletes the intern. @returns what ends the archiving of its workspace, which has begun */
+async function archived(id: string): Promise<() => void> {
+  const archiving = Promise.withResolvers<void>();
+  sandboxes.archiving = archiving.promise;
+  const before = sandboxes.archives;
+  assert.equal((await call('DELETE', `/${id}`)).status, 202);
+  await until(() => sandboxes.archives > before, 'the workspace is being archived');
+  return archiving.resolve;
+}
+
+/** The agent of an intern that runs dies. */
+async function dies(id: string): Promise<void> {
+  agent.connections.at(-1)!.close();
+  await until(() => sandboxOf(id)?.running === false, 'its sandbox is stopped');
+}
+
 const sandboxOf = (id: string) => sandboxes.workspaces.get(`i${id.replaceAll('-', '')}`);
 
 scene(
@@ -102,8 +132,7 @@ scene(
   'a database that is away for a moment makes no intern fail, while it starts and while it is deleted',
   async () => {
     sandboxes.databaseAway = 1;
-    const { id } = await made({ name: 'patient', provision: true });
-    await reaches(id, 'running');
+    const id = await running('patient');
     await call('POST', `/${id}/suspend`);
     sandboxes.databaseAway = 1;
     await call('DELETE', `/${id}`);
@@ -114,8 +143,7 @@ scene(
 
 scene('an agent that does not greet within a minute has failed', async () => {
   agent.greeting = new Promise(() => {});
-  const { id } = await made({ name: 'silent', provision: true });
-  await until(async () => (await shown(id)).progress?.step_number === 3, 'the agent starts');
+  const id = await starting('silent');
   await until(async () => {
     gateway.clock.jump(60_000);
     return (await shown(id)).status === 'failed';
@@ -126,8 +154,7 @@ scene('an agent that does not greet within a minute has failed', async () => {
 scene('an intern that is deleted while it starts is gone, and nothing of it runs', async () => {
   const greeting = Promise.withResolvers<void>();
   agent.greeting = greeting.promise;
-  const { id } = await made({ name: 'overtaken', provision: true });
-  await until(async () => (await shown(id)).progress?.step_number === 3, 'the agent starts');
+  const id = await starting('overtaken');
   assert.equal((await call('DELETE', `/${id}`)).status, 202);
   greeting.resolve();
   await ends(id);
@@ -135,8 +162,7 @@ scene('an intern that is deleted while it starts is gone, and nothing of it runs
 });
 
 scene('an intern whose workspace cannot be archived is kept, until the loss is accepted', async () => {
-  const { id } = await made({ name: 'archived', provision: true });
-  await reaches(id, 'running');
+  const id = await running('archived');
   sandboxes.faults.archive = 'the archive is full';
   await call('DELETE', `/${id}`);
   const failed = await reaches(id, 'destroy_failed');
@@ -157,16 +183,11 @@ scene('an intern whose workspace cannot be archived is kept, until the loss is a
 });
 
 scene('a loss that is accepted while the workspace is being archived counts', async () => {
-  const { id } = await made({ name: 'accepted', provision: true });
-  await reaches(id, 'running');
-  const archiving = Promise.withResolvers<void>();
-  sandboxes.archiving = archiving.promise;
-  const before = sandboxes.archives;
-  assert.equal((await call('DELETE', `/${id}`)).status, 202);
-  await until(() => sandboxes.archives > before, 'the workspace is being archived');
+  const id = await running('accepted');
+  const endArchiving = await archived(id);
   sandboxes.faults.archive = 'the archive is full';
   assert.equal((await call('DELETE', `/${id}`, { acknowledge_workspace_loss: true })).status, 202);
-  archiving.resolve();
+  endArchiving();
   await ends(id);
   const events = (await auditOf(gateway, 'intern')).filter(({ resource_id }) => resource_id === id);
   assert.deepEqual(
@@ -176,17 +197,13 @@ scene('a loss that is accepted while the workspace is being archived counts', as
 });
 
 scene('a job and its repetition do the work of an intern once', async () => {
-  const { id } = await made({ name: 'repeated', provision: true });
-  await reaches(id, 'running');
-  const archiving = Promise.withResolvers<void>();
-  sandboxes.archiving = archiving.promise;
+  const id = await running('repeated');
   const before = sandboxes.archives;
-  assert.equal((await call('DELETE', `/${id}`)).status, 202);
-  await until(() => sandboxes.archives > before, 'the workspace is being archived');
+  const endArchiving = await archived(id);
   gateway.clock.jump(SWEEP_MS);
   const active = `select 1 from gatehouse_jobs.job where name = 'interns.work' and state = 'active'`;
   await until(async () => (await rowsOf(gateway, active)).length === 2, 'the second job runs');
-  archiving.resolve();
+  endArchiving();
   await ends(id);
   assert.equal(sandboxes.archives, before + 1);
 });
@@ -194,8 +211,7 @@ scene('a job and its repetition do the work of an intern once', async () => {
 scene(
   'a sandbox that cannot be removed leaves the intern as destroy_failed, and the archive is made once',
   async () => {
-    const { id } = await made({ name: 'removal', provision: true });
-    await reaches(id, 'running');
+    const id = await running('removal');
     sandboxes.faults.remove = 'the disk does not answer';
     await call('DELETE', `/${id}`);
     assert.match((await reaches(id, 'destroy_failed')).last_failure_message, /could not be removed: the disk/);
@@ -207,11 +223,9 @@ scene(
 );
 
 scene('an agent that dies is started again by the next prompt, in the same workspace', async () => {
-  const { id } = await made({ name: 'dies', provision: true });
-  await reaches(id, 'running');
+  const id = await running('dies');
   const before = agent.connections.length;
-  agent.connections.at(-1)!.close();
-  await until(() => sandboxOf(id)?.running === false, 'its sandbox is stopped');
+  await dies(id);
   assert.equal((await shown(id)).status, 'running');
   const stream = await chatWith(gateway, id).prompt('hi');
   const turn = await agent.nextTurn();
@@ -221,10 +235,8 @@ scene('an agent that dies is started again by the next prompt, in the same works
 });
 
 scene('an intern that cannot be started again has failed', async () => {
-  const { id } = await made({ name: 'broken', provision: true });
-  await reaches(id, 'running');
-  agent.connections.at(-1)!.close();
-  await until(() => sandboxOf(id)?.running === false, 'its sandbox is stopped');
+  const id = await running('broken');
+  await dies(id);
   agent.startFault = new Error('gone for good');
   const body = { messages: [{ role: 'user', content: 'hi' }] };
   await refused(chatWith(gateway, id).plain(body), 502, 'intern_unreachable', /gone for good/);
