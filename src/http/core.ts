@@ -11,7 +11,7 @@ import type { AccessRule } from './access-rule.ts';
 import type { TrustedProxies } from './forwarded.ts';
 import type { HttpLimits } from './limits.ts';
 import { Linger } from './linger.ts';
-import type { Exchange, FinishedExchange, Operation, UnservedPaths } from './operation.ts';
+import type { Exchange, FinishedExchange, Operation } from './operation.ts';
 import type { Router } from './router.ts';
 
 /** State shared by all exchanges of a server. */
@@ -25,8 +25,6 @@ export interface Core<C> {
   readonly observe: ((exchange: FinishedExchange<C>) => void) | undefined;
   /** Paths of unsupported resources. Their clients expect 404 errors without the gateway's metadata. */
   readonly unsupported: RegExp;
-  /** See `HttpServerOptions`. */
-  readonly unserved: UnservedPaths;
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: Readonly<HttpLimits>;

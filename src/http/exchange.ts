@@ -178,7 +178,7 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
   fail(thrown: unknown): void {
     const error = presentableError(thrown, this.requestId);
     // For unknown or unreadable paths, errors have the format of the part of the API that the path belongs to.
-    this.#operation ??= this.#core.router.formOf(this.#plainPath);
+    this.#operation ??= this.#core.router.formOf(this.#plainPath, this.headers);
     if (error.details.cause !== undefined) {
       const { requestId, closed } = this;
       const fields = { request_id: requestId, operation: this.#operation?.id, status: error.status, error: thrown };
@@ -261,11 +261,8 @@ export class ServerExchange<C> implements Exchange<C>, FinishedExchange<C>, HasT
       const headers = optionsHeaders(this.headers, path, (at) => this.#core.router.find(at)?.route.allow);
       if (headers !== undefined) return void this.reply(204, undefined, headers);
     }
-    const { router, unserved } = this.#core;
-    const reason = unserved.reason(path, this.headers);
-    if (reason !== undefined) this.#operation = router.formOf(unserved.form);
-    const match = reason === undefined ? router.find(path) : undefined;
-    if (!match) throw noResource(path, this.#core, reason);
+    const match = this.#core.router.find(path, this.headers);
+    if (!match) throw noResource(path, this.#core);
     this.#matches = true;
     const { route } = match;
     const operation = route.operations.get(method === 'HEAD' ? 'GET' : method);

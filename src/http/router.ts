@@ -3,9 +3,10 @@
  * so an encoded slash stays inside its segment. Dot segments match nothing; empty segments are skipped only for
  * operations with `passesOverEmptySegments`.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import { GatewayError } from '../base/errors.ts';
 import { pathHint } from './near-path.ts';
-import type { Operation } from './operation.ts';
+import type { Operation, UnservedPaths } from './operation.ts';
 
 /** Prefixes under which operations are served; the second is for SDKs with a fixed path. */
 export const API_PREFIXES = ['/api/v1', '/v1'];
@@ -49,8 +50,11 @@ export class Router<C> {
   /** Every fixed segment of any path. */
   readonly #words = new Set<string>();
 
+  readonly #unserved: UnservedPaths | undefined;
+
   /** Throws when two operations claim the same method and path. */
-  constructor(operations: readonly Operation<C>[]) {
+  constructor(operations: readonly Operation<C>[], unserved?: UnservedPaths) {
+    this.#unserved = unserved;
     for (const operation of operations) {
       if (operation.root) {
         this.#add(operation.path, operation);
@@ -62,8 +66,14 @@ export class Router<C> {
     }
   }
 
-  /** @param path the raw path of the request, without its query. Throws GatewayError 400 for broken encoding. */
-  find(path: string): Match<C> | undefined {
+  /**
+   * @param path the raw path of the request, without its query
+   * @param headers without them, every path is found that an operation has
+   * @throws GatewayError 400 for broken encoding, 404 for a path that is not served to this client
+   */
+  find(path: string, headers?: IncomingHttpHeaders): Match<C> | undefined {
+    const reason = headers && this.#unserved?.reason(path, headers);
+    if (reason !== undefined) throw new GatewayError('not_found', reason);
     const exact = this.#exact.get(path);
     if (exact) return exact;
     if (!path.startsWith('/')) return undefined;
@@ -75,7 +85,9 @@ export class Router<C> {
   }
 
   /** The operation whose error format applies to an unknown path. */
-  formOf(path: string): Operation<C> | undefined {
+  formOf(asked: string, headers: IncomingHttpHeaders): Operation<C> | undefined {
+    const isUnserved = this.#unserved?.reason(asked, headers) !== undefined;
+    const path = isUnserved ? this.#unserved!.form : asked;
     return this.#formOf.get(firstSegments(path)) ?? this.#formBelow.get(firstSegment(path));
   }
 
@@ -198,16 +210,11 @@ export function pathOf(target: string): string {
   return absolute ? absolute[1] || '/' : target;
 }
 
-/**
- * @param unsupported paths whose clients expect an error without the gateway's metadata
- * @param reason in place of the usual message
- */
+/** @param unsupported paths whose clients expect an error without the gateway's metadata */
 export function noResource<C>(
   path: string,
   { router, unsupported }: { router: Router<C>; unsupported: RegExp },
-  reason?: string,
 ): GatewayError {
-  if (reason !== undefined) return new GatewayError('not_found', reason);
   const bare = unsupported.test(path);
   const shown = path.length > 200 ? `${path.slice(0, 200)}...` : path;
   return new GatewayError('not_found', `there is no resource at ${shown}${bare ? '' : router.hint(path)}`, { bare });

@@ -76,7 +76,6 @@ const SWEEPS_PER_LIMIT = 4;
 const MAX_SWEEP_MS = 1_000;
 /** Added to the announced keep-alive time, so that a request sent at the last moment is still served. */
 const IDLE_SLACK_MS = 1_000;
-const NONE_UNSERVED: UnservedPaths = { reason: () => undefined, form: '' };
 const NO_PROXIES = new TrustedProxies([]);
 
 class OperationServer<C> implements HttpServer {
@@ -90,14 +89,13 @@ class OperationServer<C> implements HttpServer {
   constructor(options: HttpServerOptions<C>) {
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#core = {
-      router: new Router(options.operations),
+      router: new Router(options.operations, options.unserved),
       authenticate: (headers, operation, search) =>
         options.authenticate(credentialHeaders(headers, operation, search), operation),
       permit: options.permit ?? (() => {}),
       userId: options.userId ?? (() => undefined),
       observe: options.observe,
       unsupported: pathsBelow(options.unsupported ?? []),
-      unserved: options.unserved ?? NONE_UNSERVED,
       clock: options.clock,
       log: options.log,
       limits,

@@ -78,7 +78,8 @@ export function announcedIn(headers: IncomingHttpHeaders, body: unknown): Announ
   }
   const displayName = displayNameIn(file);
   const mimeType = headers['x-goog-upload-header-content-type'] ?? textMember(file, 'mimeType') ?? '';
-  const given = String(headers['x-goog-upload-file-name'] ?? '');
+  // Node.js reads headers as Latin-1.
+  const given = Buffer.from(String(headers['x-goog-upload-file-name'] ?? ''), 'latin1').toString();
   return {
     filename: filenameOf(given, displayName, String(mimeType)),
     displayName,
