@@ -2,6 +2,8 @@
  * Files that clients upload to a workspace, in the shapes that the SDKs of OpenAI, Anthropic and OpenRouter expect. Content
  * is kept as blobs (`blobs/`).
  *
+ * `google/` serves them to Google's clients, with resumable uploads.
+ *
  * `vendor/` serves the files of a caller's own account at OpenAI or Anthropic, over a BYOK credential.
  *
  * `copies/` keeps files at vendors for conversations that are sent there, and removes them with their file.
