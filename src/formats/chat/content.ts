@@ -3,6 +3,7 @@ import type { CacheMark, Extras, FilePart, Part, Source } from '../conversation/
 import { type Fields, fieldsOf, fieldsOrUndefined, nonEmptyText, restOf, textOf } from '../conversation/fields.ts';
 import type { Losses } from '../conversation/losses.ts';
 import { Uncarried } from '../conversation/losses.ts';
+import { plainDocument } from '../conversation/plain-document.ts';
 import { decodeThinking } from './details.ts';
 
 const BASE = ['type', 'cache_control', 'prompt_cache_breakpoint'];
@@ -193,18 +194,13 @@ function encodeFile(part: FilePart, rules: ContentRules): Fields[] {
   const { source } = part;
   if (part.citations === true)
     rules.losses.drop('citations', 'chat completions cannot request citations of a document');
-  if (source.kind === 'text' || source.kind === 'parts') {
-    // The format does not accept plain-text documents as files; their text is sent as content.
-    if (part.filename !== undefined) rules.losses.drop('title', 'chat completions have no title for a text document');
-    const context: Fields[] = part.context === undefined ? [] : [{ type: 'text', text: part.context }];
-    if (source.kind === 'text') return [...context, { type: 'text', text: source.text }];
-    return [...context, ...source.parts.flatMap((inner) => encodePart(inner, rules))];
-  }
-  if (part.context !== undefined) rules.losses.drop('context', 'chat completions have no context for a document');
+  const plain = plainDocument(part);
+  if (plain !== undefined) return plain.flatMap((inner) => encodePart(inner, rules));
+  const context: Fields[] = part.context === undefined ? [] : [{ type: 'text', text: part.context }];
   const filename = part.filename === undefined ? undefined : { filename: part.filename };
   if (source.kind === 'file' && source.origin === 'chat')
-    return [{ type: 'file', file: { file_id: source.id, ...filename } }];
-  return [{ type: 'file', file: { file_data: encodeUrl(source, 'file'), ...filename } }];
+    return [...context, { type: 'file', file: { file_id: source.id, ...filename } }];
+  return [...context, { type: 'file', file: { file_data: encodeUrl(source, 'file'), ...filename } }];
 }
 
 export function encodeUrl(source: Source, what: string): string {

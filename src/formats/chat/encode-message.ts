@@ -11,6 +11,7 @@ import type {
 } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { plainDocument } from '../conversation/plain-document.ts';
 import { encodeCitation } from './citation.ts';
 import { type ContentRules, encodeContent, encodeUrl } from './content.ts';
 import { encodeCallSignature, encodeDetails, isDetailEntry } from './details.ts';
@@ -41,7 +42,7 @@ export function encodeMessages(messages: readonly Message[], rules: MessageRules
     if (results.length === 0) flush();
     for (const result of results) {
       encoded.push(encodeResult(result, message, content, rules));
-      pictures.push(...result.parts.filter((part) => part.type !== 'text'));
+      pictures.push(...resultParts(result).filter((part) => part.type !== 'text'));
     }
     if (message.role === 'tool') continue;
     const parts = results.length === 0 ? message.parts : message.parts.filter((part) => part.type !== 'toolResult');
@@ -88,9 +89,14 @@ function named(message: Message): Fields | undefined {
   return message.name === undefined ? undefined : { name: message.name };
 }
 
+/** The parts of a result, with those of text documents. */
+function resultParts({ parts }: ToolResultPart): Part[] {
+  return parts.flatMap((part) => (part.type === 'file' ? (plainDocument(part) ?? [part]) : [part]));
+}
+
 function encodeResult(result: ToolResultPart, message: Message, content: ContentRules, rules: MessageRules): Fields {
   if (result.isError === true) rules.losses.drop('is_error', 'chat completions cannot mark a tool result as an error');
-  const texts = result.parts.filter((part) => part.type === 'text');
+  const texts = resultParts(result).filter((part) => part.type === 'text');
   return {
     role: 'tool',
     tool_call_id: result.callId,

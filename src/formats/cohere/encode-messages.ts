@@ -189,6 +189,7 @@ function urlOf(given: FilePart['source']): string {
 function documentData(part: FilePart): Fields {
   return {
     ...(part.filename !== undefined && { title: part.filename }),
+    ...(part.address !== undefined && { source: part.address }),
     text: textOfDocument(part),
     ...(part.context !== undefined && { context: part.context }),
   };

@@ -17,10 +17,7 @@ import type { UsageCall } from './usage.ts';
 
 export type { FormatId } from './registry.ts';
 
-/**
- * Which vendors can read a piece of reasoning: the `format` of a `reasoning_details` entry. Plain text is `unknown` and
- * readable by all.
- */
+/** Which vendors can read reasoning: the `format` of a `reasoning_details` entry. Plain text is `unknown`, for all. */
 export type ReasoningOrigin =
   | 'unknown'
   | 'anthropic-claude-v1'
@@ -79,11 +76,12 @@ export interface ImagePart extends PartBase {
   detail?: string;
 }
 
-/** A document: PDF, plain text, or parts. In a request, `citations` asks the model to cite it. */
+/** A document: PDF, plain text, or parts. `citations` asks the model to cite it, `address` is where a search found it. */
 export interface FilePart extends PartBase {
   type: 'file';
   source: Source;
   filename?: string;
+  address?: string;
   context?: string;
   citations?: boolean;
 }

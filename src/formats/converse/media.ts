@@ -46,12 +46,13 @@ export function encodeFile(part: FilePart, names: DocumentNames): Fields {
   const source = withoutDataUrl(part.source);
   if (source.kind === 'bytes' && sniffImage(source.data) !== undefined) return encodeImage({ type: 'image', source });
   const inner = documentSource(source);
+  const context = [part.address, part.context].filter((text) => text !== undefined && text !== '').join('\n');
   return {
     document: {
       format: source.kind === 'parts' ? 'txt' : documentFormat(source, part.filename),
       name: names.take(part.filename),
       source: inner,
-      ...(part.context !== undefined && { context: part.context }),
+      ...(context !== '' && { context }),
       ...(part.citations !== undefined && { citations: { enabled: part.citations } }),
     },
   };

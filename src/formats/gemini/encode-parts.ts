@@ -5,6 +5,7 @@ import type { AudioPart, Part, ReasoningPart, ToolCallPart, ToolResultPart } fro
 import { type Fields, fieldsOf } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
+import { plainDocument } from '../conversation/plain-document.ts';
 import type { Family } from './family.ts';
 import { encodeMedium } from './media.ts';
 
@@ -147,13 +148,9 @@ export class PartEncoder {
   }
 
   #encodeFile(part: Extract<Part, { type: 'file' }>): Fields[] {
-    const { source } = part;
     if (part.citations === true) this.#report('citations', 'the gemini format cannot request document citations');
-    const about = [part.filename, part.context].filter((text) => text !== undefined && text !== '');
-    // The format has no text documents: name and context precede the content as plain text.
-    const head: Fields[] = about.map((text) => ({ text }));
-    if (source.kind === 'text') return [...head, { text: source.text }];
-    if (source.kind === 'parts') return [...head, ...this.encodeUser(source.parts)];
+    const plain = plainDocument(part);
+    if (plain !== undefined) return this.encodeUser(plain);
     return [...(part.context === undefined ? [] : [{ text: part.context }]), encodeMedium(part)];
   }
 

@@ -143,12 +143,13 @@ function decodeDocument(block: Fields): Part {
   });
 }
 
-/** A search result is a document of several texts; `extras` keeps its source, so that it can be encoded again. */
+/** A search result is a document of several texts. */
 function decodeSearchResult(block: Fields): FilePart {
   const citations = fieldsOf(block['citations'])['enabled'];
-  const part = withBase<FilePart>(block, ['citations', 'content', 'title'], {
+  const part = withBase<FilePart>(block, ['citations', 'content', 'source', 'title'], {
     type: 'file',
     source: { kind: 'parts', parts: decodeBlocks(block['content']) },
+    ...present('address', textOrUndefined(block['source'])),
     ...present('filename', textOrUndefined(block['title'])),
     ...present('citations', typeof citations === 'boolean' ? citations : undefined),
   });

@@ -144,6 +144,7 @@ export class BlockEncoder {
 
   #encodeSearchResult(part: Extract<Part, { type: 'file' }>): Fields {
     return {
+      source: part.address ?? '',
       title: part.filename ?? '',
       content: part.source.kind === 'parts' ? this.encode(part.source.parts, false) : [],
       ...(part.citations !== undefined && { citations: { enabled: part.citations } }),

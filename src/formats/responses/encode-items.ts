@@ -14,6 +14,7 @@ import type { Fields } from '../conversation/fields.ts';
 import type { EncodeTarget } from '../conversation/format.ts';
 import { type Losses, Uncarried } from '../conversation/losses.ts';
 import { documentName } from '../conversation/media-bytes.ts';
+import { plainDocument } from '../conversation/plain-document.ts';
 import { boundedId } from '../conversation/tool-ids.ts';
 import { INSTRUCTIONS, PROMPT } from './decode.ts';
 import { encodeAnnotation, IN_CONTENT } from './decode-content.ts';
@@ -112,19 +113,15 @@ export class ItemEncoder {
   #encodeFile(part: Extract<Part, { type: 'file' }>): Fields[] {
     const { source } = part;
     if (part.citations === true) this.#report('citations', 'the responses format cannot request document citations');
-    if (source.kind === 'text' || source.kind === 'parts') {
-      // The format has no plain-text documents, so their text becomes ordinary content.
-      if (part.filename !== undefined) this.#report('title', 'the responses format has no title for text documents');
-      const context: Fields[] = part.context === undefined ? [] : [{ type: 'input_text', text: part.context }];
-      if (source.kind === 'text') return [...context, { type: 'input_text', text: source.text }];
-      return [...context, ...source.parts.flatMap((inner) => this.#encodeContent(inner))];
-    }
-    if (part.context !== undefined) this.#report('context', 'the responses format has no document context');
+    const plain = plainDocument(part);
+    if (plain !== undefined) return plain.flatMap((inner) => this.#encodeContent(inner));
+    const context: Fields[] = part.context === undefined ? [] : [{ type: 'input_text', text: part.context }];
     // The vendor rejects file data without a filename.
     const filename = part.filename ?? (source.kind === 'bytes' ? documentName(source.mediaType) : undefined);
     const named = filename === undefined ? {} : { filename };
-    if (source.kind === 'bytes') return [{ type: 'input_file', file_data: encodeUrl(source, 'file'), ...named }];
-    return [{ type: 'input_file', ...mediaMembers(source, 'file_url', 'file'), ...named }];
+    if (source.kind === 'bytes')
+      return [...context, { type: 'input_file', file_data: encodeUrl(source, 'file'), ...named }];
+    return [...context, { type: 'input_file', ...mediaMembers(source, 'file_url', 'file'), ...named }];
   }
 
   #encodeResult(part: ToolResultPart): Fields {
