@@ -109,6 +109,11 @@ function encodeTool(tool: Tool, dialect: ChatDialect): unknown {
   };
 }
 
+/** Services of this format speak only along with a text. */
+function withText(modalities: readonly string[]): readonly string[] {
+  return modalities.includes('audio') && !modalities.includes('text') ? ['text', ...modalities] : modalities;
+}
+
 function encodeToolChoice(choice: ToolChoice): unknown {
   if (choice.mode === 'tool') return { type: 'function', function: { name: choice.name } };
   if (choice.mode !== 'opaque') return choice.mode;
@@ -152,7 +157,7 @@ function encodeSettings(body: Fields, conversation: Conversation): void {
   }
   if (settings.serviceTier !== undefined) body['service_tier'] = settings.serviceTier;
   if (conversation.choices !== undefined) body['n'] = conversation.choices;
-  if (conversation.modalities !== undefined) body['modalities'] = conversation.modalities;
+  if (conversation.modalities !== undefined) body['modalities'] = withText(conversation.modalities);
   if (conversation.audio !== undefined) body['audio'] = conversation.audio;
   if (conversation.imageConfig !== undefined) body['image_config'] = conversation.imageConfig;
   if (conversation.webSearch !== undefined) body['web_search_options'] = conversation.webSearch;

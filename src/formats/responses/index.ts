@@ -48,7 +48,7 @@ export const responses: ServedFormat & SpokenFormat = {
   history,
   searchTrace,
   toolTrace,
-  ownFeatures: ['context_management'],
+  ownFeatures: ['context_management', 'prompt'],
   ownContent,
   encodeReply,
   encoder: (stamp) => new ResponsesEncoder(stamp),

@@ -1,4 +1,4 @@
-/** Images and audio of earlier answers, sent back to services whose assistant messages cannot hold them. */
+/** Images and audio of answers: of earlier ones, for services whose assistant messages cannot hold them, and wanted ones. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { FormatId } from '../../formats/conversation/conversation.ts';
@@ -97,4 +97,13 @@ test('audio that a model spoke is its transcript, also where the client sends it
     assert.match(text, /spoken/, spoken);
     assert.doesNotMatch(text, /UklGRg/, spoken);
   }
+});
+
+test('a Gemini client that wants speech asks chat services for the text, too, without which they do not speak', async () => {
+  const speechConfig = { voiceConfig: { prebuiltVoiceConfig: { voiceName: 'Kore' } } };
+  const more = { generationConfig: { responseModalities: ['AUDIO'], speechConfig } };
+  const asked = { served: 'gemini', kind: 'openai', spoken: 'chat', stream: false, more } as const;
+  const body = JSON.parse((await playThrough(asked, { pieces: [] })).sent);
+  assert.deepEqual(body.modalities, ['text', 'audio']);
+  assert.equal(body.audio.voice, 'Kore');
 });

@@ -94,3 +94,18 @@ for (const served of SERVED_FORMATS) {
     assert.deepEqual(silent, expected);
   });
 }
+
+test('members that only the responses format has are refused by their names', () => {
+  const [responses] = SERVED_FORMATS.filter(({ id }) => id === 'responses');
+  for (const [name, value] of Object.entries({
+    prompt: { id: 'pmpt_1' },
+    context_management: [{ type: 'compaction' }],
+  })) {
+    const body = { model: 'a/b', input: 'hi', [name]: value };
+    const translation = new Translation(responses!, readDocument(Buffer.from(JSON.stringify(body))));
+    for (const format of SPOKEN_FORMATS.filter((id) => id !== 'responses')) {
+      const carry = () => translation.passage(spokenFormat(format), targetFor(format));
+      assert.throws(carry, (error) => error instanceof Uncarried && error.message.includes(`${name}: only`), format);
+    }
+  }
+});
