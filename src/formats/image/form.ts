@@ -8,8 +8,6 @@ import { booleanOf, numberOf } from '../direct/form.ts';
 import { imagesIn } from './request.ts';
 
 const NUMBERS = ['n', 'output_compression', 'seed', 'partial_images'];
-/** Options of OpenAI's models (`provider.options`). */
-const OPTIONS = ['input_fidelity', 'moderation', 'complexity'];
 const VARIATION = 'Make a variation of this image.';
 
 /** @throws GatewayError 400 with the name of the part */
@@ -22,17 +20,15 @@ export function editOfForm({ texts, files }: Form): Fields {
     images.push(...given);
   }
   const body: Fields = { input_references: images.map(referenceOf) };
-  const options: Fields = {};
   for (const [name, values] of texts) {
     const [value] = values;
     if (/^(?:image|mask|markup|input_references)(?:\[|$)/.test(name)) throw invalidField(name, 'must be a file');
     if (values.length > 1) throw invalidField(name, 'must be given once');
     if (NUMBERS.includes(name)) body[name] = numberOf(name, value!);
-    else if (OPTIONS.includes(name)) options[name] = value;
     else if (name === 'stream') body[name] = booleanOf(name, value!);
     else body[name] = value;
   }
-  return Object.keys(options).length === 0 ? body : { ...body, provider: { options: { openai: options } } };
+  return body;
 }
 
 export function variationOfForm(form: Form): Fields {

@@ -118,6 +118,7 @@ function start(request: ImageRequest, target: DirectTarget, model: string): Call
   const wanted = fitted(request, able);
   const streams = target.stream && able.streams === true && wanted.n === 1 && wanted.format !== 'svg';
   const members: Fields = {
+    ...extrasOf(request, able),
     ...passedThrough(request, target, able),
     model: target.model,
     prompt: wanted.prompt,
@@ -133,6 +134,11 @@ function start(request: ImageRequest, target: DirectTarget, model: string): Call
     user: target.user,
   };
   return { ...call(wanted, members), read, ...(streams && { events: () => new ImageEvents() }) };
+}
+
+/** Those that the model has. */
+function extrasOf({ extras }: ImageRequest, { passthrough = [] }: ImageAbilities): Fields {
+  return Object.fromEntries(Object.entries(extras).filter(([name]) => passthrough.includes(name)));
 }
 
 function call({ references }: ImageRequest, members: Fields): Pick<CallPlan<ImageAnswer>, 'call'> {

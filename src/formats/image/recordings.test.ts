@@ -8,7 +8,15 @@ import { openaiImages } from './openai.ts';
 import type { ImageAnswer } from './reply.ts';
 import type { ImageRequest } from './request.ts';
 
-const REQUEST: ImageRequest = { prompt: 'x', n: 2, size: {}, references: [], referenceCount: 0, options: {} };
+const REQUEST: ImageRequest = {
+  prompt: 'x',
+  n: 2,
+  size: {},
+  references: [],
+  referenceCount: 0,
+  extras: {},
+  options: {},
+};
 
 const found = new Map(recordings(['images']).map(({ id, bytes }) => [id, bytes]));
 const recording = (name: string) => found.get(name);

@@ -33,6 +33,8 @@ export interface ImageRequest {
   references: readonly Reference[];
   /** Number of references in the request, including those not fetched yet. */
   referenceCount: number;
+  /** Members that only OpenAI's models have, by name. */
+  extras: Readonly<Record<string, unknown>>;
   /** `provider.options`: free members by provider slug; only the serving provider gets its own. */
   options: Readonly<Record<string, unknown>>;
 }
@@ -40,6 +42,7 @@ export interface ImageRequest {
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 const MOST_REFERENCES = 16;
+const EXTRAS = ['moderation', 'input_fidelity', 'complexity', 'style'];
 
 export const schema: TSchema = Type.Object(
   {
@@ -205,6 +208,12 @@ export function decode(document: JsonDocument, fetched: ReadonlyMap<string, Refe
       return given === undefined ? [] : [given];
     }),
     referenceCount: imagesIn(document),
+    extras: Object.fromEntries(
+      EXTRAS.flatMap((name) => {
+        const value = document.member(name);
+        return value === undefined || value === null ? [] : [[name, value]];
+      }),
+    ),
     options: fieldsOf(fieldsOf(document.member('provider'))['options']),
   };
 }

@@ -128,6 +128,13 @@ for (const [name, provider, members, problem] of UNCARRIED) {
   });
 }
 
+test("members of OpenAI's models reach the models that have them", async () => {
+  upstream.script('gpt', [drawn(PNG)]);
+  await made(await make('gpt', { moderation: 'low', style: 'vivid' }));
+  const asked = sent('gpt').json as Record<string, unknown>;
+  assert.deepEqual([asked['moderation'], asked['style']], ['low', undefined]);
+});
+
 test('options of the serving provider go along, those of others do not', async () => {
   upstream.script('gpt', [drawn(PNG)]);
   await made(await make('gpt', { provider: { options: { gpt: { moderation: 'low' }, xai: { x: 1 } } } }));
