@@ -42,7 +42,7 @@ test('in no operation of the vault, right or wrong', async (t) => {
     [400, 'PUT', route, `{"value":"${CANARY}"`],
     [400, 'PUT', route, `${CANARY}{}`],
     [400, 'PUT', `/vault/secrets/${encodeURIComponent(CANARY)}`, write()],
-    [200, 'PUT', `${route}?value=${encodeURIComponent(CANARY)}`, write()],
+    [400, 'PUT', `${route}?value=${encodeURIComponent(CANARY)}`, write()],
     [403, 'PUT', route, write(), MANAGEMENT_KEY],
     [401, 'PUT', route, write(), 'sk-wrong'],
     [400, 'POST', '/vault/interns/x/secrets/copy', write()],
