@@ -7,7 +7,7 @@ import { Allowance } from '../base/allowance.ts';
 import { AllowList, type Destination, readAuthority } from './destination.ts';
 import { MOST_HEAD_BYTES, type ProxyContext, type Report, type SharedContext } from './forward/context.ts';
 import { forwardToGateway } from './forward/gateway.ts';
-import { InterceptedHost, unreadable } from './forward/intercept.ts';
+import { InterceptedHost, refuseUnreadable } from './forward/intercept.ts';
 import { forwardPlain, plainDestination } from './forward/plain.ts';
 import { refuse, refuseOn } from './forward/respond.ts';
 import { tunnel } from './forward/tunnel.ts';
@@ -57,7 +57,7 @@ export class Sandbox {
     });
     this.#server.on('connect', (request, socket, first) => void this.#connect(request, socket as net.Socket, first));
     this.#server.on('request', (request, response) => void this.#plain(request, response));
-    this.#server.on('clientError', (error, socket) => refuseOn(socket, unreadable(error)));
+    this.#server.on('clientError', refuseUnreadable);
   }
 
   /** New secrets and rules, also for connections that are open. @throws Error if they are malformed */

@@ -594,6 +594,25 @@ test('connections whose client has left do not stay', async () => {
   await until(() => open() <= before, 'all are closed');
 });
 
+test('connections whose client leaves in the middle of an upload do not stay', async () => {
+  const own = await startProxy();
+  try {
+    const open = () => process.getActiveResourcesInfo().filter((kind) => kind === 'PipeWrap').length;
+    const before = open();
+    const head = `POST / HTTP/1.1\r\nHost: ${BOUND}\r\ncontent-type: text/plain\r\ncontent-length: 100000\r\n\r\n`;
+    const upload = async (bytes: number, turns: number) => {
+      const client = await secure(own, BOUND);
+      client.write(head + 'x'.repeat(bytes));
+      for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      client.destroy();
+    };
+    await Promise.all([1_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000].map(upload));
+    await until(() => open() <= before, 'all are closed');
+  } finally {
+    await own.close();
+  }
+});
+
 test('changed secrets and rules apply to connections that are open', async () => {
   const own = await startProxy();
   try {

@@ -101,7 +101,7 @@ export class InterceptedHost {
       if (request instanceof Http2ServerRequest) refuse(refusal, request, end as ServerResponse);
       else refuseOn(end as Duplex, refusal);
     });
-    events.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseOn(socket, unreadable(error)));
+    events.on('clientError', refuseUnreadable);
     events.on('tlsClientError', () => {});
     (server as http2.Http2SecureServer).on('sessionError', () => {});
     return server;
@@ -187,8 +187,17 @@ function tlsOf(request: ServerRequest): TLSSocket {
   return socket as TLSSocket;
 }
 
+/** Of a parser that could not read a request which has arrived, or of one that arrives too slowly. */
+const ANSWERED = /^(?:HPE_(?!INVALID_EOF_STATE$)|ERR_HTTP_)/;
+
+/** Answers what is not HTTP. A connection that broke, or on which TLS did not begin, ends: a response could wait in it for ever. */
+export function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (ANSWERED.test(error.code ?? '')) refuseOn(socket, unreadable(error));
+  else socket.destroy();
+}
+
 /** What a parser says may contain parts of the request, so only its code is shown. */
-export function unreadable(error: NodeJS.ErrnoException): Refusal {
+function unreadable(error: NodeJS.ErrnoException): Refusal {
   const code = /^(?:HPE|ERR)_\w+$/.test(error.code ?? '') ? ` (${error.code})` : '';
   if (error.code === 'HPE_HEADER_OVERFLOW') {
     return new Refusal('too_large', `The headers are larger than ${MOST_HEAD_BYTES} bytes.`);

@@ -118,7 +118,7 @@ function cut(response: ServerResponse): void {
 
 /** Answers where no response object exists: to CONNECT, and to what is not HTTP. The connection ends. */
 export function refuseOn(socket: Duplex, refusal: Refusal): void {
-  if (socket.destroyed || !socket.writable) return;
+  if (!socket.writable) return void socket.destroy();
   const { headers, body } = refusalResponse(refusal);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${refusal.status} Refused\r\n${lines.join('')}connection: close\r\n\r\n${body}`);
