@@ -33,7 +33,7 @@ const RECORDED: readonly [Recording[], FormatId, string?][] = [
   [recordings(['chat'], /^cohere$/), 'cohere', 'cohere'],
 ];
 /** The client knows no custom tools in the chat format, OpenAI's own does. */
-const BEYOND_THE_CLIENT = /custom-tool-call/;
+const BEYOND_THE_CLIENT = /custom-tool/;
 
 function assertPasses(schema: Schema, value: unknown, where: string): void {
   const { success, error } = schema.safeParse(value);
