@@ -84,7 +84,7 @@ test('a name that is cut within a character stays a text that every receiver can
   await workspace.destination({ type: 'otel-collector', config: { endpoint: `${system.url}/names` } });
   await workspace.ask({ trace: { trace_name: `a${'🌤'.repeat(200)}`, span_name: '🌤'.repeat(200) } });
   const [span] = await scene.spansAt('/names');
-  assert.equal(span.attributes['trace.name'], `a${'🌤'.repeat(127)}\ufffd`);
+  assert.equal(span.attributes['trace.name'], `a${'🌤'.repeat(127)}`);
   assert.equal(span.name, '🌤'.repeat(128));
 });
 
