@@ -262,7 +262,7 @@ for (const format of CLIENT_FORMATS) {
         assert.equal(more.status, 200, `${recording} ${next} ${more.text}`);
         const sent = JSON.stringify(more.sent[0]);
         assert.doesNotMatch(sent, /_shown_|sealed-block/, `${recording} ${next}`);
-        const returns = next === provider && provider === 'claude' && format !== 'chat';
+        const returns = next === provider && provider === 'claude';
         assert.equal(/srvtoolu_/.test(sent), returns, `${recording} ${next} ${sent}`);
       }
     }
