@@ -111,13 +111,11 @@ export async function claimItems(
   return items.sort((one, other) => one.position - other.position);
 }
 
-/** Keeps every item of this claim for longer. */
+/** Keeps every item of this claim for longer; never for less than a native batch keeps its own, however late this arrives. */
 export async function renewClaim(db: Queryable, batchId: string, claim: string, until: Date): Promise<void> {
-  await db.query('update batch_items set free_at = $3 where batch_id = $1 and claim = $2 and outcome is null', [
-    batchId,
-    claim,
-    until,
-  ]);
+  const sql = `update batch_items set free_at = $3
+    where batch_id = $1 and claim = $2 and outcome is null and free_at < $3`;
+  await db.query(sql, [batchId, claim, until]);
 }
 
 /**

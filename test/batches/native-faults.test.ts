@@ -1,7 +1,10 @@
 /** Providers whose batch interface fails: no request is lost, run twice or paid twice. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { renewClaim } from '../../src/batches/items.sql.ts';
+import type { Queryable } from '../../src/storage/database.ts';
 import { until } from '../../src/testing/clock/clock.ts';
+import { connect } from '../../src/testing/database/rows.ts';
 import { chatReply } from '../../src/testing/upstream/answers.ts';
 import type { BatchVendor, Fault } from '../../src/testing/upstream/batch-vendor.ts';
 import { batchesOf, type Json } from './batches-client.ts';
@@ -200,4 +203,24 @@ test('a batch whose window ends is cancelled at the provider, and what has run i
   const batch = await client.ended(id);
   assert.equal(batch.status, 'expired');
   assert.deepEqual(textsOf(batch), ['re: a', 're: b', 'timeout', 'timeout']);
+});
+
+test('a renewal that arrives late does not take the items from their native batch', async (t) => {
+  const { vendor, gateway } = await startNative(t, 'openai');
+  vendor.answer = chatAnswer;
+  vendor.finishes = false;
+  const client = batchesOf(gateway);
+  const { id } = await client.submitted(nativeBatch(requests));
+  await until(() => vendor.batches.length === 1, 'it is submitted');
+  const db = await connect(gateway.target);
+  t.after(() => db.end());
+  const { rows } = await db.query('select id, batch_id as "batchId" from native_batches');
+  const [{ id: claim, batchId }] = rows;
+  const query: Queryable['query'] = async <Row>(sql: string, parameters?: unknown[]) =>
+    (await db.query(sql, parameters)).rows as Row[];
+  // While the items were being prepared, their claim was renewed every few seconds.
+  await renewClaim({ query }, batchId, claim, new Date(gateway.clock.now() + 10_000));
+  gateway.clock.jump(60_000);
+  vendor.finishes = true;
+  assert.deepEqual(textsOf(await client.ended(id)), wanted);
 });
