@@ -51,7 +51,10 @@ export function patchMembers(text: string, members: readonly Member[], edits: re
   return spliced(text, splicesOf(text, members, edits));
 }
 
-/** The cuts and insertions, in order, of the same; for the object that starts at or after `from`. Empty if there is none. */
+/**
+ * The cuts and insertions that `patchMembers` would make, in order, for the object that starts at or after `from`. Empty if
+ * no object starts there.
+ */
 export function splicesOf(text: string, members: readonly Member[], edits: readonly Edit[], from = 0): Splice[] {
   const brace = text.indexOf('{', from);
   return brace === -1 ? [] : planSplices(brace + 1, members, edits);

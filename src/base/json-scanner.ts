@@ -130,8 +130,9 @@ export function scanObject(text: string, maxDepth: number, maxValues = Number.PO
 
 /**
  * Scans values from `from` on, up to the comma or bracket after them: the first such comma at least `size` characters further
- * on, or the bracket that ends their list or object. If the text ends before, it is the last such comma. Returns its
- * offset, or -1 if there is none. `keys` and `values` are those before it; the rest may also be of what follows.
+ * on, or the bracket that ends their list or object. If the text ends first, the last comma between two of the values.
+ * Returns its offset, or -1 if there is none. The scan's `keys` and `values` count only what comes before it; its other
+ * results may also include what comes after.
  */
 export function scanRun(text: string, from: number, size: number, maxDepth: number, scan: Scan): number {
   const levels = objectAt;

@@ -2,7 +2,6 @@
  * The data that destinations receive for one generation: plain JSON, built once for all destinations of a workspace. Each
  * kind converts it to its own format. No I/O.
  */
-
 import { hash } from 'node:crypto';
 import type { Caller } from '../access/index.ts';
 import { cut } from '../base/characters.ts';

@@ -113,8 +113,9 @@ export class Connection implements HasTimeout {
   }
 
   /**
-   * The client has closed its side. It has left, or it only has nothing more to send, as `nc -N` does: nothing tells them apart.
-   * If there is something to abort it has left; otherwise it gets its responses. Node ends a connection that awaits none.
+   * The client has closed its side of the connection. It may have left, or may only have finished sending, as `nc -N` does:
+   * the two look the same. It counts as gone if there is something to abort; otherwise it gets its responses. Node ends a
+   * connection that awaits none.
    */
   clientEnded(): void {
     this.#isHalfClosed = true;

@@ -25,7 +25,7 @@ const EVENTS = 12;
 const GAP_MS = 3_000;
 /** Connections that are opened at once. */
 const BURST = 200;
-/** Descriptors of the gateway beside those of the streams. */
+/** Descriptors that the gateway needs for anything but the streams. */
 const SPARE_DESCRIPTORS = 400;
 const FOLLOWERS_OF_ONE = 100;
 

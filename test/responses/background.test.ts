@@ -106,7 +106,7 @@ test('a stream in the background is replayed from any event and then continues l
   assert.notEqual(done.created_at, 1_760_000_000);
 });
 
-test('a client that reads slowly gets every event, and holds nobody up', async () => {
+test('a client that reads slowly gets every event and delays no other client', async () => {
   const long = responsesEvents({ text: 'x'.repeat(60) }).map((event) => event.replaceAll('xxx', 'y'.repeat(50_000)));
   gateway.upstream.script('openai', [streamOf(long)]);
   const request = { model: 'test/openai', input: 'hi', background: true };

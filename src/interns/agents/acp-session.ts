@@ -1,5 +1,4 @@
 /** One conversation with an agent: its updates become events, its requests become questions. */
-
 import type {
   ClientContext,
   CreateElicitationRequest,

@@ -1,5 +1,4 @@
 /** AWS signatures, version 4, by the vendor's own library, which is loaded on the first call that needs it. */
-
 import type { SignatureV4 } from '@smithy/signature-v4';
 import { joinedBody } from '../../base/body.ts';
 import type { Clock } from '../../base/clock.ts';
