@@ -99,6 +99,24 @@ test('a result that the database refuses for good fails its item alone', async (
   assert.equal(gateway.upstream.requests('plain').length, 20);
 });
 
+test('results that the database refuses at first, since a lock is not available, are written afterwards', async (t) => {
+  const gateway = await startGateway(t, { providers: { plain: {} } });
+  repliesTo(gateway);
+  const client = await connectOnce(t, gateway.target);
+  // What was rolled back does not turn a sequence back.
+  await client.query(
+    `create sequence refusals;
+     create function refuse_twice() returns trigger language plpgsql as $$ begin
+       if nextval('refusals') <= 2 then raise exception 'lock not available' using errcode = '55P03'; end if; return new; end $$;
+     create trigger refuse_twice before update on batch_items for each row when (new.outcome is not null)
+       execute function refuse_twice()`,
+  );
+  const { submitted, ended } = batchesOf(gateway);
+  const batch = await ended((await submitted(plainBatch(20))).id);
+  assert.deepEqual(batch.request_counts, { total: 20, completed: 20, failed: 0 });
+  assert.equal(gateway.upstream.requests('plain').length, 20);
+});
+
 test('an item that was begun 30 times and never ended, as if it killed its process, fails without running again', async (t) => {
   const gateway = await startGateway(t, { providers: { plain: {} } });
   repliesTo(gateway);

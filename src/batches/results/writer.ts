@@ -19,6 +19,8 @@ export class ResultWriter {
   readonly #parts: WriterParts;
   readonly #signal: AbortSignal;
   #results: items.ItemResult[] = [];
+  /** Each was refused once, alone; a deadlock, say, may have done that. */
+  readonly #refused = new WeakSet<items.ItemResult>();
   #writing: Promise<void> | undefined;
   /** The database takes no results at the moment: nothing further should run. */
   failing = false;
@@ -61,14 +63,19 @@ export class ResultWriter {
     }
   }
 
-  /** Keeps what the database refuses of one result from the others; running the item again would be refused again. */
+  /**
+   * Keeps what the database refuses of one result from the others. A result that is refused twice fails its item: running the
+   * item again would not help.
+   */
   async #writeEach(results: readonly items.ItemResult[]): Promise<void> {
+    const again: items.ItemResult[] = [];
     for (const result of results) {
       try {
         await this.#write([result]);
       } catch (cause) {
-        if (cause instanceof GatewayError) {
-          this.#results.push(result);
+        if (cause instanceof GatewayError || !this.#refused.has(result)) {
+          if (!(cause instanceof GatewayError)) this.#refused.add(result);
+          again.push(result);
           continue;
         }
         const { position } = result;
@@ -78,6 +85,9 @@ export class ResultWriter {
         await this.#write([without]).catch(() => {});
       }
     }
+    if (again.length === 0) return;
+    this.#results.unshift(...again);
+    await sleep(this.#parts.clock, WRITE_AGAIN_MS);
   }
 
   #write(results: readonly items.ItemResult[]): Promise<void> {
