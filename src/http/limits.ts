@@ -38,7 +38,7 @@ export const DEFAULT_LIMITS: Readonly<HttpLimits> = {
   bodyMs: 10_000,
   bodyBytesPerSecond: 32 * 1024,
   bodyBytesInFlight: 1024 * 1024 * 1024,
-  exchanges: 10_000,
+  exchanges: 20_000,
   exchangesPerConnection: 128,
   connections: 20_000,
   keepAliveMs: 75_000,

@@ -133,7 +133,9 @@ class BackgroundStream implements Stream {
         this.complete = response.complete;
       });
     });
-    request.on('error', () => {});
+    request.on('error', (error) => {
+      this.text += String(error);
+    });
     request.on('close', () => {
       this.over = true;
     });

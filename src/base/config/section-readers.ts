@@ -47,7 +47,7 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   serverToolCallMs: 120_000,
   serverToolResultBytes: 512 * 1024,
   candidates: 16,
-  connections: 10_000,
+  connections: 20_000,
   batchRequests: 64,
   unreturnedAfterMs: 15 * 60_000,
 });
