@@ -235,8 +235,8 @@ async function warmUp(folder, subject, form, testCase) {
   }
   writeBody(folder, subject, form, testCase);
   // The load tool keeps every latency of an open loop in a buffer that is made for short runs.
-  const brief = subject.name === 'nginx' || testCase.latency === true || isPaced(testCase);
-  await load(folder, subject, form, testCase, brief ? '2' : options.warmup);
+  const closed = { ...testCase, load: testCase.load.filter((arg) => !arg.startsWith('rate=')) };
+  await load(folder, subject, form, closed, subject.name === 'nginx' || isPaced(testCase) ? '2' : options.warmup);
 }
 
 async function measure(folder, subject, form, testCase) {
