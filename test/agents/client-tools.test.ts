@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Gateway, startGateway } from '../../src/testing/gateway/gateway.ts';
-import { answerOf, streamOf, type Told } from '../../src/testing/upstream/answers.ts';
+import { answerOf, chatReply, streamOf, type Told, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { responsesAnswer } from '../../src/testing/upstream/responses-answers.ts';
 import { AGENT_UPSTREAMS, type AgentUpstream, agentAnswer } from './agent-answers.ts';
 
@@ -21,7 +21,7 @@ const FORMAT: Record<Upstream, AgentUpstream> = {
 };
 
 const PROVIDERS = {
-  chat: { kind: 'chat' },
+  chat: { kind: 'vllm' },
   messages: { kind: 'messages' },
   gemini: { kind: 'gemini' },
   groq: { kind: 'groq', speaks: ['responses'] },
@@ -594,4 +594,50 @@ test('a custom tool of a chat client works on every upstream, and its calls are 
   assert.deepEqual(body.choices[0].message.tool_calls, [
     { id: 'call_1', index: 0, type: 'custom', custom: { name: 'patch', input: 'x' } },
   ]);
+});
+
+test('an unknown chat service gets the custom tools of chat clients as they are', async (t) => {
+  const gateway = await startGateway(t, { providers: { any: { kind: 'chat' } } });
+  const { type, ...custom } = CUSTOM;
+  const tools = [{ type, custom }];
+  const call = { id: 'c0', type, custom: { name: 'patch', input: 'a "b"' } };
+  const message = { role: 'assistant', content: null, tool_calls: [call] };
+  gateway.upstream.script('any', [
+    wholeOf({ ...chatReply({}), choices: [{ index: 0, message, finish_reason: 'tool_calls' }] }),
+  ]);
+  const answer = await gateway.post('/chat/completions', {
+    model: 'test/any',
+    messages: [{ role: 'user', content: 'hi' }],
+    tools,
+  });
+  const body = (await answer.json()) as Json;
+  const sent = gateway.upstream.requests('any').at(-1)?.json as Json;
+  assert.deepEqual(sent.tools, tools);
+  assert.deepEqual(body.choices[0].message.tool_calls, [call]);
+});
+
+test('a chat client that declared only functions gets a custom call as a call of a function', async (t) => {
+  const gateway = await startGateway(t, { providers: PROVIDERS });
+  const tools = [{ type: 'function', function: { name: 'patch', parameters: {} } }];
+  const item = { type: 'custom_tool_call', id: 'ctc_1', call_id: 'c1', name: 'patch', input: 'x\n"y"' };
+  const response = { id: 'resp_1', object: 'response', status: 'completed', output: [item] };
+  const told: Json[] = [
+    { type: 'response.created', response: { ...response, status: 'in_progress', output: [] } },
+    { type: 'response.output_item.added', output_index: 0, item: { ...item, input: '' } },
+    ...['x\n', '"y"'].map((delta) => ({ type: 'response.custom_tool_call_input.delta', output_index: 0, delta })),
+    { type: 'response.output_item.done', output_index: 0, item },
+    { type: 'response.completed', response },
+  ];
+  const streamed = told.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  for (const stream of [true, false]) {
+    gateway.upstream.script('openai', [stream ? streamOf(streamed) : wholeOf(response)]);
+    const request = { model: 'test/openai', messages: [{ role: 'user', content: 'hi' }], tools, stream };
+    const answer = await gateway.post('/chat/completions', request);
+    const calls = stream
+      ? (await events(answer)).flatMap(({ choices }) => choices.flatMap(({ delta }: Json) => delta.tool_calls ?? []))
+      : ((await answer.json()) as Json).choices[0].message.tool_calls;
+    assert.deepEqual([calls[0].type, calls[0].function.name], ['function', 'patch']);
+    const written = calls.map((each: Json) => each.function.arguments).join('');
+    assert.deepEqual(JSON.parse(written), { input: item.input });
+  }
 });

@@ -18,7 +18,10 @@ interface Call {
   id: string;
   name: string;
   empty: boolean;
+  /** Shown as a custom call. */
   custom: boolean;
+  /** Free text of a custom call that is shown as a function's, until it is complete and can be written as JSON. */
+  input: string | undefined;
 }
 
 interface Thought {
@@ -43,6 +46,12 @@ interface ChoiceState {
 
 export class DeltaWriter {
   readonly #choices: ChoiceState[] = [];
+  readonly #customTools: boolean;
+
+  /** @param customTools the client knows custom calls */
+  constructor(customTools: boolean) {
+    this.#customTools = customTools;
+  }
 
   /** Appends the deltas for a part event or log probabilities. */
   write(event: TurnEvent, pieces: Piece[]): void {
@@ -93,8 +102,9 @@ export class DeltaWriter {
         this.#startThought(choice, index, part, state, pieces);
         break;
       case 'toolCall': {
-        const custom = part.custom === true;
-        const call: Call = { index: state.calls.size, id: part.id, name: part.name, empty: true, custom };
+        const custom = part.custom === true && this.#customTools;
+        const input = part.custom === true && !custom ? '' : undefined;
+        const call: Call = { index: state.calls.size, id: part.id, name: part.name, empty: true, custom, input };
         state.calls.set(index, call);
         if (part.signature !== undefined) {
           const entry = encodeCallSignature(part.id, part.signature, state.details++);
@@ -156,7 +166,8 @@ export class DeltaWriter {
     const call = state.calls.get(index);
     if (call !== undefined) {
       if (delta.arguments === undefined || delta.arguments === '') return;
-      this.#argue(choice, call, delta.arguments, pieces);
+      if (call.input !== undefined) call.input += delta.arguments;
+      else this.#argue(choice, call, delta.arguments, pieces);
       return;
     }
     const thought = state.thoughts.get(index);
@@ -206,8 +217,10 @@ export class DeltaWriter {
   #stop(choice: number, index: number, pieces: Piece[]): void {
     const state = this.#state(choice);
     const call = state.calls.get(index);
-    // Arguments are always JSON text: {} for a call without any (BerriAI/litellm#5064). Custom calls have free text.
-    if (call?.empty && !call.custom) this.#argue(choice, call, '{}', pieces);
+    // The arguments of a function are always JSON text: {} for a call without any (BerriAI/litellm#5064).
+    if (call?.empty && !call.custom) {
+      this.#argue(choice, call, call.input === undefined ? '{}' : inputArguments(call.input), pieces);
+    }
     for (const citation of state.waiting.get(index) ?? []) this.#annotate(choice, index, citation, pieces);
     state.waiting.delete(index);
     const thought = state.thoughts.get(index);
@@ -217,4 +230,9 @@ export class DeltaWriter {
       pieces.push({ choice, delta: { reasoning_details: encodeDetails(entry, thought.index) } });
     }
   }
+}
+
+/** The free text of a custom call as the arguments of a function, for clients without custom tools. */
+export function inputArguments(input: string): string {
+  return JSON.stringify({ input });
 }

@@ -38,8 +38,11 @@ export interface ChatDialect {
    * The template accepts only one leading system message and strict alternation (some vLLM servers): merge, never drop.
    */
   strictTemplate?: boolean;
-  /** Accepts custom tools as defined by OpenAI. Default false: sent as functions. */
-  customTools?: boolean;
+  /**
+   * Accepts custom tools as defined by OpenAI. `relayed`: unknown, so those of chat clients are sent as they are, others as
+   * functions. Default false: all are sent as functions.
+   */
+  customTools?: boolean | 'relayed';
   /** Accepts a `tool_choice` among several tools (`allowed_tools`). Default false: the other tools are left out. */
   allowedTools?: boolean;
   /**

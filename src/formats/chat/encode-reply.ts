@@ -1,9 +1,10 @@
 /** Encodes a complete answer for a client of the chat format. */
-import type { Choice, Part, Turn } from '../conversation/conversation.ts';
+import type { Choice, Part, ToolCallPart, Turn } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
+import { inputArguments } from './delta-writer.ts';
 import { encodeBlock, encodeCallSignature, encodeDetails } from './details.ts';
 import { encodeAudio } from './encode-message.ts';
 import { closingUsage } from './usage.ts';
@@ -18,7 +19,8 @@ export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields 
     system_fingerprint: turn.fingerprint ?? null,
   };
   if (turn.serviceTier !== undefined) reply['service_tier'] = turn.serviceTier;
-  reply['choices'] = turn.choices.map(encodeChoice);
+  const { customTools = false } = stamp;
+  reply['choices'] = turn.choices.map((choice, index) => encodeChoice(choice, index, customTools));
   const usage = closingUsage(closing);
   if (usage !== undefined) reply['usage'] = usage;
   if (turn.safeguards !== undefined) reply['safeguard_results'] = turn.safeguards;
@@ -28,10 +30,10 @@ export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields 
   return reply;
 }
 
-function encodeChoice(choice: Choice, index: number): Fields {
+function encodeChoice(choice: Choice, index: number, customTools: boolean): Fields {
   return {
     index,
-    message: encodeMessage(choice.parts),
+    message: encodeMessage(choice.parts, customTools),
     finish_reason: choice.finish.unified,
     native_finish_reason: choice.finish.native,
     logprobs: choice.logprobs ?? null,
@@ -39,7 +41,7 @@ function encodeChoice(choice: Choice, index: number): Fields {
 }
 
 /** Joins several text parts into one text without changing a character. */
-function encodeMessage(parts: readonly Part[]): Fields {
+function encodeMessage(parts: readonly Part[], customTools: boolean): Fields {
   let content = '';
   let refusal = '';
   let reasoning = '';
@@ -85,9 +87,9 @@ function encodeMessage(parts: readonly Part[]): Fields {
         calls.push({
           id: part.id,
           index: calls.length,
-          ...(part.custom
+          ...(part.custom && customTools
             ? { type: 'custom', custom: { name: part.name, input: part.arguments } }
-            : { type: 'function', function: { name: part.name, arguments: part.arguments || '{}' } }),
+            : { type: 'function', function: { name: part.name, arguments: argumentsOf(part) } }),
         });
         break;
       default:
@@ -105,4 +107,8 @@ function encodeMessage(parts: readonly Part[]): Fields {
   if (audio !== undefined) message['audio'] = audio;
   if (calls.length > 0) message['tool_calls'] = calls;
   return message;
+}
+
+function argumentsOf(part: ToolCallPart): string {
+  return part.custom ? inputArguments(part.arguments) : part.arguments || '{}';
 }

@@ -12,7 +12,7 @@ export const DONE = 'data: [DONE]\n\n';
 export class ChatEncoder implements StreamEncoder {
   #safeguards: Fields = {};
   readonly #stamp: Stamp;
-  readonly #writer = new DeltaWriter();
+  readonly #writer: DeltaWriter;
   readonly #introduced = new Set<number>();
   readonly #finishes = new Map<number, Finish>();
   /** The text of every chunk before and after its choices. */
@@ -21,6 +21,7 @@ export class ChatEncoder implements StreamEncoder {
 
   constructor(stamp: Stamp) {
     this.#stamp = stamp;
+    this.#writer = new DeltaWriter(stamp.customTools === true);
     this.#frame({ type: 'start' });
   }
 

@@ -28,6 +28,7 @@ export function facts(value: unknown): RequestFacts {
   if (cacheKey !== undefined) result.cacheKey = cacheKey;
   const include = fieldsOrUndefined(body['stream_options'])?.['include_usage'];
   if (typeof include === 'boolean') result.includeUsage = include;
+  if (listOf(body['tools']).some((tool) => fieldsOrUndefined(tool)?.['type'] === 'custom')) result.customTools = true;
   if (fieldsOrUndefined(body['debug'])?.['echo_upstream_body'] === true) result.echoUpstreamBody = true;
   const metadata = fieldsOrUndefined(body['metadata']);
   if (metadata !== undefined) result.metadata = metadata as Record<string, string>;

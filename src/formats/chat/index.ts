@@ -65,7 +65,7 @@ export const chat: ServedFormat & SpokenFormat = {
   relayedTools: (dialect) => (dialect.chat?.customTools ? 'all' : ALL_BUT_CUSTOM),
   holdsAnswerImage: () => true,
   choosesAmong: (dialect) => dialect.chat?.allowedTools === true,
-  nativeTools: (dialect) => (dialect.chat?.customTools ? ['custom'] : []),
+  nativeTools: (dialect) => (dialect.chat?.customTools === true ? ['custom'] : []),
   showsHiddenReasoning: (dialect) => dialect.chat?.reasoning !== 'object',
   searchesWeb: ({ dialect }) => dialect.chat?.webSearch === true,
   wantsBytes: (kind, _url, dialect) => dialect.chat?.mediaBytes?.includes(kind) ?? false,

@@ -41,6 +41,8 @@ export interface Stamp {
   promptTokens?: number;
   /** Chat streams: usage in a last chunk with empty choices, in the finish chunk, or not at all. */
   usage: 'chunk' | 'finish' | 'none';
+  /** Chat: the client has declared custom tools; others get the free text of a custom call as JSON arguments. */
+  customTools?: boolean;
   /** Request members that answers of this format repeat (`ServedFormat.echo`); absent for formats that repeat none. */
   echo?(): Record<string, unknown>;
 }

@@ -14,6 +14,8 @@ export interface RequestFacts {
   stream: boolean;
   /** `stream_options.include_usage` of the chat format; undefined when absent. */
   includeUsage?: boolean;
+  /** A tool of the chat format has type `custom`. */
+  customTools?: true;
   /** `debug.echo_upstream_body` of the chat format; applies to streams only. */
   echoUpstreamBody?: boolean;
   /** The output cap that the client gave. */

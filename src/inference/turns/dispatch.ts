@@ -145,6 +145,7 @@ export class Dispatcher {
       created: Math.floor(this.#request.startedAt / 1000),
       promptTokens: estimate.promptTokens,
       usage: facts.includeUsage === undefined ? 'finish' : facts.includeUsage ? 'chunk' : 'none',
+      customTools: facts.customTools === true,
       echo: this.#task.echo,
     };
     const user = this.#parts.hashUser(caller, facts.user);

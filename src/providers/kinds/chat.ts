@@ -25,7 +25,7 @@ export const anyChat: ProviderKind = {
     verifiedBy: 'recording',
     quirks: 'the plain format, for any other service (recordings of Snowflake and Databricks)',
   },
-  dialect: { chat: { grammar: 'response_format', python: true } },
+  dialect: { chat: { grammar: 'response_format', python: true, customTools: 'relayed' } },
   completion: completionAdapter(),
   embedding: openaiEmbedding({ inputTypeMember: 'input_type', parts: 'public' }),
   rerank: rerankAdapter({ images: 'public' }),
