@@ -193,6 +193,31 @@ test('parallel calls interleave, each is done when it ends, and missing argument
   );
 });
 
+test('a call that the output limit cut off is incomplete, one before the limit is completed', () => {
+  const cases: [TurnEvent[], string[]][] = [
+    [[start(0, call('c1')), delta(0, { arguments: '{"a":' }), stop(0)], ['incomplete']],
+    [[start(0, call('c1')), stop(0)], ['incomplete']],
+    [[start(0, call('c1', { custom: true })), delta(0, { arguments: 'fr' }), stop(0)], ['incomplete']],
+    [[start(0, call('c1')), delta(0, { arguments: '{"a":1}' }), stop(0)], ['completed']],
+    [
+      [start(0, call('c1', { arguments: '{' })), stop(0), start(1, { type: 'text', text: 'so' }), stop(1)],
+      ['completed', 'incomplete'],
+    ],
+  ];
+  for (const [events, expected] of cases) {
+    const told = streamed([...events, finish('length')]);
+    const done = told.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item);
+    assert.deepEqual(
+      done.map(({ status }) => status),
+      expected,
+    );
+    assert.deepEqual(told.at(-1).response.output, done);
+  }
+  const parts = [call('c1', { arguments: '{"a":' })];
+  const turn: Turn = { choices: [{ parts, finish: { unified: 'length', native: null } }], usage: USAGE };
+  assert.equal((responses.encodeReply(turn, STAMP, {}) as Json).output[0].status, 'incomplete');
+});
+
 test('call signatures and blocks of another vendor survive the round trip through the client', () => {
   const parts: Part[] = [
     { type: 'opaque', origin: 'messages', value: { type: 'server_tool_use', id: 'srv', input: {} } },

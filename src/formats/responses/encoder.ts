@@ -69,7 +69,10 @@ export class ResponsesEncoder implements StreamEncoder {
         if (event.choice === 0) this.#output.logprobs(event.logprobs.content ?? []);
         break;
       case 'finish':
-        if (event.choice === 0) this.#finish = event.finish;
+        if (event.choice === 0) {
+          this.#finish = event.finish;
+          this.#output.finish(event.finish.unified);
+        }
         break;
       default:
     }

@@ -1,4 +1,6 @@
 /** Output items that hold one part: calls, images and items known as a whole. */
+
+import { isObjectText } from '../conversation/call-input.ts';
 import type { ImagePart, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import { type Fields, textOrUndefined } from '../conversation/fields.ts';
 import { writtenOperation } from '../conversation/patch-call.ts';
@@ -40,6 +42,8 @@ export class CallItem implements Item, OutputPart {
   stopped = false;
   readonly #part: ToolCallPart;
   readonly #slot: OutputSlot;
+  /** The upstream sent no arguments. */
+  #invented = false;
   #written = '';
   #late = '';
 
@@ -60,6 +64,11 @@ export class CallItem implements Item, OutputPart {
     return bound === undefined || this.#late === '' ? undefined : { value: this.#late, origin: bound.origin };
   }
 
+  /** Whether nothing of the arguments can be missing: a limit may be reached right after them. */
+  get complete(): boolean {
+    return this.#part.custom !== true && !this.#invented && isObjectText(this.#written);
+  }
+
   added(): Fields {
     return this.#item('', 'in_progress');
   }
@@ -77,7 +86,10 @@ export class CallItem implements Item, OutputPart {
 
   stop(): void {
     // Arguments are always JSON text, also when the model sent none.
-    if (this.#written === '' && !this.#part.custom) this.add({ arguments: '{}' });
+    if (this.#written === '' && !this.#part.custom) {
+      this.add({ arguments: '{}' });
+      this.#invented = true;
+    }
     this.stopped = true;
   }
 

@@ -21,6 +21,8 @@ export class Output {
   readonly #parts = new Map<number, OutputPart>();
   /** Parts whose item is chosen only when they show something. */
   readonly #waiting = new Map<number, Part>();
+  /** A call that has ended. Its item stays open until it is known whether a limit cut it off. */
+  #endedCall: CallItem | undefined;
   /** How the reply ended; known before the last items close. */
   #finish: FinishReason = 'stop';
 
@@ -66,6 +68,7 @@ export class Output {
   }
 
   add(index: number, delta: PartDelta): void {
+    this.#closeCall();
     const known = this.#parts.get(index) ?? this.#begin(index, delta);
     known?.add(delta);
   }
@@ -77,9 +80,15 @@ export class Output {
     part.stop();
     if (part instanceof GrowingItem) this.#close(part);
     if (!(part instanceof CallItem)) return;
-    this.#close(part);
-    const { signature } = part;
-    if (signature !== undefined) this.#whole(this.#signatureItem(part.callId, signature.value, signature.origin));
+    this.#closeCall();
+    this.#endedCall = part;
+  }
+
+  /** How the reply ended: nothing else follows the call that has just ended. */
+  finish(finish: FinishReason): void {
+    if (finish !== 'length') this.#closeCall();
+    this.#finish = finish;
+    this.#closeCall();
   }
 
   logprobs(content: readonly unknown[]): void {
@@ -91,6 +100,7 @@ export class Output {
   /** Ends every item and returns the whole output. */
   end(finish: FinishReason): Fields[] {
     this.#finish = finish;
+    this.#closeCall();
     for (const part of this.#parts.values()) if (!part.stopped) part.stop();
     this.#closeOpen();
     return this.#items.map((item) => item.done!);
@@ -101,6 +111,7 @@ export class Output {
    * because clients run a call once they see its `done` event, whatever its status (openai/codex does).
    */
   broken(): Fields[] {
+    this.#closeCall();
     this.#finish = 'error';
     for (const part of this.#parts.values()) if (!(part instanceof CallItem) && !part.stopped) part.stop();
     this.#closeOpen();
@@ -171,11 +182,21 @@ export class Output {
   }
 
   #open<T extends Item>(item: T): T {
+    this.#closeCall();
     this.#closeOpen();
     this.#items.push(item);
     this.#tell('response.output_item.added', { output_index: item.outputIndex, item: item.added() });
     item.opened();
     return item;
+  }
+
+  #closeCall(): void {
+    const call = this.#endedCall;
+    if (call === undefined) return;
+    this.#endedCall = undefined;
+    this.#close(call);
+    const { signature } = call;
+    if (signature !== undefined) this.#whole(this.#signatureItem(call.callId, signature.value, signature.origin));
   }
 
   /** Closes items whose parts have all ended, before another item starts. */
@@ -185,7 +206,8 @@ export class Output {
 
   #close(item: Item): void {
     item.closing();
-    const cut = this.#finish === 'error' || (this.#finish === 'length' && item === this.#items.at(-1));
+    const last = this.#finish === 'length' && item === this.#items.at(-1);
+    const cut = this.#finish === 'error' || (last && !(item instanceof CallItem && item.complete));
     item.done = item.render(cut ? 'incomplete' : 'completed');
     this.#tell('response.output_item.done', { output_index: item.outputIndex, item: item.done });
   }
