@@ -78,7 +78,8 @@ export class Call implements TurnOwner, Interruptible {
       await this.#turn.begin();
     } catch (error) {
       this.#stream.quiet();
-      if (this.#generation === undefined) this.#reservation.release();
+      // What was paid before the first turn stays reserved until the request's row settles it.
+      if (this.#generation === undefined && this.#context.prepaid === undefined) this.#reservation.release();
       if (this.#over) return;
       if (this.#generation === undefined) {
         this.#over = true;

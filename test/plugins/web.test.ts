@@ -161,6 +161,20 @@ test('a budget that does not cover the search refuses it before it is made, and 
   assert.equal(status, 402);
 });
 
+test('what searches cost before their turns are refused or abandoned stays within the limit of the key', async () => {
+  searches(PAGE);
+  const asked = engines.requests('exa').length;
+  // It covers two searches and never a search together with a turn, which may cost 0.0075 and the prompt.
+  const poor = await scene.control.keyIn(undefined, 'searching', { limit: 0.012 });
+  for (let request = 0; request < 6; request++) {
+    const { status, text } = await ask('chat', { plugins: [{ id: 'web' }] }, poor);
+    assert.equal(status, 402, text);
+  }
+  assert.equal(engines.requests('exa').length - asked, 2);
+  const { body } = await scene.control.call('GET', '/key', undefined, poor.token);
+  assert.equal(body.data.usage, 0.01);
+});
+
 test('guardrails see the query and the pages: what is redacted goes nowhere, what is blocked is left out', async () => {
   searches({ ...PAGE, text: 'The code is secret-1234, really.' });
   const redacting = await scene.guarded({
