@@ -19,6 +19,7 @@ import type {
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { nativeToolFor } from '../formats/conversation/native-tool.ts';
 import { spokenFormat } from '../formats/index.ts';
+import { sumOfReads, type UpstreamReads, vendorReads } from '../formats/server-tools/index.ts';
 import { policyOf } from '../guardrails/index.ts';
 import { formatsFor } from '../providers/index.ts';
 import { type Metered, meter, promptEstimate } from './accounting/meter.ts';
@@ -63,6 +64,8 @@ const OTHER_OUTPUT: ReadonlySet<string> = new Set([
   'video',
 ]);
 
+const NO_READS: UpstreamReads = { searches: 0, tokens: 0 };
+
 export class ConversationTask implements Task {
   readonly apiType = 'completions';
   readonly renew: Task['renew'];
@@ -72,6 +75,7 @@ export class ConversationTask implements Task {
   readonly #parts: InferenceParts;
   readonly #translation: Translation;
   readonly promptBytes: number;
+  #vendorReads: UpstreamReads | undefined;
   /** The tools that the gateway runs for this request. */
   readonly #tools: WantedTools | undefined;
   /** What judges the answer's turns. */
@@ -123,8 +127,8 @@ export class ConversationTask implements Task {
 
   bound(endpoint: Endpoint, promptTokens?: number): CostBound {
     const size = this.#promptSize(promptTokens);
-    const searches = hasSearch(endpoint) ? this.#tools?.nativeSearches : undefined;
-    const facts = searches === undefined ? this.#turnFacts : { ...this.#turnFacts, searches };
+    const reads = this.#readsOf(endpoint);
+    const facts = reads === NO_READS ? this.#turnFacts : { ...this.#turnFacts, reads };
     const bound = boundOf(endpoint, facts, size, (model) => this.#pricingOf(endpoint, model));
     return {
       nano: boundNano(bound, bound.maxOutputTokens),
@@ -133,6 +137,14 @@ export class ConversationTask implements Task {
         return tokens === undefined ? undefined : { capOutputTokens: tokens, nano: boundNano(bound, tokens) };
       },
     };
+  }
+
+  /** What the upstream may read with tools of its own: those that the request names, and those that stand in for the gateway's. */
+  #readsOf({ provider }: Endpoint): UpstreamReads {
+    const { document, format } = this.#request;
+    this.#vendorReads ??= vendorReads(document.structure, format.id) ?? NO_READS;
+    const native = provider.kind.nativeTools === undefined ? undefined : this.#tools?.nativeReads;
+    return native === undefined ? this.#vendorReads : sumOfReads([this.#vendorReads, native]);
   }
 
   tokens(endpoint: Endpoint, cap?: number, promptTokens?: number): TokenBound {
@@ -346,10 +358,6 @@ export class ConversationTask implements Task {
     const has = (format: FormatId) => wishes.some((wish) => nativeToolFor(wish, rows, { ...about, format }));
     return ids.toSorted((one, other) => Number(has(other)) - Number(has(one)));
   }
-}
-
-function hasSearch({ provider }: Endpoint): boolean {
-  return provider.kind.nativeTools?.some(({ tool }) => tool === 'web_search') === true;
 }
 
 /** True if the catalog says that the model takes tools but no `response_format`. */

@@ -36,7 +36,7 @@ async function limitedGateway(t: TestContext, limitUsd: number, options: Gateway
     };
     return reply.data;
   };
-  return { gateway, ask, usage };
+  return { gateway, ask, usage, token: key };
 }
 
 test('a request whose worst case exceeds the key limit is 402 before anything is sent, with the reason', async (t) => {
@@ -148,4 +148,30 @@ test('an exhausted key may use a free model, but its paid fallback is not called
   assert.equal((await ask(body)).status, 402);
   assert.equal(gateway.upstream.requests('paid').length, 0);
   assert.equal((await ask(body)).status, 200);
+});
+
+test('the tools of an upstream have their searches and what they read reserved, as far as max_uses allows', async (t) => {
+  // A search costs 0.01 USD, and its pages 16,384 tokens at 3.75 USD a million, the price of a cache write.
+  const pricing = { ...PRICING, web_search: '0.01' };
+  const { gateway, usage, token } = await limitedGateway(t, 0.2, {
+    providers: { m: { kind: 'messages', model: { pricing } } },
+  });
+  const reply = {
+    ...{ id: 'msg_up', type: 'message', role: 'assistant', model: 'm', stop_sequence: null, stop_reason: 'end_turn' },
+    content: [{ type: 'text', text: 'found' }],
+    usage: { input_tokens: 30_000, output_tokens: 2, server_tool_use: { web_search_requests: 2 } },
+  };
+  gateway.upstream.script('m', { headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify(reply)] });
+  const search = async (more: object) => {
+    const tools = [{ type: 'web_search_20250305', name: 'web_search', ...more }];
+    const body = { ...hello, max_tokens: 16, tools };
+    return (await gateway.post('/messages', body, { authorization: `Bearer ${token}` })).status;
+  };
+  assert.equal(await search({}), 402);
+  assert.equal(await search({ max_uses: 3 }), 402);
+  assert.equal(gateway.upstream.requests('m').length, 0);
+  assert.equal(await search({ max_uses: 2 }), 200);
+  // 30,000 x 3 + 2 x 15 millionths, and two searches.
+  assert.equal((await usage()).usage, 0.11003);
+  assert.equal(await search({ max_uses: 2 }), 402);
 });

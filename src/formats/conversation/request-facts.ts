@@ -38,8 +38,8 @@ export interface RequestFacts {
   marksCache?: boolean;
   /** Calls that the upstream may make on its own within the answer. Absent: none. */
   inner?: InnerCalls;
-  /** Searches that the upstream may make with its own tool, at most. Absent: none. */
-  searches?: number;
+  /** What the upstream may read with tools of its own, at most. Absent: nothing. */
+  reads?: { searches: number; tokens: number };
   /** The upstream should store the conversation. `previousId`: our id of the answer that the request continues. */
   thread?: { previousId?: string };
   /** Our id of an earlier answer whose prompt the upstream compares with this one (`diagnostics`). */

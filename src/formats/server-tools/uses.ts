@@ -39,7 +39,7 @@ function memberUse(members: readonly string[] = [], tools: unknown): string | un
   return undefined;
 }
 
-function camelCased(name: string): string {
+export function camelCased(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 

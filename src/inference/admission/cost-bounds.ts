@@ -130,12 +130,14 @@ export function boundOf(
   }
   const { images } = facts.media;
   const { promptTokens, maxOutputTokens, fixed, inner } = tokenLimitsOf(endpoint, facts, prompt);
+  const readTokens = promptWithReads(promptTokens, facts, endpoint);
   const ceiling = ceilingOf(pricing);
   const innerCalls = inner.length === 0 ? 0n : innerPrice(inner, ceiling, pricingOf);
-  const fees = ceiling.request + BigInt(images) * ceiling.image + BigInt(facts.searches ?? 0) * ceiling.webSearch;
+  const fees =
+    ceiling.request + BigInt(images) * ceiling.image + BigInt(facts.reads?.searches ?? 0) * ceiling.webSearch;
   return {
     free: innerCalls === 0n && costsNothing(pricing),
-    promptPrice: BigInt(promptTokens) * ceiling.prompt + fees + innerCalls,
+    promptPrice: BigInt(readTokens) * ceiling.prompt + fees + innerCalls,
     outputPrice: ceiling.completion,
     maxOutputTokens,
     fixed,
@@ -152,6 +154,12 @@ function maxPromptTokens(endpoint: Endpoint, facts: RequestFacts, prompt: Prompt
   const counted = written + media.images * IMAGE_TOKENS;
   if (media.documents > 0 || continuesThread(facts)) return Math.max(contextLength ?? UNKNOWN_CONTEXT_TOKENS, counted);
   return contextLength === null ? counted : Math.min(counted, contextLength);
+}
+
+/** Rate limits count what tools of the upstream have read afterwards; budgets reserve it. */
+function promptWithReads(promptTokens: number, { reads }: RequestFacts, { contextLength }: Endpoint): number {
+  if (reads === undefined) return promptTokens;
+  return Math.max(promptTokens, Math.min(promptTokens + reads.tokens, contextLength ?? Number.POSITIVE_INFINITY));
 }
 
 /** True if the upstream also reads stored messages of the thread, which the request does not contain. */

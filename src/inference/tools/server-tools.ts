@@ -18,7 +18,7 @@ import type {
   ToolCallPart,
   ToolChoice,
 } from '../../formats/conversation/conversation.ts';
-import { countOf, type Fields, fieldsOf, textOf } from '../../formats/conversation/fields.ts';
+import { type Fields, fieldsOf, textOf } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
 import {
@@ -27,7 +27,7 @@ import {
   type ToolTrace,
   withPastSteps,
 } from '../../formats/conversation/tool-steps.ts';
-import { serverToolName } from '../../formats/server-tools/index.ts';
+import { readsOf, serverToolName, sumOfReads, type UpstreamReads } from '../../formats/server-tools/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
 import type {
   GatewayToolKind,
@@ -74,16 +74,13 @@ interface Begun extends Omit<Declaration, 'begun'> {
   tool: RequestedTool;
 }
 
-/** What upstreams do at most without `max_uses`, before they pause or answer. */
-const USUAL_SEARCHES = 10;
-
 class Wanted implements WantedTools {
   readonly #request: ToolRequest;
   readonly #declarations: readonly Declaration[];
   readonly #limits: Limits;
   readonly #approved: ApprovedCalls;
   readonly #resumed: ResumedCalls;
-  readonly nativeSearches: number | undefined;
+  readonly nativeReads: UpstreamReads | undefined;
   readonly lasting: boolean;
   #definitionBytes: number | undefined;
 
@@ -96,8 +93,9 @@ class Wanted implements WantedTools {
     // What a server changes is not known here, nor what calls that continue have changed.
     const changes = this.#servers.length > 0 || this.#resumed.count > 0;
     this.lasting = changes || this.#functions.some(({ tool }) => tool.lasting === true);
-    const search = this.#functions.find(({ tool }) => tool.native?.tool === 'web_search')?.tool.native;
-    this.nativeSearches = search && (countOf(search.settings['max_uses']) || USUAL_SEARCHES);
+    const native = this.#functions.flatMap(({ tool }) => tool.native ?? []);
+    const reads = native.map(({ tool, settings }) => readsOf(tool, settings));
+    this.nativeReads = reads.length === 0 ? undefined : sumOfReads(reads);
   }
 
   get definitionBytes(): number {

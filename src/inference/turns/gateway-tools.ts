@@ -11,6 +11,7 @@ import type {
 import type { Fields } from '../../formats/conversation/fields.ts';
 import type { ServedFormat } from '../../formats/conversation/format.ts';
 import type { ToolReport } from '../../formats/conversation/served-call.ts';
+import type { UpstreamReads } from '../../formats/server-tools/index.ts';
 import type { Hit } from '../../guardrails/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
 import type { InferenceParts } from '../parts.ts';
@@ -35,8 +36,8 @@ export interface ToolRequest {
 export interface WantedTools {
   /** UTF-8 bytes that their definitions add to the request, at most. */
   readonly definitionBytes: number;
-  /** The most searches of an upstream that searches itself. Absent: none. */
-  readonly nativeSearches?: number | undefined;
+  /** What an upstream that has the tools itself may read with them, at most. Absent: nothing. */
+  readonly nativeReads?: UpstreamReads | undefined;
   /** Running them changes data that outlives the answer. */
   readonly lasting: boolean;
   /** Loads what they need; undefined if there is nothing to wait for. */
