@@ -8,8 +8,13 @@ import {
   useQuery,
   useQueryClient,
 } from '@tanstack/preact-query';
+import { useRef } from 'preact/hooks';
 import type { ApiOperations } from './api.gen.ts';
 import { type ApiError, type ApiName, api, type Call, type Reply } from './api.ts';
+
+const ENDED = 401;
+/** The session has ended. */
+export const hasEnded = (error: unknown): boolean => (error as ApiError | null)?.status === ENDED;
 
 const FRESH_MS = 10_000;
 const MOST_RETRIES = 2;
@@ -45,7 +50,46 @@ export function useApi<N extends ApiName>(
     queryFn: ({ signal }) => api(name, { ...call, signal }),
     enabled,
     placeholderData: keepPreviousData,
-    ...(every !== undefined && { refetchInterval: every }),
+    // Without a session every reading would be refused.
+    ...(every !== undefined && { refetchInterval: ({ state }) => (hasEnded(state.error) ? false : every) }),
+  });
+}
+
+/** Operations that return pages of rows by their offset. */
+type ListName = {
+  [N in ApiName]: ApiOperations[N] extends { query: { offset?: number }; reply: { data: unknown[] } } ? N : never;
+}[ApiName];
+
+interface Everything<R> {
+  rows: readonly R[];
+  /** There are more than `MOST_ROWS`. */
+  isCut: boolean;
+}
+
+/** Rows of a page. It is that of `GET /keys`, which has no other, and the most that the others have. */
+const PAGE = 100;
+const MOST_PAGES = 50;
+export const MOST_ROWS = MOST_PAGES * PAGE;
+
+/** All rows of a list, page by page: for choices, and for names of what other rows refer to. */
+export function useAll<N extends ListName>(
+  name: N,
+  call: Pick<Call<ApiOperations[N]>, 'path' | 'query'> = {},
+): UseQueryResult<Everything<Reply<N>['data'][number]>, ApiError> {
+  return useQuery<Everything<Reply<N>['data'][number]>, ApiError>({
+    queryKey: [name, call, 'all'],
+    async queryFn({ signal }) {
+      const rows: Reply<N>['data'][number][] = [];
+      const size = name === 'GET /keys' ? {} : { limit: PAGE };
+      for (let page = 0; page < MOST_PAGES; page++) {
+        const query = { ...call.query, ...size, offset: page * PAGE } as ApiOperations[N]['query'];
+        const { data } = await api(name, { ...call, query, signal });
+        rows.push(...data);
+        if (data.length < PAGE) return { rows, isCut: false };
+      }
+      return { rows, isCut: true };
+    },
+    placeholderData: keepPreviousData,
   });
 }
 
@@ -61,10 +105,13 @@ export function useChange<V, R>(
   done?: (result: R, value: V) => void,
 ): UseMutationResult<R, ApiError, V> {
   const client = useQueryClient();
+  // The mutation takes new options after the next paint. A form that is submitted before must send what it shows.
+  const latest = useRef({ run, done });
+  latest.current = { run, done };
   return useMutation<R, ApiError, V>({
-    mutationFn: run,
+    mutationFn: (value) => latest.current.run(value),
     async onSuccess(result, value) {
-      done?.(result, value);
+      latest.current.done?.(result, value);
       await Promise.all(stale.map((name) => client.invalidateQueries({ queryKey: [name] })));
     },
   });

@@ -2,17 +2,16 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { type ApiError, api } from '../api.ts';
-import { useApi, useChange } from '../query.ts';
+import { useAll, useChange } from '../query.ts';
 import { link } from '../route.ts';
 import { Button, Card, Problem } from '../ui/basics.tsx';
 import { Choice, type Option } from '../ui/forms.tsx';
 import { type Column, Table } from '../ui/table.tsx';
-
-const MOST = 100;
+import { inWorkspace } from '../ui/workspace-choice.tsx';
 
 export function KeyAssignments({ id, workspace }: { id: string; workspace: string | null }) {
-  const assigned = useApi('GET /guardrails/{id}/assignments/keys', { path: { id }, query: { limit: MOST } });
-  const keys = useApi('GET /keys', { query: workspace === null ? {} : { workspace_id: workspace } });
+  const assigned = useAll('GET /guardrails/{id}/assignments/keys', { path: { id } });
+  const keys = useAll('GET /keys', { query: inWorkspace(workspace ?? '') });
   const stale = ['GET /guardrails/{id}/assignments/keys'] as const;
   const add = useChange(
     (hash: string) => api('POST /guardrails/{id}/assignments/keys', { path: { id }, body: { key_hashes: [hash] } }),
@@ -28,14 +27,14 @@ export function KeyAssignments({ id, workspace }: { id: string; workspace: strin
       title="Keys that it applies to"
       what="key"
       none="No keys. Without an assignment a guardrail does nothing, unless it is that of the whole workspace."
-      rows={assigned.data?.data ?? []}
+      rows={assigned.data?.rows ?? []}
       keyOf={({ key_hash }) => key_hash}
       nameOf={({ key_name }) => key_name}
       columns={[
         { head: 'Key', cell: (row) => <a href={link(`/keys/${row.key_hash}`)}>{row.key_name}</a> },
         { head: 'Secret', minor: true, cell: (row) => <span class="mono small soft">{row.key_label}</span> },
       ]}
-      all={(keys.data?.data ?? []).map(({ hash, name }) => [hash, name] as const)}
+      all={(keys.data?.rows ?? []).map(({ hash, name }) => [hash, name] as const)}
       error={assigned.error ?? add.error ?? remove.error}
       isBusy={add.isPending || remove.isPending}
       onAdd={add.mutate}
@@ -45,8 +44,8 @@ export function KeyAssignments({ id, workspace }: { id: string; workspace: strin
 }
 
 export function MemberAssignments({ id }: { id: string }) {
-  const assigned = useApi('GET /guardrails/{id}/assignments/members', { path: { id }, query: { limit: MOST } });
-  const members = useApi('GET /organization/members', { query: { limit: MOST } });
+  const assigned = useAll('GET /guardrails/{id}/assignments/members', { path: { id } });
+  const members = useAll('GET /organization/members');
   const stale = ['GET /guardrails/{id}/assignments/members'] as const;
   const change = { path: { id } };
   const add = useChange(
@@ -59,7 +58,7 @@ export function MemberAssignments({ id }: { id: string }) {
       api('POST /guardrails/{id}/assignments/members/remove', { ...change, body: { member_user_ids: [user] } }),
     stale,
   );
-  const all = (members.data?.data ?? []).map(
+  const all = (members.data?.rows ?? []).map(
     (each) => [each.id, [each.first_name, each.last_name].filter(Boolean).join(' ') || each.email || each.id] as const,
   );
   const nameOf = (user: string) => all.find(([member]) => member === user)?.[1] ?? user;
@@ -68,7 +67,7 @@ export function MemberAssignments({ id }: { id: string }) {
       title="Members that it applies to"
       what="member"
       none="No members. One that is assigned is restricted with every key that the member created."
-      rows={assigned.data?.data ?? []}
+      rows={assigned.data?.rows ?? []}
       keyOf={({ user_id }) => user_id}
       nameOf={({ user_id }) => nameOf(user_id)}
       columns={[

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { ApiScimGroupMapping } from '../api.gen.ts';
 import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
-import { areSettled, useApi, useChange } from '../query.ts';
+import { areSettled, useAll, useApi, useChange } from '../query.ts';
 import { Badge, Button, Card, Empty, Note, Page, Problem, Waiting } from '../ui/basics.tsx';
 import { dayText, NONE } from '../ui/format.ts';
 import { Check, Choice, Confirm, Dialog, Form } from '../ui/forms.tsx';
@@ -13,7 +13,6 @@ import { Table } from '../ui/table.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
 
 const PAGE = 50;
-const MOST = 100;
 const ROLES = [
   ['member', 'Member'],
   ['admin', 'Administrator'],
@@ -70,13 +69,13 @@ function People({ reading }: { reading: ReturnType<typeof usePeople> }) {
 }
 
 function Groups() {
-  const groups = useApi('GET /scim/groups', { query: { limit: MOST } });
-  const mappings = useApi('GET /scim/group-mappings', { query: { limit: MOST } });
-  const workspaces = useApi('GET /workspaces', { query: { limit: MOST } });
+  const groups = useAll('GET /scim/groups');
+  const mappings = useAll('GET /scim/group-mappings');
+  const workspaces = useAll('GET /workspaces');
   const [adding, setAdding] = useState(false);
   const [removing, setRemoving] = useState<ApiScimGroupMapping>();
-  const groupName = (id: string) => groups.data?.data.find((each) => each.id === id)?.display_name ?? id;
-  const workspaceName = (id: string) => workspaces.data?.data.find((each) => each.id === id)?.name ?? id;
+  const groupName = (id: string) => groups.data?.rows.find((each) => each.id === id)?.display_name ?? id;
+  const workspaceName = (id: string) => workspaces.data?.rows.find((each) => each.id === id)?.name ?? id;
   return (
     <>
       <Card
@@ -84,7 +83,7 @@ function Groups() {
         flush
         actions={
           groups.data !== undefined &&
-          groups.data.data.length > 0 && (
+          groups.data.rows.length > 0 && (
             <Button icon="plus" onClick={() => setAdding(true)}>
               Map a group
             </Button>
@@ -94,7 +93,7 @@ function Groups() {
         <Problem error={groups.error ?? mappings.error} />
         {!areSettled(groups, mappings) ? (
           <Waiting lines={3} />
-        ) : groups.data?.data.length === 0 ? (
+        ) : groups.data?.rows.length === 0 ? (
           <Empty icon="scim" title="No groups yet">
             <p>
               Create a token with <code>npx gatehouse scim token create</code> and give it to your identity provider
@@ -104,7 +103,7 @@ function Groups() {
         ) : (
           <Table
             label="Roles by group"
-            rows={mappings.data?.data ?? []}
+            rows={mappings.data?.rows ?? []}
             keyOf={({ id }) => id}
             columns={[
               { head: 'Group', cell: (each) => groupName(each.scim_group_id) },
@@ -127,7 +126,7 @@ function Groups() {
       </Card>
       {adding && (
         <MapGroup
-          groups={(groups.data?.data ?? []).map((each) => [each.id, each.display_name])}
+          groups={(groups.data?.rows ?? []).map((each) => [each.id, each.display_name])}
           onClose={() => setAdding(false)}
         />
       )}

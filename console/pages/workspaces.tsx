@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { api } from '../api.ts';
 import type { PageParts } from '../frame.tsx';
-import { useApi, useChange } from '../query.ts';
+import { useAll, useApi, useChange } from '../query.ts';
 import { go, link, useParams } from '../route.ts';
 import { Badge, Button, Card, Empty, Facts, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
 import { dayText, NONE, usd } from '../ui/format.ts';
@@ -229,8 +229,8 @@ function Budgets({ id }: { id: string }) {
 }
 
 function Members({ id }: { id: string }) {
-  const members = useApi('GET /workspaces/{id}/members', { path: { id } });
-  const everybody = useApi('GET /organization/members', {});
+  const members = useAll('GET /workspaces/{id}/members', { path: { id } });
+  const everybody = useAll('GET /organization/members');
   const [adding, setAdding] = useState('');
   const stale = ['GET /workspaces/{id}/members'] as const;
   const add = useChange(
@@ -243,12 +243,12 @@ function Members({ id }: { id: string }) {
     stale,
   );
   const named = new Map(
-    (everybody.data?.data ?? []).map((each) => [
+    (everybody.data?.rows ?? []).map((each) => [
       each.id,
       [each.first_name, each.last_name].filter(Boolean).join(' ') || each.email,
     ]),
   );
-  const rows = members.data?.data ?? [];
+  const rows = members.data?.rows ?? [];
   const others = [...named].filter(([user]) => !rows.some((row) => row.user_id === user));
   return (
     <Card title="Members" flush>

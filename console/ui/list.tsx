@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import type { ApiError } from '../api.ts';
 import { useParams } from '../route.ts';
-import { Card, Problem, Waiting } from './basics.tsx';
+import { Card, Empty, Problem, Waiting } from './basics.tsx';
 import { CursorPager, Pager, Table, type TableProps } from './table.tsx';
 
 /** A page by its number of rows; `total` where the server counts them. */
@@ -51,6 +51,7 @@ export function PagedList<R>({ reading, rows, empty, pages, title, actions, line
   const { error, isPlaceholderData, refetch } = reading;
   const problem = <Problem error={error} retry={() => void refetch()} />;
   if (rows === undefined && error !== null) return problem;
+  const isFirst = useOffset() === 0 && useCursor() === undefined;
   return (
     <>
       {problem}
@@ -58,7 +59,11 @@ export function PagedList<R>({ reading, rows, empty, pages, title, actions, line
         {rows === undefined ? (
           <Waiting lines={lines} />
         ) : rows.length === 0 ? (
-          empty
+          isFirst ? (
+            empty
+          ) : (
+            <Empty icon="search" title="Nothing on this page" />
+          )
         ) : (
           <Table {...table} rows={rows} stale={isPlaceholderData} />
         )}

@@ -90,7 +90,7 @@ export function Pager({ offset, size, shown, total, onOffset }: PagerProps) {
   return (
     <nav class="pager" aria-label="Pages">
       <span class="soft">
-        {count(offset + 1)}–{count(offset + shown)}
+        {shown > 0 && `${count(offset + 1)}–${count(offset + shown)}`}
         {total !== undefined && ` of ${count(total)}`}
       </span>
       <Button disabled={offset === 0} onClick={() => onOffset(Math.max(0, offset - size))}>

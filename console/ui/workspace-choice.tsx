@@ -1,5 +1,6 @@
 /** Chooses one of the organization's workspaces. */
-import { useApi } from '../query.ts';
+import { MOST_ROWS, useAll } from '../query.ts';
+import { count } from './format.ts';
 import { Choice } from './forms.tsx';
 
 interface WorkspaceChoiceProps {
@@ -8,17 +9,21 @@ interface WorkspaceChoiceProps {
   onChange(value: string): void;
 }
 
-const MOST_LISTED = 100;
-
 /** The member of a query or a body. @param workspace empty: the default one */
 export function inWorkspace(workspace: string): { workspace_id?: string } {
   return workspace === '' ? {} : { workspace_id: workspace };
 }
 
 export function WorkspaceChoice({ value, onChange }: WorkspaceChoiceProps) {
-  const { data } = useApi('GET /workspaces', { query: { limit: MOST_LISTED } });
-  const options = (data?.data ?? []).map(({ id, name }) => [id, name] as const);
+  const { data } = useAll('GET /workspaces');
+  const options = (data?.rows ?? []).map(({ id, name }) => [id, name] as const);
   return (
-    <Choice label="Workspace" value={value} options={[['', 'Default workspace'], ...options]} onChange={onChange} />
+    <Choice
+      label="Workspace"
+      value={value}
+      options={[['', 'Default workspace'], ...options]}
+      onChange={onChange}
+      hint={data?.isCut && `The first ${count(MOST_ROWS)}`}
+    />
   );
 }
