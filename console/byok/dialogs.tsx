@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { ApiByokKey } from '../api.gen.ts';
 import { api } from '../api.ts';
 import { useApi, useChange } from '../query.ts';
+import { useDifference } from '../ui/difference.ts';
 import { Area, Check, Choice, Confirm, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { linesOrNull, textOf } from '../ui/lines.ts';
 import { inWorkspace } from '../ui/workspace-choice.tsx';
@@ -73,12 +74,13 @@ export function EditKey({ item, onClose }: { item: ApiByokKey; onClose(): void }
     only: item.is_byok_only,
     zdr: item.declared_zdr === null ? '' : String(item.declared_zdr),
   });
+  const body = useDifference(bodyOf(draft, item));
   const change = useChange(
     () => {
       const key = draft.key.trim();
       return api('PATCH /byok/{id}', {
         path: { id: item.id },
-        body: { ...bodyOf(draft, item), ...(key !== '' && { key }) },
+        body: { ...body, ...(key !== '' && { key }) },
       });
     },
     ['GET /byok'],

@@ -35,11 +35,16 @@ export function fieldsOf(type: string, config: Config = {}): ConfigFields {
   };
 }
 
-/** The config that the fields say. The gateway keeps secrets that are left out, and headers whose mask is sent. */
-export function configOf({ members, headers }: ConfigFields): Config {
+/**
+ * The config that the fields say. The gateway keeps what is left out, and headers whose mask is sent.
+ * @param shown the config as the gateway shows it: if the field of one of its members is now empty, its default counts
+ */
+export function configOf(type: string, { members, headers }: ConfigFields, shown: Config = {}): Config {
   const given = Object.entries(members).filter(([, value]) => value.trim() !== '');
+  const emptied = Object.entries(members).filter(([name, value]) => value.trim() === '' && name in shown);
   const named = headers.filter(({ name }) => name.trim() !== '');
   return {
+    ...Object.fromEntries(emptied.map(([name]) => [name, DESTINATION_TYPES[type]?.properties[name]?.default ?? null])),
     ...Object.fromEntries(given.map(([name, value]) => [name, value.trim()])),
     headers: Object.fromEntries(named.map(({ name, value, mask }) => [name.trim(), value || (mask ?? '')])),
   };

@@ -2,9 +2,10 @@
 import { useState } from 'preact/hooks';
 import type { ApiDestination } from '../api.gen.ts';
 import { api, type Body } from '../api.ts';
-import { useApi, useChange } from '../query.ts';
+import { useAll, useChange } from '../query.ts';
+import { useDifference } from '../ui/difference.ts';
 import { Amount, Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
-import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
+import { inWorkspace, WorkspaceChoice } from '../ui/workspace-choice.tsx';
 import { ConfigForm, configOf, fieldsOf } from './config-form.tsx';
 import { type Group, RulesForm } from './rules-form.tsx';
 
@@ -60,12 +61,13 @@ export function EditDestination({ destination, workspace = '', onClose, onSaved 
   const [place, setPlace] = useState(destination?.workspace_id ?? workspace);
   const [fields, setFields] = useState(fieldsOf(type, destination?.config));
   const [settings, setSettings] = useState(destination === undefined ? USUAL : settingsOf(destination));
-  const body = { name, config: configOf(fields), ...settingsBody(settings) };
+  const body = { name, config: configOf(type, fields, destination?.config), ...settingsBody(settings) };
+  const changed = useDifference(body);
   const change = useChange(
     () =>
       destination === undefined
         ? api('POST /observability/destinations', { body: { ...body, type, ...(place && { workspace_id: place }) } })
-        : api('PATCH /observability/destinations/{id}', { path: { id: destination.id }, body }),
+        : api('PATCH /observability/destinations/{id}', { path: { id: destination.id }, body: changed }),
     ['GET /observability/destinations', 'GET /observability/destinations/{id}'],
     ({ data }) => onSaved(data),
   );
@@ -203,8 +205,8 @@ const HASH_SHOWN = 12;
 
 /** The keys of the workspace; a chosen one that is not among them is shown by its hash. */
 function KeyChecks({ workspace, chosen, onToggle }: KeyChecksProps) {
-  const { data } = useApi('GET /keys', { query: workspace === '' ? {} : { workspace_id: workspace } });
-  const listed = (data?.data ?? []).map(({ hash, name }) => [hash, name] as const);
+  const { data } = useAll('GET /keys', { query: inWorkspace(workspace) });
+  const listed = (data?.rows ?? []).map(({ hash, name }) => [hash, name] as const);
   const others = chosen.filter((hash) => !listed.some(([each]) => each === hash));
   return (
     <div class="checks scroll">

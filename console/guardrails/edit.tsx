@@ -5,6 +5,7 @@ import { api, type Body } from '../api.ts';
 import { RESETS } from '../keys/form.tsx';
 import { useChange } from '../query.ts';
 import { go, link } from '../route.ts';
+import { useDifference } from '../ui/difference.ts';
 import { Amount, Area, Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { inWorkspace } from '../ui/workspace-choice.tsx';
 import { RulesForm, rulesBody, rulesOf } from './rules-form.tsx';
@@ -75,11 +76,12 @@ export function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardr
     reset_interval: limit === '' ? null : ((reset || 'monthly') as 'monthly'),
     include_byok_in_budgets: byok,
   };
+  const changed = useDifference(body, ['limit_usd', 'reset_interval']);
   const change = useChange(
     () =>
       guardrail === undefined
         ? api('POST /guardrails', { body: { ...body, name, ...inWorkspace(workspace) } })
-        : api('PATCH /guardrails/{id}', { path: { id: guardrail.id }, body }),
+        : api('PATCH /guardrails/{id}', { path: { id: guardrail.id }, body: changed }),
     ['GET /guardrails', 'GET /guardrails/{id}'],
     ({ data }) => (guardrail === undefined ? go(link(`/guardrails/${data.id}`)) : onClose()),
   );

@@ -5,6 +5,7 @@ import { api } from '../api.ts';
 import { useApi, useChange } from '../query.ts';
 import { go, link, useParams } from '../route.ts';
 import { Button, Card, Copy, Facts, Note, Page, Problem, Time, Waiting } from '../ui/basics.tsx';
+import { useDifference } from '../ui/difference.ts';
 import { NONE } from '../ui/format.ts';
 import { Area, Dialog, Form, Segments, Text } from '../ui/forms.tsx';
 import { ItemActions } from '../ui/item-actions.tsx';
@@ -109,12 +110,12 @@ function EditIntern({ intern, onClose }: { intern: ApiIntern; onClose(): void })
   const [description, setDescription] = useState(intern.description ?? '');
   const [model, setModel] = useState(intern.model ?? '');
   const [instructions, setInstructions] = useState(intern.instructions ?? '');
-  const body = {
+  const body = useDifference({
     name,
     description: description || null,
     model: model.trim() || null,
     instructions: instructions || null,
-  };
+  });
   const change = useChange(
     () => api('PATCH /interns/{internId}', { path: { internId: intern.id }, body }),
     INTERNS,

@@ -3,7 +3,8 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ApiKey } from '../api.gen.ts';
 import { api, type Body } from '../api.ts';
-import { useApi, useChange } from '../query.ts';
+import { useAll, useChange } from '../query.ts';
+import { useDifference } from '../ui/difference.ts';
 import { Amount, Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { RateFields, type RateTexts, rateLimits, rateTexts } from '../ui/rate-limits.tsx';
 import { WorkspaceChoice } from '../ui/workspace-choice.tsx';
@@ -14,7 +15,6 @@ export const RESETS: readonly Option[] = [
   ['weekly', 'Weekly'],
   ['monthly', 'Monthly'],
 ];
-const MOST_MEMBERS = 100;
 
 interface KeyFields {
   name: string;
@@ -69,7 +69,7 @@ export function CreateKey({ workspace, onClose, shown }: CreateKeyProps) {
   const [creator, setCreator] = useState('');
   const [user, setUser] = useState('');
   const [secret, setSecret] = useState('');
-  const members = useApi('GET /organization/members', { query: { limit: MOST_MEMBERS } });
+  const members = useAll('GET /organization/members');
   const body: Body<'POST /keys'> = {
     ...termsOf(fields),
     ...(place !== '' && { workspace_id: place }),
@@ -79,7 +79,7 @@ export function CreateKey({ workspace, onClose, shown }: CreateKeyProps) {
   };
   const change = useChange(() => api('POST /keys', { body }), ['GET /keys']);
   if (change.data !== undefined) return shown(change.data.key);
-  const creators = (members.data?.data ?? []).map(({ id, email }) => [id, email] as const);
+  const creators = (members.data?.rows ?? []).map(({ id, email }) => [id, email] as const);
   return (
     <Dialog title="Create a key" onClose={onClose}>
       <Form submit="Create" change={change} onCancel={onClose}>
@@ -118,8 +118,9 @@ export function EditKey({ item, onClose }: { item: ApiKey; onClose(): void }) {
     byok: item.include_byok_in_limit,
     rates: rateTexts(item.rate_limits),
   });
+  const body = useDifference(termsOf(fields));
   const change = useChange(
-    () => api('PATCH /keys/{hash}', { path: { hash: item.hash }, body: termsOf(fields) }),
+    () => api('PATCH /keys/{hash}', { path: { hash: item.hash }, body }),
     ['GET /keys', 'GET /keys/{hash}'],
     onClose,
   );

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { ApiWorkspace } from '../api.gen.ts';
 import { api, type Body } from '../api.ts';
 import { useChange } from '../query.ts';
+import { useDifference } from '../ui/difference.ts';
 import { Amount, Area, Check, Choice, Dialog, Form, type Option, Text } from '../ui/forms.tsx';
 import { linesOrNull, textOf } from '../ui/lines.ts';
 import { RateFields, rateLimits, rateTexts } from '../ui/rate-limits.tsx';
@@ -38,7 +39,7 @@ export function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace;
   const [logging, setLogging] = useState(workspace.is_observability_io_logging_enabled);
   const [rate, setRate] = useState(String(workspace.io_logging_sampling_rate));
   const [forwards, setForwards] = useState(workspace.is_observability_broadcast_enabled);
-  const body: Body<'PATCH /workspaces/{id}'> = {
+  const body = useDifference<Body<'PATCH /workspaces/{id}'>>({
     name,
     slug,
     description: description || null,
@@ -56,7 +57,7 @@ export function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace;
     is_observability_io_logging_enabled: logging,
     io_logging_sampling_rate: Number(rate),
     is_observability_broadcast_enabled: forwards,
-  };
+  });
   const change = useChange(
     () => api('PATCH /workspaces/{id}', { path: { id: workspace.id }, body }),
     ['GET /workspaces', 'GET /workspaces/{id}'],
