@@ -4,7 +4,10 @@ import type { ApiConsoleSession } from './api.gen.ts';
 import { ApiError, root } from './api.ts';
 import { queryClient } from './query.ts';
 
-export type SessionState = ApiConsoleSession['data'];
+export type SessionState = ApiConsoleSession['data'] & {
+  /** Somebody signed out here or in another window; without it a missing session has ended. */
+  hasSignedOut?: boolean;
+};
 export type Session = NonNullable<SessionState['session']>;
 
 const KEY = ['session'];
@@ -36,8 +39,20 @@ function keep(data: SessionState): void {
   queryClient.setQueryData(KEY, data);
 }
 
+/** Tells the other windows of this console. */
+const signedOut = new BroadcastChannel(`signed out of ${location.pathname}`);
+signedOut.onmessage = ({ data }) => forget(data as SessionState);
+
+function forget(data: SessionState): void {
+  keep({ ...data, hasSignedOut: true });
+  // The session itself is observed, so it stays.
+  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
+}
+
 export async function signIn(body: { key: string } | { code: string }): Promise<void> {
   keep((await root('POST /console/session', { body })).data);
+  // What was refused because the former session had ended is read again.
+  void queryClient.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
 }
 
 /** Opens the sign-in page of the identity provider, which sends the browser back. */
@@ -48,9 +63,8 @@ export async function signInElsewhere(): Promise<void> {
 
 export async function signOut(): Promise<void> {
   const { data } = await root('DELETE /console/session');
-  keep(data);
-  // The session itself is observed, so it stays.
-  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
+  forget(data);
+  signedOut.postMessage(data);
   if (data.sign_out_url !== undefined) location.assign(data.sign_out_url);
 }
 

@@ -18,7 +18,40 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   failed: 'The answer of your identity provider is not valid. The log of the gateway says why.',
 };
 
+/** Over the page of a session that has ended. It cannot be closed without signing in. */
+export function SignInAgain({ state }: { state: SessionState }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [title] = useState(document.title);
+  useEffect(() => {
+    dialog.current?.showModal();
+    dialog.current?.querySelector('input')?.focus();
+    return () => {
+      document.title = title;
+    };
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class="again"
+      aria-label="Sign in again"
+      onCancel={(event) => event.preventDefault()}
+      onClose={(event) => event.currentTarget.showModal()}
+    >
+      <Note>The session has ended. The page stays as it is until you sign in again.</Note>
+      <SignInCard state={state} />
+    </dialog>
+  );
+}
+
 export function SignIn({ state }: { state: SessionState }) {
+  return (
+    <main class="alone">
+      <SignInCard state={state} />
+    </main>
+  );
+}
+
+function SignInCard({ state }: { state: SessionState }) {
   const { params, path } = usePlace();
   const code = path === '/sign-in' ? params.get('code') : null;
   const problem = PROBLEMS[params.get('problem') ?? ''];
@@ -41,7 +74,7 @@ export function SignIn({ state }: { state: SessionState }) {
     }
   }, [code]);
   return (
-    <main class="alone">
+    <>
       <section class="sign-in">
         <div class="brand">
           <Mark size={36} />
@@ -86,6 +119,6 @@ export function SignIn({ state }: { state: SessionState }) {
         </p>
       </section>
       <p class="soft small version">Gatehouse {state.version}</p>
-    </main>
+    </>
   );
 }
