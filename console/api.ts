@@ -98,7 +98,9 @@ export function queryText(query: object): string {
 async function errorOf(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '');
   const requestId = response.headers.get('x-request-id') ?? undefined;
-  let message = text.slice(0, 500) || `The gateway answered with status ${response.status}.`;
+  const isPage = text.trimStart().startsWith('<');
+  let message = isPage ? '' : text.slice(0, 500);
+  message ||= `The gateway, or a proxy before it, answered with status ${response.status}.`;
   try {
     const { error } = JSON.parse(text) as { error?: { message?: unknown } | string };
     const said = typeof error === 'string' ? error : error?.message;

@@ -128,7 +128,16 @@ const ENTRIES = GROUPS.flatMap(({ entries }) => entries);
 
 function entryOf(path: string): { entry: Entry; rest: string } | undefined {
   const entry = ENTRIES.find((each) => path === each.path || (each.path !== '/' && path.startsWith(`${each.path}/`)));
-  return entry && { entry, rest: decodeURIComponent(path.slice(entry.path.length + 1)) };
+  return entry && { entry, rest: decoded(path.slice(entry.path.length + 1)) };
+}
+
+/** An address that a person has edited may not be decodable. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 export function Frame({ version, session }: { version: string; session: Session }) {

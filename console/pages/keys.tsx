@@ -213,9 +213,12 @@ function RotateKey({ item, onClose }: ActionProps) {
         body: { revoke_previous_after_seconds: Number(grace) },
       }),
     ['GET /keys'],
-    ({ data }) => go(link(`/keys/${data.hash}`), true),
   );
-  if (change.data !== undefined) return <Secret title="The new secret" secret={change.data.key} onClose={onClose} />;
+  if (change.data !== undefined) {
+    const { data, key } = change.data;
+    // The page of the new hash is another one, so the secret is shown first.
+    return <Secret title="The new secret" secret={key} onClose={() => go(link(`/keys/${data.hash}`), true)} />;
+  }
   return (
     <Dialog title={`Rotate ${item.name}`} onClose={onClose}>
       <Form submit="Rotate" change={change} onCancel={onClose}>

@@ -258,13 +258,22 @@ interface ConfirmProps<V> {
   onClose(): void;
 }
 
-export function Confirm<V>({ title, children, action, word, change, onClose }: ConfirmProps<V>) {
+/** The name as it can be typed: without what a field or a person leaves out. Empty if nothing of it can be seen. */
+function typable(name: string): string {
+  return name
+    .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+}
+
+export function Confirm<V>({ title, children, action, word: name, change, onClose }: ConfirmProps<V>) {
   const [typed, setTyped] = useState('');
+  const word = typable(name ?? '');
   return (
     <Dialog title={title} onClose={onClose}>
-      <Form danger submit={action} change={change} disabled={word !== undefined && typed !== word} onCancel={onClose}>
+      <Form danger submit={action} change={change} disabled={typable(typed) !== word} onCancel={onClose}>
         <div class="loss">{children}</div>
-        {word !== undefined && <Text label={`Type ${word} to confirm`} value={typed} onInput={setTyped} />}
+        {word !== '' && <Text label={`Type ${word} to confirm`} value={typed} onInput={setTyped} />}
       </Form>
     </Dialog>
   );
