@@ -51,6 +51,7 @@ export function AddKey({ workspace, onClose }: { workspace: string; onClose(): v
       <Form submit="Add" change={change} onCancel={onClose}>
         <Text
           label="Provider"
+          member="provider"
           required
           value={provider}
           onInput={setProvider}
@@ -97,9 +98,14 @@ export function EditKey({ item, onClose }: { item: ApiByokKey; onClose(): void }
 
 /** What the key is restricted to, one entry a line. */
 const LISTS = [
-  ['models', 'Only for these models, one a line', 'Empty: all models of the provider'],
-  ['keys', 'Only for these keys of the gateway, one hash a line', 'Empty: all keys'],
-  ['users', 'Only for keys of these members, one id a line', 'Empty: all members. Ids begin with user_'],
+  ['models', 'allowed_models', 'Only for these models, one a line', 'Empty: all models of the provider'],
+  ['keys', 'allowed_api_key_hashes', 'Only for these keys of the gateway, one hash a line', 'Empty: all keys'],
+  [
+    'users',
+    'allowed_user_ids',
+    'Only for keys of these members, one id a line',
+    'Empty: all members. Ids begin with user_',
+  ],
 ] as const;
 
 interface FieldsProps {
@@ -115,26 +121,29 @@ function Fields({ draft, onChange, isStored = false }: FieldsProps) {
     <>
       <Text
         label={isStored ? 'New key' : 'Key'}
+        member="key"
         type="password"
         required={!isStored}
         value={draft.key}
         onInput={(key) => set({ key })}
         hint={isStored && 'Empty: the present key stays'}
       />
-      <Text label="Name" value={draft.name} onInput={(name) => set({ name })} />
-      {LISTS.map(([member, label, hint]) => (
+      <Text label="Name" member="name" value={draft.name} onInput={(name) => set({ name })} />
+      {LISTS.map(([field, member, label, hint]) => (
         <Area
-          key={member}
+          key={field}
           label={label}
+          member={member}
           code
           rows={2}
-          value={draft[member]}
-          onInput={(text) => set({ [member]: text })}
+          value={draft[field]}
+          onInput={(text) => set({ [field]: text })}
           hint={hint}
         />
       ))}
       <Choice
         label="Data retention of the account"
+        member="declared_zdr"
         value={draft.zdr}
         options={RETENTION}
         onChange={(zdr) => set({ zdr })}

@@ -104,13 +104,23 @@ interface MemberProps {
 
 function Member({ name, member, required, value, kept, onValue }: MemberProps) {
   const label = memberLabel(name);
+  const path = `config.${name}`;
   if (member.enum !== undefined) {
-    return <Choice label={label} value={value} options={member.enum.map((each) => [each, each])} onChange={onValue} />;
+    return (
+      <Choice
+        label={label}
+        member={path}
+        value={value}
+        options={member.enum.map((each) => [each, each])}
+        onChange={onValue}
+      />
+    );
   }
   const hint = kept === undefined ? member.description : `Empty: keep ${kept}`;
   return (
     <Text
       label={label}
+      member={path}
       type={isSecret(member) ? 'password' : 'text'}
       code={member.format === 'uri'}
       required={required && kept === undefined}
@@ -133,6 +143,7 @@ function Headers({ headers, onHeaders }: { headers: readonly Header[]; onHeaders
           <Text label={`Name of header ${at + 1}`} code value={name} onInput={(next) => change(at, { name: next })} />
           <Text
             label={`Value of header ${at + 1}`}
+            {...(name !== '' && { member: `config.headers.${name}` })}
             type="password"
             value={value}
             onInput={(next) => change(at, { value: next })}

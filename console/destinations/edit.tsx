@@ -76,11 +76,12 @@ export function EditDestination({ destination, workspace = '', onClose, onSaved 
     <Dialog title={destination === undefined ? 'Add a destination' : `Edit ${destination.name}`} wide onClose={onClose}>
       <Form submit={destination === undefined ? 'Add' : 'Save'} change={change} onCancel={onClose}>
         <div class="form-row">
-          <Text label="Name" required maxLength={255} value={name} onInput={setName} />
+          <Text label="Name" member="name" required maxLength={255} value={name} onInput={setName} />
           {destination === undefined && (
             <>
               <Choice
                 label="Type"
+                member="type"
                 value={type}
                 options={Object.keys(DESTINATION_TYPES).map((each) => [each, each])}
                 onChange={(next) => {
@@ -162,6 +163,7 @@ function Selection({ settings: { rate, regions, keys, groups }, workspace, set }
       <div class="form-row">
         <Amount
           label="Share of sessions, up to 1"
+          member="sampling_rate"
           required
           value={rate}
           onInput={(next) => set({ rate: next })}

@@ -89,8 +89,8 @@ export function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardr
     <Dialog title={guardrail === undefined ? 'Create a guardrail' : `Edit ${guardrail.name}`} wide onClose={onClose}>
       <Form submit={guardrail === undefined ? 'Create' : 'Save'} change={change} onCancel={onClose}>
         <div class="form-row">
-          <Text label="Name" required value={name} onInput={setName} />
-          <Text label="Description" value={description} onInput={setDescription} />
+          <Text label="Name" member="name" required value={name} onInput={setName} />
+          <Text label="Description" member="description" value={description} onInput={setDescription} />
         </div>
         <h3>Text filters</h3>
         <div class="form-row">
@@ -112,6 +112,7 @@ export function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardr
         <div class="form-row">
           <Area
             label="Patterns, one a line"
+            member="content_filters"
             code
             rows={3}
             value={patterns}
@@ -128,8 +129,20 @@ export function EditGuardrail({ guardrail, workspace = '', onClose }: EditGuardr
         <RulesForm rules={rules} onRules={setRules} />
         <h3>Spend</h3>
         <div class="form-row">
-          <Amount label="Limit in USD of each key or member" value={limit} onInput={setLimit} hint="Empty: none" />
-          <Choice label="Limit resets" value={reset} options={RESETS.slice(1)} onChange={setReset} />
+          <Amount
+            label="Limit in USD of each key or member"
+            member="limit_usd"
+            value={limit}
+            onInput={setLimit}
+            hint="Empty: none"
+          />
+          <Choice
+            label="Limit resets"
+            member="reset_interval"
+            value={reset}
+            options={RESETS.slice(1)}
+            onChange={setReset}
+          />
         </div>
         <Check label="The limit also counts spend on BYOK credentials" checked={byok} onChange={setByok} />
       </Form>

@@ -78,6 +78,7 @@ export function RulesForm({ rules, onRules }: { rules: Rules; onRules(rules: Rul
           <Area
             key={member}
             label={label}
+            member={member}
             code
             rows={3}
             value={rules.lists[member]}

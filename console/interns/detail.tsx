@@ -125,12 +125,20 @@ function EditIntern({ intern, onClose }: { intern: ApiIntern; onClose(): void })
     <Dialog title={`Edit ${intern.name}`} wide onClose={onClose}>
       <Form submit="Save" change={change} onCancel={onClose}>
         <div class="form-row">
-          <Text label="Name" required code maxLength={17} value={name} onInput={setName} />
-          <Text label="Model" code value={model} onInput={setModel} hint="Empty: the default of the workspace" />
+          <Text label="Name" member="name" required code maxLength={17} value={name} onInput={setName} />
+          <Text
+            label="Model"
+            member="model"
+            code
+            value={model}
+            onInput={setModel}
+            hint="Empty: the default of the workspace"
+          />
         </div>
-        <Text label="Description" maxLength={2000} value={description} onInput={setDescription} />
+        <Text label="Description" member="description" maxLength={2000} value={description} onInput={setDescription} />
         <Area
           label="Instructions"
+          member="instructions"
           rows={8}
           value={instructions}
           onInput={setInstructions}

@@ -40,10 +40,22 @@ function KeyForm({ fields, onFields }: { fields: KeyFields; onFields(fields: Key
   const set = (changes: Partial<KeyFields>) => onFields({ ...fields, ...changes });
   return (
     <>
-      <Text label="Name" required maxLength={200} value={fields.name} onInput={(name) => set({ name })} />
+      <Text label="Name" member="name" required maxLength={200} value={fields.name} onInput={(name) => set({ name })} />
       <div class="form-row">
-        <Amount label="Limit in USD" value={fields.limit} onInput={(limit) => set({ limit })} hint="Empty: no limit" />
-        <Choice label="Limit resets" value={fields.reset} options={RESETS} onChange={(reset) => set({ reset })} />
+        <Amount
+          label="Limit in USD"
+          member="limit"
+          value={fields.limit}
+          onInput={(limit) => set({ limit })}
+          hint="Empty: no limit"
+        />
+        <Choice
+          label="Limit resets"
+          member="limit_reset"
+          value={fields.reset}
+          options={RESETS}
+          onChange={(reset) => set({ reset })}
+        />
       </div>
       <RateFields texts={fields.rates} onTexts={(rates) => set({ rates })} />
       <Check
@@ -86,19 +98,28 @@ export function CreateKey({ workspace, onClose, shown }: CreateKeyProps) {
         <KeyForm fields={fields} onFields={setFields} />
         <div class="form-row">
           <WorkspaceChoice value={place} onChange={setPlace} />
-          <Text label="Expires" type="datetime-local" value={expires} onInput={setExpires} />
+          <Text label="Expires" member="expires_at" type="datetime-local" value={expires} onInput={setExpires} />
         </div>
         <div class="form-row">
           <Choice
             label="Creator"
+            member="creator_user_id"
             value={creator}
             options={[['', 'Same as the management key'], ...creators]}
             onChange={setCreator}
             hint="If this member leaves, the key is refused"
           />
-          <Text label="Partner's end user" maxLength={256} value={user} onInput={setUser} hint="Empty: none" />
+          <Text
+            label="Partner's end user"
+            member="external.user"
+            maxLength={256}
+            value={user}
+            onInput={setUser}
+            hint="Empty: none"
+          />
           <Text
             label="Partner secret"
+            member="external.api_key"
             type="password"
             value={secret}
             onInput={setSecret}

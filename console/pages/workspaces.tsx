@@ -79,9 +79,9 @@ function CreateWorkspace({ onClose }: { onClose(): void }) {
   return (
     <Dialog title="Create a workspace" onClose={onClose}>
       <Form submit="Create" change={change} onCancel={onClose}>
-        <Text label="Name" required value={name} onInput={setName} />
-        <Text label="Slug" value={made} onInput={setSlug} code hint="Names the workspace in URLs" />
-        <Text label="Description" value={description} onInput={setDescription} />
+        <Text label="Name" member="name" required value={name} onInput={setName} />
+        <Text label="Slug" member="slug" value={made} onInput={setSlug} code hint="Names the workspace in URLs" />
+        <Text label="Description" member="description" value={description} onInput={setDescription} />
       </Form>
     </Dialog>
   );

@@ -47,7 +47,14 @@ export function EditPreset({ slug, settings: known = NO_SETTINGS, workspace, onC
             hint="Requests in the other formats can use them, too"
           />
         </div>
-        <Text label="Model" code value={settings.model} onInput={set('model')} hint="Empty: the request names one" />
+        <Text
+          label="Model"
+          member="model"
+          code
+          value={settings.model}
+          onInput={set('model')}
+          hint="Empty: the request names one"
+        />
         <Area label="System prompt" rows={5} value={settings.system} onInput={set('system')} />
         <AnswerSettings settings={settings} onInput={set} />
         <Area

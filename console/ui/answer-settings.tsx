@@ -10,7 +10,7 @@ interface AnswerSettingsProps {
 export function AnswerSettings({ settings, onInput }: AnswerSettingsProps) {
   return (
     <div class="form-row">
-      <Amount label="Temperature" value={settings.temperature} onInput={onInput('temperature')} />
+      <Amount label="Temperature" member="temperature" value={settings.temperature} onInput={onInput('temperature')} />
       <Text
         label="Longest answer, in tokens"
         type="number"

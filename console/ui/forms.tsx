@@ -1,23 +1,67 @@
 /** Fields, dialogs and confirmations, on the browser's own elements. */
-import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { type ComponentChildren, createContext, type JSX } from 'preact';
+import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ApiError } from '../api.ts';
 import { Button, Problem } from './basics.tsx';
 
-interface FieldProps {
-  label: string;
-  hint?: ComponentChildren;
-  /** Given the id that the control must have. */
-  children(id: string, describedBy: string | undefined): ComponentChildren;
+/** Why the gateway refused the form, for its fields. */
+interface Refusal {
+  readonly error: ApiError | null;
+  /** Called by the field that shows the message. */
+  onShown(error: ApiError): void;
 }
 
-function Field({ label, hint, children }: FieldProps) {
+const RefusalOfForm = createContext<Refusal | undefined>(undefined);
+
+/** The message, if it begins with the path of `member`. */
+function useRefusal(member: string | undefined): ApiError | undefined {
+  const refusal = useContext(RefusalOfForm);
+  const { error = null } = refusal ?? {};
+  const isAbout =
+    member !== undefined && error?.message.startsWith(member) && !/^\w/.test(error.message.slice(member.length));
+  const shown = isAbout ? (error ?? undefined) : undefined;
+  useLayoutEffect(() => {
+    if (shown !== undefined) refusal?.onShown(shown);
+  }, [shown]);
+  return shown;
+}
+
+interface Named {
+  label: string;
+  hint?: ComponentChildren;
+  /** Path of the member of the request that the field sets: a refusal that begins with it is shown here. */
+  member?: string;
+}
+
+/** What the control of a field must have. */
+interface ControlProps {
+  id: string;
+  'aria-describedby': string | undefined;
+  'aria-invalid': boolean | undefined;
+}
+
+interface FieldProps extends Named {
+  children(control: ControlProps): ComponentChildren;
+}
+
+function Field({ label, hint, member, children }: FieldProps) {
   const id = useId();
+  const refusal = useRefusal(member);
+  useEffect(() => {
+    if (refusal !== undefined) document.getElementById(id)?.focus();
+  }, [refusal]);
   const hintId = hint === undefined ? undefined : `${id}-hint`;
+  const refusalId = refusal === undefined ? undefined : `${id}-refusal`;
+  const describedBy = [refusalId, hintId].filter(Boolean).join(' ') || undefined;
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      {children(id, hintId)}
+      {children({ id, 'aria-describedby': describedBy, 'aria-invalid': refusal === undefined ? undefined : true })}
+      {refusal !== undefined && (
+        <p class="refusal" id={refusalId} role="alert">
+          {refusal.message}
+        </p>
+      )}
       {hint !== undefined && (
         <p class="hint" id={hintId}>
           {hint}
@@ -27,11 +71,9 @@ function Field({ label, hint, children }: FieldProps) {
   );
 }
 
-interface TextProps {
-  label: string;
+interface TextProps extends Named {
   value: string;
   onInput(value: string): void;
-  hint?: ComponentChildren;
   type?: 'text' | 'password' | 'number' | 'search' | 'email' | 'datetime-local';
   placeholder?: string;
   required?: boolean;
@@ -43,19 +85,18 @@ interface TextProps {
   list?: readonly string[];
 }
 
-export function Text({ label, value, onInput, hint, code, list, ...rest }: TextProps) {
+export function Text({ label, value, onInput, hint, member, code, list, ...rest }: TextProps) {
   const listId = useId();
   return (
-    <Field label={label} hint={hint}>
-      {(id, describedBy) => (
+    <Field label={label} hint={hint} {...(member !== undefined && { member })}>
+      {(control) => (
         <>
           <input
             {...rest}
-            id={id}
+            {...control}
             class={code ? 'mono' : undefined}
             value={value}
             list={list && listId}
-            aria-describedby={describedBy}
             autoComplete="off"
             spellcheck={false}
             onInput={(event) => onInput(event.currentTarget.value)}
@@ -78,11 +119,9 @@ export function Amount(props: Omit<TextProps, 'type' | 'min' | 'step'>) {
   return <Text {...props} type="number" min={0} step="any" />;
 }
 
-interface AreaProps {
-  label: string;
+interface AreaProps extends Named {
   value: string;
   onInput(value: string): void;
-  hint?: ComponentChildren;
   rows?: number;
   maxLength?: number;
   placeholder?: string;
@@ -90,17 +129,16 @@ interface AreaProps {
   onKeyDown?(event: JSX.TargetedKeyboardEvent<HTMLTextAreaElement>): void;
 }
 
-export function Area({ label, value, onInput, hint, rows = 3, code, ...rest }: AreaProps) {
+export function Area({ label, value, onInput, hint, member, rows = 3, code, ...rest }: AreaProps) {
   return (
-    <Field label={label} hint={hint}>
-      {(id, describedBy) => (
+    <Field label={label} hint={hint} {...(member !== undefined && { member })}>
+      {(control) => (
         <textarea
           {...rest}
-          id={id}
+          {...control}
           class={code ? 'mono' : undefined}
           rows={rows}
           value={value}
-          aria-describedby={describedBy}
           spellcheck={!code}
           onInput={(event) => onInput(event.currentTarget.value)}
         />
@@ -111,24 +149,17 @@ export function Area({ label, value, onInput, hint, rows = 3, code, ...rest }: A
 
 export type Option = readonly [value: string, label: string];
 
-interface ChoiceProps {
-  label: string;
+interface ChoiceProps extends Named {
   value: string;
   options: readonly Option[];
   onChange(value: string): void;
-  hint?: ComponentChildren;
 }
 
-export function Choice({ label, value, options, onChange, hint }: ChoiceProps) {
+export function Choice({ value, options, onChange, ...named }: ChoiceProps) {
   return (
-    <Field label={label} hint={hint}>
-      {(id, describedBy) => (
-        <select
-          id={id}
-          value={value}
-          aria-describedby={describedBy}
-          onChange={(event) => onChange(event.currentTarget.value)}
-        >
+    <Field {...named}>
+      {(control) => (
+        <select {...control} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
           {options.map(([each, text]) => (
             <option key={each} value={each}>
               {text}
@@ -227,6 +258,8 @@ interface FormProps<V> {
 }
 
 export function Form<V>({ submit, change, value, onCancel, danger, disabled, children }: FormProps<V>) {
+  const { error } = change;
+  const [shown, onShown] = useState<ApiError | null>(null);
   return (
     <form
       class="form"
@@ -235,8 +268,8 @@ export function Form<V>({ submit, change, value, onCancel, danger, disabled, chi
         change.mutate(value as V);
       }}
     >
-      {children}
-      <Problem error={change.error} />
+      <RefusalOfForm.Provider value={{ error, onShown }}>{children}</RefusalOfForm.Provider>
+      {error !== shown && <Problem error={error} />}
       <footer class="form-foot">
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}
         <Button type="submit" kind={danger ? 'danger' : 'main'} busy={change.isPending} disabled={disabled ?? false}>

@@ -34,6 +34,7 @@ export function RateFields({ texts, onTexts }: { texts: RateTexts; onTexts(texts
         <Text
           key={name}
           label={label}
+          member={`rate_limits.${name}`}
           type="number"
           min={1}
           value={texts[name] ?? ''}

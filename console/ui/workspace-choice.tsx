@@ -20,6 +20,7 @@ export function WorkspaceChoice({ value, onChange }: WorkspaceChoiceProps) {
   return (
     <Choice
       label="Workspace"
+      member="workspace_id"
       value={value}
       options={[['', 'Default workspace'], ...options]}
       onChange={onChange}

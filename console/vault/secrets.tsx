@@ -70,6 +70,7 @@ export function StoreSecret({ intern, onClose }: { intern?: string; onClose(): v
       <Form submit="Store" change={change} onCancel={onClose}>
         <Text
           label="Name"
+          member="name"
           required
           code
           value={name}
@@ -77,9 +78,10 @@ export function StoreSecret({ intern, onClose }: { intern?: string; onClose(): v
           placeholder="github_token"
           hint="An existing secret of this name is replaced"
         />
-        <Text label="Value" type="password" required value={value} onInput={setValue} />
+        <Text label="Value" member="value" type="password" required value={value} onInput={setValue} />
         <Area
           label="Hosts"
+          member="hosts"
           code
           rows={2}
           value={hosts}

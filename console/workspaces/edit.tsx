@@ -67,21 +67,48 @@ export function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace;
     <Dialog title={`Edit ${workspace.name}`} wide onClose={onClose}>
       <Form submit="Save" change={change} onCancel={onClose}>
         <div class="form-row">
-          <Text label="Name" required value={name} onInput={setName} />
-          <Text label="Slug" required value={slug} onInput={setSlug} code hint="Names the workspace in URLs" />
+          <Text label="Name" member="name" required value={name} onInput={setName} />
+          <Text
+            label="Slug"
+            member="slug"
+            required
+            value={slug}
+            onInput={setSlug}
+            code
+            hint="Names the workspace in URLs"
+          />
         </div>
-        <Area label="Description" rows={2} value={description} onInput={setDescription} />
+        <Area label="Description" member="description" rows={2} value={description} onInput={setDescription} />
         <div class="form-row">
-          <Text label="Default model" value={model} onInput={setModel} code />
-          <Text label="Default image model" value={imageModel} onInput={setImageModel} code />
+          <Text label="Default model" member="default_text_model" value={model} onInput={setModel} code />
+          <Text
+            label="Default image model"
+            member="default_image_model"
+            value={imageModel}
+            onInput={setImageModel}
+            code
+          />
         </div>
         <div class="form-row">
-          <Choice label="Order of endpoints" value={sort} options={SORTS} onChange={setSort} />
-          <Choice label="Prompt caching" value={caching} options={CACHING} onChange={setCaching} />
+          <Choice
+            label="Order of endpoints"
+            member="default_provider_sort"
+            value={sort}
+            options={SORTS}
+            onChange={setSort}
+          />
+          <Choice
+            label="Prompt caching"
+            member="prompt_caching"
+            value={caching}
+            options={CACHING}
+            onChange={setCaching}
+          />
         </div>
         <RateFields texts={rates} onTexts={setRates} />
         <Area
           label="Disabled server tools, one a line"
+          member="disabled_server_tools"
           code
           rows={2}
           value={tools}
@@ -92,9 +119,15 @@ export function EditWorkspace({ workspace, onClose }: { workspace: ApiWorkspace;
         <Check label="Keep prompts and answers (I/O logging)" checked={logging} onChange={setLogging} />
         {logging && (
           <div class="form-row">
-            <Amount label="Share of requests to keep, 0 to 1" value={rate} onInput={setRate} />
+            <Amount
+              label="Share of requests to keep, 0 to 1"
+              member="io_logging_sampling_rate"
+              value={rate}
+              onInput={setRate}
+            />
             <Area
               label="Only for these keys, one number or hash a line"
+              member="io_logging_api_key_ids"
               code
               rows={2}
               value={loggedKeys}
@@ -139,6 +172,7 @@ export function EditBudget({ id, interval, limit: before, byok: counts, onClose 
       <Form submit="Save" change={change} onCancel={onClose}>
         <Amount
           label="Limit in USD"
+          member="limit_usd"
           value={limit}
           onInput={setLimit}
           hint="Requests beyond it are refused with 402. Empty: no limit."

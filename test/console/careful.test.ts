@@ -174,6 +174,54 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await page.context().close();
   });
 
+  test('a refusal is shown at its field, which gets the focus, until the form is sent again', async () => {
+    const page = await signedIn('/keys?new=key');
+    const field = page.getByLabel('Limit in USD');
+    await page.getByLabel('Name').fill('refused');
+    await field.fill('1e15');
+    await page.keyboard.press('Enter');
+    const alert = page.getByRole('dialog').getByRole('alert');
+    assert.equal(await alert.textContent(), 'limit must be at most 1000000000');
+    await page.waitForFunction('document.activeElement.getAttribute("aria-invalid") === "true"');
+    assert.equal(
+      await field.getAttribute('aria-describedby'),
+      `${await alert.getAttribute('id')} ${await field.getAttribute('id')}-hint`,
+    );
+    assert.equal(await page.getByLabel('Name').inputValue(), 'refused');
+    await field.fill('1');
+    await page.getByLabel('Partner secret').fill('short');
+    await page.keyboard.press('Enter');
+    await page.getByText('external.user must not be empty').waitFor();
+    assert.equal(await alert.count(), 1);
+    assert.equal(await field.getAttribute('aria-invalid'), null);
+    await page.context().close();
+  });
+
+  test('long names and patterns stay within a narrow window', async () => {
+    const long = `${'long words '.repeat(5)}${'x'.repeat(120)}`;
+    const { hash } = await created('/keys', { name: long });
+    const { id } = await created('/guardrails', {
+      name: long,
+      content_filters: [{ pattern: 'x'.repeat(200), action: 'block' }],
+    });
+    const page = await signedIn(`/keys/${hash}`);
+    await page.setViewportSize({ width: 390, height: 844 });
+    const beyond = () =>
+      page.evaluate(
+        `Math.max(...[...document.querySelectorAll('html, dialog')].map((box) => box.scrollWidth - box.clientWidth))`,
+      );
+    for (const action of ['Edit', 'Rotate', 'Disable', 'Delete']) {
+      await page.getByRole('button', { name: action, exact: true }).click();
+      await page.getByRole('dialog').waitFor();
+      assert.equal(await beyond(), 0, action);
+      await page.keyboard.press('Escape');
+    }
+    await page.goto(`${gateway.url}/console/#/guardrails/${id}`);
+    await page.getByText('block xxx').waitFor();
+    assert.equal(await beyond(), 0);
+    await page.context().close();
+  });
+
   test('choices have more than a page of things, and a page behind the last one says so', async () => {
     for (let at = 0; at < 101; at++) await created('/workspaces', { name: `Team ${at}`, slug: `team-${at}` });
     const page = await signedIn('/keys');
