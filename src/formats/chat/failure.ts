@@ -1,8 +1,15 @@
 /** Reads the error bodies of chat completions services, in all known shapes, into one vocabulary. */
 import { parseJson } from '../../base/json.ts';
 import { isContextOverflow } from '../conversation/context-overflow.ts';
-import { type FailureKind, LARGEST_RAW, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
+import {
+  type FailureKind,
+  KIND_BY_STATUS,
+  LARGEST_RAW,
+  type UpstreamFailure,
+  withoutAccount,
+} from '../conversation/failure.ts';
 import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
+import { decodeUsage } from './usage.ts';
 
 const LARGEST_MESSAGE = 4 * 1024;
 
@@ -27,7 +34,14 @@ export function decodeInBand(name: string, value: Fields): UpstreamFailure | und
   if (!told && name !== 'error' && value['object'] !== 'error' && !isBareError(value)) return undefined;
   const parsed = errorOf(value);
   const written = JSON.stringify(value);
-  return describe(parsed.status ?? null, parsed, written.length > LARGEST_RAW ? bounded(written) : value, written);
+  const failure = describe(
+    parsed.status ?? null,
+    parsed,
+    written.length > LARGEST_RAW ? bounded(written) : value,
+    written,
+  );
+  const usage = decodeUsage(value['usage']);
+  return usage === undefined ? failure : { ...failure, usage };
 }
 
 /**
@@ -104,7 +118,7 @@ function describe(status: number | null, error: ErrorText, raw: unknown, written
   const failure: UpstreamFailure = {
     kind: isOverflow(seen, error, written)
       ? 'context_length'
-      : kindOf(seen ?? 500, written.length > LARGEST_RAW ? written.slice(0, LARGEST_RAW) : written),
+      : (ofAccount(seen, error) ?? kindOf(seen ?? 500, bounded(written))),
     status: seen,
     message:
       withoutAccount(error.message).slice(0, LARGEST_MESSAGE) || 'the upstream reported an error without a message',
@@ -149,6 +163,14 @@ function isOverflow(status: number | null, { message, code = '' }: ErrorText, wr
   return isContextOverflow(status, text) && !FILTERED.test(text.toLowerCase());
 }
 
+/** An error without a status about our account, which only its message and code can show. */
+function ofAccount(status: number | null, { message, code = '' }: ErrorText): FailureKind | undefined {
+  if (status !== null) return undefined;
+  const text = `${message.slice(0, LARGEST_MESSAGE)} ${code}`.toLowerCase();
+  if (NO_MONEY.test(text)) return 'quota';
+  return BAD_KEY.test(text) ? 'auth' : undefined;
+}
+
 function kindOf(status: number, written: string): FailureKind {
   const body = written.toLowerCase();
   if (status < 500 && status !== 401 && status !== 429 && FILTERED.test(body)) return 'content_filter';
@@ -166,7 +188,7 @@ function kindOf(status: number, written: string): FailureKind {
   if (status >= 500 || status < 400) return TOO_OFTEN.test(body) ? 'rate_limit' : 'server';
   if (NO_MODEL.test(body)) return 'not_found';
   if (BAD_KEY.test(body)) return 'auth';
-  return status === 403 ? 'permission' : 'invalid_request';
+  return KIND_BY_STATUS.get(status) ?? 'invalid_request';
 }
 
 /** Seconds to wait when only the body gives them: `retryDelay` of Google, "try again in 1m2.5s" of OpenAI and Groq. */

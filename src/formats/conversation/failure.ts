@@ -2,6 +2,7 @@
  * Upstream failures in one vocabulary. A spoken format maps its vendor's errors to it, `send` adds network failures,
  * and `inference/call.ts` alone decides what follows: try the next endpoint, or answer the client.
  */
+import type { Usage } from './conversation.ts';
 
 /**
  * - caused by the request, the same everywhere: `invalid_request`, `context_length`, `too_large`, `content_filter`
@@ -41,9 +42,24 @@ export interface UpstreamFailure {
   /** `error.details` of the messages format, unchanged. */
   details?: Record<string, unknown>;
   retryAfterSeconds?: number;
+  /** What the upstream says it used, if it says so together with an error inside an answer. It is charged. */
+  usage?: Usage;
   /** The error body (parsed JSON or text), at most 64 KiB. */
   raw?: unknown;
 }
+
+/** By these the upstream refuses to begin, so a call without output or usage costs nothing, whatever its status. */
+export const REFUSALS: ReadonlySet<FailureKind> = new Set<FailureKind>([
+  'invalid_request',
+  'context_length',
+  'too_large',
+  'not_found',
+  'auth',
+  'permission',
+  'quota',
+  'rate_limit',
+  'overloaded',
+]);
 
 /** Longest stored error body, in characters. */
 export const LARGEST_RAW = 64 * 1024;
@@ -56,7 +72,9 @@ export const KIND_BY_STATUS: ReadonlyMap<number, FailureKind> = new Map<number, 
   [402, 'quota'],
   [403, 'permission'],
   [404, 'not_found'],
+  [405, 'not_found'],
   [408, 'timeout'],
+  [410, 'not_found'],
   [413, 'too_large'],
   [424, 'server'],
   [429, 'rate_limit'],

@@ -3,7 +3,7 @@
  * Images need a model of version 3 or later, and version 3 accepts only one image per call.
  */
 import { stringifyJson } from '../../base/json.ts';
-import { decodeFailure } from '../chat/failure.ts';
+import { decodeFailure } from '../cohere/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';

@@ -3,13 +3,13 @@
  * (docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/text-embeddings-api).
  */
 import { stringifyJson } from '../../base/json.ts';
-import { decodeFailure } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { inBatches, mapPlan } from '../direct/batches.ts';
 import { inputUsage, type Reply, type Step } from '../direct/index.ts';
 import { malformed, readObject } from '../direct/json-reply.ts';
+import { decodeFailure } from '../gemini/failure.ts';
 import type { EmbeddingAdapter } from './index.ts';
 import { plainText, usualInputType, wrongCount } from './openai.ts';
 import type { EmbeddingInput, EmbeddingRequest, InputPart } from './request.ts';

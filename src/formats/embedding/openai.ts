@@ -178,7 +178,7 @@ export function readReply(reply: Reply, count: number, dialect: EmbeddingDialect
   if (scanned === undefined) return readSlowly(reply, count, dialect);
   const { members, vectors, complete } = scanned;
   const ordered = inOrder(vectors, count);
-  if (ordered === undefined) return { failure: wrongCount(vectors.length, count) };
+  if (ordered === undefined) return readSlowly(reply, count, dialect);
   const member = (key: string): unknown => {
     const range = members.get(key);
     return range && JSON.parse(body.toString('utf8', range.start, range.end));
@@ -199,14 +199,20 @@ function readSlowly(reply: Reply, count: number, { int8 }: EmbeddingDialect): St
     return { embedding, index: typeof index === 'number' ? index : undefined };
   });
   const ordered = inOrder(items, count);
-  if (ordered === undefined) return { failure: wrongCount(items.length, count) };
+  if (ordered === undefined) return unusable(wrongCount(items.length, count), read.value);
   let vectors: Vector[];
   try {
     vectors = ordered.map(({ embedding }) => vectorOf(embedding, int8 === true));
   } catch {
-    return { failure: malformed('values that are not vectors') };
+    return unusable(malformed('values that are not vectors'), read.value);
   }
   return told(read.value['usage'], read.value['id'], { vectors });
+}
+
+/** The service has worked even so, and says how much. */
+function unusable(failure: UpstreamFailure, { usage }: Fields): { failure: UpstreamFailure } {
+  const counted = usageOf(usage);
+  return { failure: counted === undefined ? failure : { ...failure, usage: counted } };
 }
 
 function vectorOf(embedding: unknown, int8: boolean): Vector {

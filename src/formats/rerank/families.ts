@@ -49,7 +49,9 @@ export function rerankAdapter(dialect: RerankDialect = {}): RerankAdapter {
           if ('failure' in read) return read;
           const { value } = read;
           const step = readResults(value['results'] ?? value['data'], from, to);
-          return 'answer' in step ? { ...step, ...figures(value) } : step;
+          const told = figures(value);
+          if ('failure' in step) return { failure: { ...step.failure, ...(told.usage && { usage: told.usage }) } };
+          return { ...step, ...told };
         },
       });
       return mapPlan(plan, (results) => ({ results }));

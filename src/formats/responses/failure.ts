@@ -5,6 +5,7 @@
 import { decodeInBand } from '../chat/failure.ts';
 import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
 import { type Fields, isFields, textOrUndefined } from '../conversation/fields.ts';
+import { decodeUsage } from './usage.ts';
 
 export { decodeFailure } from '../chat/failure.ts';
 
@@ -36,7 +37,12 @@ export function failureFromError(error: Fields): UpstreamFailure {
 
 /** The failure reported by a response with status 200; undefined if there is none. */
 export function failureOfResponse(response: Fields): UpstreamFailure | undefined {
-  const { error, status } = response;
+  const failure = statedFailure(response);
+  const usage = failure && decodeUsage(response['usage']);
+  return usage === undefined ? failure : { ...failure!, usage };
+}
+
+function statedFailure({ error, status }: Fields): UpstreamFailure | undefined {
   if (isFields(error)) return failureFromError(error);
   if (typeof error === 'string' && error !== '') return failureFromError({ message: error });
   if (status !== 'failed' && status !== 'cancelled') return undefined;

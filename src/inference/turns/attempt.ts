@@ -389,6 +389,7 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
   #fail(failure: UpstreamFailure, sent = true): void {
     if (this.#mode === 'over') return;
     this.#stop();
+    this.usage = failure.usage ?? this.usage;
     this.#setup.owner.attemptFailed(this, this.answer.screenedFailure(failure), sent);
   }
 }

@@ -382,7 +382,8 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     this.#wait?.cancel();
     this.#call?.abort();
     // An error status, a redirect and a call that was never sent cost nothing.
-    if (!sent || (failure.status ?? 0) >= 300) this.#call = undefined;
+    if (!sent || failure.usage !== undefined || (failure.status ?? 0) >= 300) this.#call = undefined;
+    if (failure.usage !== undefined) this.usage = addUsage(this.#earlier, failure.usage);
     this.#setup.owner.attemptFailed(this, failure, sent);
   }
 }

@@ -4,7 +4,7 @@
  * are one turn.
  */
 import type { GatewayError } from '../../base/errors.ts';
-import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
+import { REFUSALS, type UpstreamFailure } from '../../formats/conversation/failure.ts';
 import { estimatedRow, type OpenGeneration, type ProviderResponse } from '../../spend/index.ts';
 import { type Metered, withLosses } from '../accounting/meter.ts';
 import { costOf, enterResponse, failureFields, keepSession, observe } from '../accounting/observe.ts';
@@ -217,8 +217,7 @@ export class UpstreamTurn implements AttemptOwner {
     const { log, parts, route, task, context, owner } = this.#setup;
     const dispatched = this.#hedge.of(attempt);
     const { endpoint, rank } = dispatched.candidate;
-    // A refused connection, a redirect and an error status cost nothing; a call that breaks off may.
-    const mayHaveCost = attempt.paid === true || (sent && (failure.status ?? 0) < 300);
+    const mayHaveCost = attempt.paid === true || (sent && costs(attempt, failure));
     dispatched.ended(mayHaveCost);
     this.#lastCost = mayHaveCost ? costOf(dispatched, task, false) : null;
     this.#enter(dispatched, failure.kind, failure.status);
@@ -287,4 +286,11 @@ export class UpstreamTurn implements AttemptOwner {
   #fail(error: GatewayError, metered: Metered | null = this.#lastCost): void {
     this.#setup.owner.turnFailed(error, metered);
   }
+}
+
+/** A redirect, an error status and a refusal inside an answer cost nothing; a call that breaks off may. */
+function costs({ usage, outputBytes }: Attempt, failure: UpstreamFailure): boolean {
+  if (failure.usage !== undefined) return true;
+  if ((failure.status ?? 0) >= 300) return false;
+  return !REFUSALS.has(failure.kind) || usage !== undefined || outputBytes > 0;
 }

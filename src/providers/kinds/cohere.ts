@@ -1,3 +1,4 @@
+import { cohere as cohereForm } from '../../formats/cohere/index.ts';
 import { cohereEmbedding } from '../../formats/embedding/index.ts';
 import { rerankAdapter } from '../../formats/rerank/index.ts';
 import { bearer } from '../auth/bearer.ts';
@@ -19,6 +20,7 @@ export const cohere: ProviderKind = {
     quirks: 'own format with citations and tool plans, see [Cohere](../guides/cohere.md)',
   },
   headers: bearer,
+  decodeFailure: cohereForm.decodeFailure,
   origin: 'unknown',
   dialect: {},
   embedding: cohereEmbedding(),
