@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { until } from '../../src/testing/clock/clock.ts';
+import { settle, until } from '../../src/testing/clock/clock.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
@@ -105,6 +105,27 @@ test('after visible output no other endpoint is tried: one error event ends the 
   assert.deepEqual([read.done, read.errors.length, read.finish], [false, 1, ['error']]);
   assert.ok('one two'.startsWith(read.text));
   assert.equal(read.errors[0].error.code, 502);
+});
+
+test('a client that does not read its answer puts no endpoint into cooldown', async (t) => {
+  const gateway = await startGateway(t, {
+    providers: { first: { model: { id: 'test/m' } }, second: { model: { id: 'test/m' } } },
+  });
+  const large = chunk({ content: 'x'.repeat(64 * 1024) });
+  gateway.upstream.script('first', [stream(...Array<string>(400).fill(large), finish(), usage, DONE), good]);
+  gateway.upstream.script('second', good);
+  const ask = { model: 'test/m', stream: true, messages: [{ role: 'user', content: 'hi' }] };
+  const unread = await gateway.post('/chat/completions', ask);
+  const held = await gateway.upstream.request('first');
+  // Only the head is read, so the buffers on the way are full soon.
+  for (let jumps = 0; held.closedEarlyAt === undefined; jumps++) {
+    assert.ok(jumps < 100, 'the call is ended');
+    gateway.clock.jump(10_000);
+    await settle();
+  }
+  assert.equal(readChat(await (await gateway.post('/chat/completions', ask)).text()).text, 'good');
+  assert.equal(gateway.upstream.requests('first').length, 2);
+  await unread.body!.cancel();
 });
 
 test("a client's own 4xx is answered at once and starts no cooldown", async (t) => {

@@ -44,6 +44,11 @@ export interface UpstreamFailure {
   retryAfterSeconds?: number;
   /** What the upstream says it used, if it says so together with an error inside an answer. It is charged. */
   usage?: Usage;
+  /**
+   * The client held the answer back for at least half of the time. Then a timeout or a closed connection is not the
+   * upstream's fault.
+   */
+  heldBack?: boolean;
   /** The error body (parsed JSON or text), at most 64 KiB. */
   raw?: unknown;
 }

@@ -74,7 +74,9 @@ function credentials(type: ErrorType, status: number): Verdict {
 }
 
 export function verdictOf(failure: UpstreamFailure): Verdict {
-  return VERDICTS[failure.kind];
+  const verdict = VERDICTS[failure.kind];
+  const isClients = failure.heldBack === true && (failure.kind === 'timeout' || failure.kind === 'cut');
+  return isClients ? { ...verdict, cooldown: false, outcome: 'none' } : verdict;
 }
 
 /** Kinds whose body describes the account with the provider: nothing of it is shown. */

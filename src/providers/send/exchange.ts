@@ -77,6 +77,9 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   #status: number | null = null;
   #lastByteAt: number | undefined;
   #paused = false;
+  #pausedAt = 0;
+  /** The sum of pauses that are over. */
+  #pausedMs = 0;
   #unpacker: Unpacker | undefined;
   /** Whether the unpacker's buffer is full. */
   #unpackerFull = false;
@@ -115,12 +118,14 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   pause(): void {
     if (this.#paused || this.#done) return;
     this.#paused = true;
+    this.#pausedAt = this.#clock.monotonic();
     this.#unpacker?.pause();
   }
 
   resume(): void {
     if (!this.#paused || this.#done) return;
     this.#paused = false;
+    this.#pausedMs += this.#clock.monotonic() - this.#pausedAt;
     if (this.#lastByteAt !== undefined) this.#lastByteAt = this.#clock.monotonic();
     this.#unpacker?.resume();
     if (!this.holds) this.connection?.goOn();
@@ -139,9 +144,18 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   /** Ends the exchange and its connection, and reports why. */
   fail(reason: UpstreamFailure): void {
     if (this.#done) return;
+    const known = this.#heldBack() ? { ...reason, heldBack: true } : reason;
     this.#stop();
-    if (this.#returned) this.#report(reason);
-    else queueMicrotask(() => this.#report(reason));
+    if (this.#returned) this.#report(known);
+    else queueMicrotask(() => this.#report(known));
+  }
+
+  /** The response was paused for at least half of the time. */
+  #heldBack(): boolean {
+    if (!this.#paused && this.#pausedMs === 0) return false;
+    const now = this.#clock.monotonic();
+    const pausedMs = this.#pausedMs + (this.#paused ? now - this.#pausedAt : 0);
+    return pausedMs * 2 >= now - this.#startedAt;
   }
 
   /** The bytes for the connection to write. */
@@ -302,7 +316,8 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     const now = this.#clock.monotonic();
     const { connect, firstByte, idle, total } = this.#request.timeouts;
     if (now >= this.#startedAt + total) {
-      this.fail(failure('timeout', `the upstream did not complete its answer within ${total} ms`, this.#status));
+      const what = this.#heldBack() ? 'the client did not read' : 'the upstream did not complete';
+      this.fail(failure('timeout', `${what} its answer within ${total} ms`, this.#status));
     } else if (now < this.#phaseDueAt()) {
       this.#arm();
     } else if (this.#lastByteAt !== undefined) {

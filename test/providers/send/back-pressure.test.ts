@@ -63,6 +63,27 @@ describe('back-pressure', () => {
     assert.equal(receiver.failure?.kind, 'timeout');
   });
 
+  test('a failure says whether the answer was held back for at least half of the time', async () => {
+    const { idle, total } = TIMEOUTS;
+    for (const [pausedMs, heldBack] of [
+      [idle, true],
+      [idle - 1, undefined],
+    ] as const) {
+      const { receiver, call } = send(scripted({ chunks: ['a'], end: 'stall' }));
+      await until(() => receiver.bytes, 'a');
+      call.pause();
+      bench.clock.advance(pausedMs);
+      call.resume();
+      bench.clock.advance(idle);
+      assert.deepEqual([receiver.failure?.kind, receiver.failure?.heldBack], ['timeout', heldBack]);
+    }
+    const { receiver, call } = send(scripted({ chunks: ['a'], end: 'stall' }));
+    await until(() => receiver.bytes, 'a');
+    call.pause();
+    bench.clock.advance(total);
+    assert.equal(receiver.failure?.message, `the client did not read its answer within ${total} ms`);
+  });
+
   test('pausing at any piece of a response that closes its connection neither loses nor adds anything', async () => {
     const heads = ['', 'content-length: 6\r\n', 'transfer-encoding: chunked\r\n'];
     for (const head of heads) {
