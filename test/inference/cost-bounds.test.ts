@@ -122,6 +122,14 @@ test('a document may fill the whole context', async (t) => {
   assert.equal((await ask({ ...hello, max_tokens: 16, messages: [{ role: 'user', content: [file] }] })).status, 402);
 });
 
+test('a prompt that is stored at the vendor may fill the whole context too', async (t) => {
+  const { gateway, token } = await limitedGateway(t, 0.5, { providers: { m: { kind: 'openai' } } });
+  const body = { model: 'test/m', input: 'hi', max_output_tokens: 16, prompt: { id: 'pmpt_1' } };
+  const reply = await gateway.post('/responses', body, { authorization: `Bearer ${token}` });
+  assert.equal(reply.status, 402);
+  assert.equal(gateway.upstream.requests('m').length, 0);
+});
+
 test('the account balance limits like a key limit', async (t) => {
   const gateway = await startGateway(t, {
     providers: { m: {} },

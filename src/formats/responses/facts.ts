@@ -8,7 +8,7 @@ import {
   modelsOf,
   noContents,
 } from '../conversation/fact-members.ts';
-import { fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isPresent, listOf, textOrUndefined } from '../conversation/fields.ts';
 import type { RequestFacts } from '../conversation/format.ts';
 import { decodeCache } from './decode-content.ts';
 import { needsOf } from './needs.ts';
@@ -20,7 +20,7 @@ export function facts(body: unknown): RequestFacts {
     maxOutputTokens: request['max_output_tokens'],
     user: textOrUndefined(request['user']) ?? textOrUndefined(request['safety_identifier']),
     serviceTier: textOrUndefined(request['service_tier']),
-    contents: countMedia(request['input']),
+    contents: contentsOf(request),
     needs: (inputs, everyParameter) => needsOf(request, inputs, everyParameter),
   });
   const { metadata } = request;
@@ -41,6 +41,13 @@ export function callIds(body: unknown): string[] {
 /** The parts that hold images. */
 export function images(body: unknown): ReadonlySet<unknown> {
   return imagesFound((media) => void countMedia(fieldsOf(body)['input'], media));
+}
+
+/** What a prompt stored at the vendor adds is as unknown as the tokens of a document. */
+function contentsOf({ input, prompt }: Fields): Contents {
+  const contents = countMedia(input);
+  if (isPresent(prompt)) contents.documents += 1;
+  return contents;
 }
 
 /** Counts images and documents in messages and tool results, and images generated earlier. */

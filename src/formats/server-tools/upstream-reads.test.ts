@@ -36,6 +36,7 @@ const CASES: readonly [FormatId, object, { searches: number; tokens: number } | 
     { searches: 1, tokens: 2 * 16_384 },
   ],
   ['responses', { tools: [{ type: 'web_search' }] }, { searches: 10, tokens: SEARCHES }],
+  ['responses', { tools: [{ type: 'x_search' }] }, { searches: 10, tokens: SEARCHES }],
   ['responses', { tools: [{ type: 'file_search', vector_store_ids: ['vs_1'] }] }, { searches: 0, tokens: SEARCHES }],
   // The gateway runs these itself.
   ['responses', { tools: [{ type: 'file_search', vector_store_ids: ['svc_vs_1'] }] }, undefined],
@@ -44,6 +45,7 @@ const CASES: readonly [FormatId, object, { searches: number; tokens: number } | 
   ['chat', { web_search_options: {} }, { searches: 10, tokens: SEARCHES }],
   ['gemini', { tools: [{ google_search: {} }] }, { searches: 10, tokens: SEARCHES }],
   ['gemini', { tools: { googleSearch: {}, urlContext: {} } }, { searches: 10, tokens: SEARCHES + 10 * 32_768 }],
+  ['gemini', { tools: [{ google_maps: {} }] }, { searches: 10, tokens: SEARCHES }],
   ['gemini', { tools: [{ functionDeclarations: [{ name: 'web_search' }] }] }, undefined],
 ];
 

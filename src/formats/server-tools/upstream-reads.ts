@@ -27,7 +27,13 @@ const READING: ReadonlySet<string> = new Set([
   'svc:web_fetch',
   'svc:web_search',
 ]);
-const TOOLS = SERVER_TOOLS.filter(({ name }) => READING.has(name));
+const TOOLS: readonly Reading[] = [
+  ...SERVER_TOOLS.filter(({ name }) => READING.has(name)),
+  // Searches of one vendor only, for which the gateway has no tool.
+  { name: 'svc:web_search', vendorTypes: /^x_search$/, vendorMembers: ['googleMaps'] },
+];
+
+type Reading = Pick<ServerTool, 'name' | 'vendorTypes' | 'vendorMembers' | 'member'>;
 
 /** @param name of the server tool with the same purpose, without the prefix */
 export function readsOf(name: string, settings: Fields): UpstreamReads {
@@ -65,6 +71,6 @@ function readsIn(tool: Fields, format: FormatId): UpstreamReads[] {
   return found.map((each) => readsAs(each, {}));
 }
 
-function readsAs({ name }: Pick<ServerTool, 'name'>, settings: Fields): UpstreamReads {
+function readsAs({ name }: Reading, settings: Fields): UpstreamReads {
   return readsOf(name.slice(name.indexOf(':') + 1), settings);
 }
