@@ -225,7 +225,11 @@ export function Dialog({ title, onClose, wide, children }: DialogProps) {
     dialog.current?.showModal();
     dialog.current?.querySelector<HTMLElement>('input:not([hidden]), select, textarea')?.focus();
     return () => {
-      if (before instanceof HTMLElement) before.focus();
+      // Nothing had it when the page was opened with the dialog, and the button of a replaced dialog is gone.
+      const isThere = before?.isConnected && before !== document.body;
+      const next = isThere ? before : document.getElementById('main');
+      // Until the dialog is out of the page, nothing else can have the focus.
+      queueMicrotask(() => next instanceof HTMLElement && next.focus());
     };
   }, []);
   return (
@@ -260,11 +264,18 @@ interface FormProps<V> {
 export function Form<V>({ submit, change, value, onCancel, danger, disabled, children }: FormProps<V>) {
   const { error } = change;
   const [shown, onShown] = useState<ApiError | null>(null);
+  // The button is disabled only after the next paint.
+  const isSent = useRef(false);
+  useEffect(() => {
+    isSent.current = change.isPending;
+  }, [change.isPending, error]);
   return (
     <form
       class="form"
       onSubmit={(event) => {
         event.preventDefault();
+        if (isSent.current) return;
+        isSent.current = true;
         change.mutate(value as V);
       }}
     >
