@@ -7,9 +7,12 @@ export function storable<T extends string | null>(path: string, text: T): T {
   return text;
 }
 
-/** A name as it is stored. Throws GatewayError 400 if it is blank. */
-export function shownName(name: string): string {
+/** A character that leaves a mark where a name is shown: no space, control character, zero-width one or filler. */
+const VISIBLE = /[^\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
+
+/** A name as it is stored. Throws GatewayError 400 if nothing of it can be seen. */
+export function shownName(name: string, path = 'name'): string {
   const trimmed = name.trim();
-  if (trimmed === '') throw invalidField('name', 'must not be blank');
-  return storable('name', trimmed);
+  if (!VISIBLE.test(trimmed)) throw invalidField(path, 'must not be blank');
+  return storable(path, trimmed);
 }

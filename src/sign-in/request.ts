@@ -50,7 +50,7 @@ export function readAuthRequest(body: AuthCodeBody): AuthRequest {
     // RFC 7636, 4.3: the default method of a challenge.
     method: challenge === undefined ? null : (method ?? 'plain'),
     key: {
-      name: shownName(body.key_label ?? `App at ${callback.host}`),
+      name: shownName(body.key_label ?? `App at ${callback.host}`, 'key_label'),
       ...(body.limit !== undefined && { limit: body.limit }),
       ...(body.usage_limit_type !== undefined && { limit_reset: body.usage_limit_type }),
       ...(body.expires_at != null && { expires_at: body.expires_at }),

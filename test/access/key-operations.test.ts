@@ -131,6 +131,7 @@ test('each wrong field of a new key is refused with 400 and its path', async (t)
     [{}, /name/],
     [{ name: '' }, /^name/],
     [{ name: '  ' }, /^name must not be blank/],
+    [{ name: '\u2060\u200d' }, /^name must not be blank/],
     [{ name: 7 }, /^name/],
     [{ name: 'a\0b' }, /^name must not contain/],
     [{ name: 'a', external: { user: 'u\0' } }, /^external\.user must not contain/],

@@ -270,6 +270,7 @@ test('a code ends soon, with its maker, and is stored nowhere as it is', async (
   const { call, refused } = controlOf(gateway);
   const ask = (more: Json) => call('POST', '/auth/keys/code', { callback_url: CALLBACK, ...more });
   await refused(ask({ limit: 0 }), 400, /limit/);
+  await refused(ask({ key_label: ' ' }), 400, /^key_label must not be blank/);
   await refused(ask({ usage_limit_type: 'daily' }), 400, /usage_limit_type/);
   await refused(ask({ expires_at: '2001-01-01T00:00:00Z' }), 400, /expires_at/);
   await refused(ask({ workspace_id: '00000000-0000-7000-8000-000000000000' }), 400, /workspace_id/);

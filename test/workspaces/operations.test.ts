@@ -54,6 +54,7 @@ test('every wrong field is refused with 400 and its path, and nothing is changed
   const wrong: [Json, RegExp][] = [
     [{ name: '' }, /name/],
     [{ name: ' ' }, /name must not be blank/],
+    [{ name: '\u200b\u202e \u3164' }, /name must not be blank/],
     [{ name: 'x'.repeat(101) }, /name/],
     [{ name: null }, /name/],
     [{ slug: 'Upper' }, /slug/],
