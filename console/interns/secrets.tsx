@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { ApiIntern } from '../api.gen.ts';
 import { api } from '../api.ts';
-import { useApi, useChange } from '../query.ts';
+import { useAll, useApi, useChange } from '../query.ts';
 import { Button, Card, Empty, Problem, Waiting } from '../ui/basics.tsx';
 import { Check, Dialog, Form } from '../ui/forms.tsx';
 import { PagedList, useOffset } from '../ui/list.tsx';
@@ -73,7 +73,7 @@ function Effective({ intern }: { intern: string }) {
 }
 
 function CopySecrets({ intern, onClose }: { intern: string; onClose(): void }) {
-  const { data, error } = useApi('GET /vault/secrets', { query: { limit: MOST } });
+  const { data, error } = useAll('GET /vault/secrets');
   const [names, setNames] = useState<readonly string[]>([]);
   const change = useChange(
     () =>
@@ -87,7 +87,7 @@ function CopySecrets({ intern, onClose }: { intern: string; onClose(): void }) {
         <Problem error={error} />
         <p class="soft">Copies stay when the secret of the workspace changes. They replace those of the same name.</p>
         <div class="checks scroll">
-          {data?.data.map(({ name }) => (
+          {data?.rows.map(({ name }) => (
             <Check
               key={name}
               label={<span class="mono">{name}</span>}
@@ -96,7 +96,7 @@ function CopySecrets({ intern, onClose }: { intern: string; onClose(): void }) {
             />
           ))}
         </div>
-        {data?.data.length === 0 && <p>The workspace has no secrets.</p>}
+        {data?.rows.length === 0 && <p>The workspace has no secrets.</p>}
       </Form>
     </Dialog>
   );
