@@ -39,7 +39,8 @@ export function Chat({ intern }: { intern: ApiIntern }) {
     const id = session ?? newSession();
     if (session === null) set({ session: id }, true);
     setSending(true);
-    if (await talk.prompt(id, text, asks)) setText('');
+    // What was typed meanwhile stays.
+    if (await talk.prompt(id, text, asks)) setText((now) => (now === text ? '' : now));
     setSending(false);
   };
   return (

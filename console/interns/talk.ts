@@ -2,6 +2,8 @@
 import { useEffect, useReducer, useRef, useState } from 'preact/hooks';
 import { request } from '../api.ts';
 import { eventsOf } from '../events.ts';
+import { hasEnded } from '../query.ts';
+import { checkSession } from '../session.ts';
 import { added, type Call, type Entry, type Event, type Question, type Usage } from './conversation.ts';
 
 interface Chunk {
@@ -43,6 +45,11 @@ export function useTalk(intern: string): Talk {
       signal,
     });
 
+  const refused = (error: unknown) => {
+    setProblem(messageOf(error));
+    if (hasEnded(error)) checkSession();
+  };
+
   /** @param begun what the response is the answer to */
   async function follow(response: Response, abort: AbortController, begun?: Event): Promise<void> {
     running.current = abort;
@@ -80,7 +87,7 @@ export function useTalk(intern: string): Talk {
         else void follow(response, abort, { type: 'prompted', text });
         return true;
       } catch (error) {
-        setProblem(messageOf(error));
+        refused(error);
         return false;
       }
     },
@@ -96,7 +103,7 @@ export function useTalk(intern: string): Talk {
         const response = await send({ session_id: session, messages }, abort.signal);
         void follow(response, abort, { type: 'answered', call: id, answer });
       } catch (error) {
-        setProblem(messageOf(error));
+        refused(error);
       }
     },
     clear() {

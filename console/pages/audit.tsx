@@ -5,8 +5,9 @@ import type { PageParts } from '../frame.tsx';
 import { useApi } from '../query.ts';
 import { link, useParams } from '../route.ts';
 import { Badge, Code, Empty, Facts, Page, Time } from '../ui/basics.tsx';
+import { Filter } from '../ui/filter.tsx';
 import { NONE } from '../ui/format.ts';
-import { Choice, Dialog, type Option, Text } from '../ui/forms.tsx';
+import { Choice, Dialog, type Option } from '../ui/forms.tsx';
 import { ActionInRow } from '../ui/item-actions.tsx';
 import { PagedList, useCursor } from '../ui/list.tsx';
 
@@ -67,18 +68,16 @@ export function Audit(_: PageParts) {
           options={ACTORS}
           onChange={(chosen) => set({ actor_type: chosen }, true)}
         />
-        <Text
+        <Filter
           label="Action"
-          type="search"
           value={value('action')}
-          onInput={(text) => set({ action: text.trim() }, true)}
+          onValue={(action) => set({ action }, true)}
           placeholder="key.created"
         />
-        <Text
+        <Filter
           label="Id of the resource"
-          type="search"
           value={value('resource_id')}
-          onInput={(text) => set({ resource_id: text.trim() }, true)}
+          onValue={(id) => set({ resource_id: id }, true)}
         />
       </search>
       <PagedList

@@ -55,6 +55,8 @@ export function Files(_: PageParts) {
             onChange={(event) => {
               const [file] = event.currentTarget.files ?? [];
               if (file) upload.mutate(file);
+              // So that the same file can be chosen again, such as after an error.
+              event.currentTarget.value = '';
             }}
           />
           <Button kind="main" icon="plus" busy={upload.isPending} onClick={() => input.current?.click()}>

@@ -88,13 +88,19 @@ export function Playground({ session }: PageParts) {
       }),
     );
     if (only === undefined) setPrompt(NO_PROMPT);
-    for (const [index, { at }] of chosen.entries()) {
+    const turns = chosen.map(async ({ at }, index) => {
       const abort = new AbortController();
       running.current.add(abort);
-      void runTurn(all.format, bodies[index]!, abort.signal, (answer) => show(at, answer)).finally(() =>
-        running.current.delete(abort),
-      );
-    }
+      try {
+        return await runTurn(all.format, bodies[index]!, abort.signal, (answer) => show(at, answer));
+      } finally {
+        running.current.delete(abort);
+      }
+    });
+    void Promise.all(turns).then((isAccepted) => {
+      // What no model got is offered again, unless something else was written meanwhile.
+      if (only === undefined && !isAccepted.includes(true)) setPrompt((now) => (now === NO_PROMPT ? sent : now));
+    });
   }
 
   if (session.inference_key === null) {
@@ -221,7 +227,7 @@ function usable(turns: readonly Turn[] | undefined): Turn[] {
 
 interface ComposerProps {
   prompt: Prompt;
-  onPrompt(prompt: Prompt): void;
+  onPrompt(change: (now: Prompt) => Prompt): void;
   isRunning: boolean;
   onSend(): void;
   onStop(): void;
@@ -232,7 +238,8 @@ function Composer({ prompt, onPrompt, isRunning, onSend, onStop }: ComposerProps
   const addImages = async (list: FileList | null) => {
     const images = [...(list ?? [])].filter(({ type }) => type.startsWith('image/'));
     const urls = await Promise.all(images.map(dataUrl));
-    onPrompt({ ...prompt, images: [...prompt.images, ...urls].slice(0, MOST_IMAGES) });
+    // The text may have changed while they were read.
+    onPrompt((now) => ({ ...now, images: [...now.images, ...urls].slice(0, MOST_IMAGES) }));
   };
   const ready = !isRunning && (prompt.text.trim() !== '' || prompt.images.length > 0);
   return (
@@ -247,7 +254,7 @@ function Composer({ prompt, onPrompt, isRunning, onSend, onStop }: ComposerProps
       <Area
         label="Message"
         value={prompt.text}
-        onInput={(text) => onPrompt({ ...prompt, text })}
+        onInput={(text) => onPrompt((now) => ({ ...now, text }))}
         placeholder="Ask something. Enter sends, Shift and Enter begin a new line."
         onKeyDown={(event) => {
           if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
@@ -264,7 +271,7 @@ function Composer({ prompt, onPrompt, isRunning, onSend, onStop }: ComposerProps
                 kind="quiet"
                 icon="close"
                 label={`Remove image ${at + 1}`}
-                onClick={() => onPrompt({ ...prompt, images: prompt.images.filter((_, place) => place !== at) })}
+                onClick={() => onPrompt((now) => ({ ...now, images: now.images.filter((_, place) => place !== at) }))}
               />
             </li>
           ))}
@@ -277,7 +284,10 @@ function Composer({ prompt, onPrompt, isRunning, onSend, onStop }: ComposerProps
           accept="image/*"
           multiple
           hidden
-          onChange={(event) => void addImages(event.currentTarget.files)}
+          onChange={(event) => {
+            void addImages(event.currentTarget.files);
+            event.currentTarget.value = '';
+          }}
         />
         <Button kind="quiet" icon="image" label="Attach images" onClick={() => files.current?.click()} />
         {isRunning ? (

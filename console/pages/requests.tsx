@@ -4,8 +4,9 @@ import type { PageParts } from '../frame.tsx';
 import { useApi } from '../query.ts';
 import { link, useParams } from '../route.ts';
 import { Badge, Button, Empty, Page, Time } from '../ui/basics.tsx';
+import { Filter } from '../ui/filter.tsx';
 import { count, duration, usd } from '../ui/format.ts';
-import { Choice, type Option, Text } from '../ui/forms.tsx';
+import { Choice, type Option } from '../ui/forms.tsx';
 import { PagedList, useCursor } from '../ui/list.tsx';
 import { RequestDetail } from './request-detail.tsx';
 
@@ -61,7 +62,7 @@ function RequestList() {
     { every: cursor === undefined && value('live') === 'on' ? LIVE_MS : undefined },
   );
   const filter = (name: string, label: string) => (
-    <Text label={label} value={value(name)} onInput={(text) => set({ [name]: text.trim() }, true)} type="search" />
+    <Filter label={label} value={value(name)} onValue={(text) => set({ [name]: text }, true)} />
   );
   const filtered = [...params.keys()].some((name) => name !== 'live');
   return (

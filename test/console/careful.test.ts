@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
-import { type Gateway, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { type Gateway, INFERENCE_KEY, MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { NO_BROWSER, openBrowser } from '../../src/testing/process/browser.ts';
 import { controlOf, type Json } from '../workspaces/control.ts';
 import { builtConsole } from './page.ts';
@@ -233,6 +233,38 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await page.context().close();
   });
 
+  test('a prompt that no model got is offered again, and one that is written while images are read stays', async () => {
+    const page = await signedIn('/playground?model=test/one');
+    await page.addInitScript({ content: READ_WHEN_RELEASED });
+    await page.getByLabel('Or paste an inference key').fill(INFERENCE_KEY);
+    await page.getByRole('button', { name: 'Use this key' }).click();
+    const message = page.getByRole('textbox', { name: 'Message' });
+    await page.route('**/chat/completions', (route) => route.abort());
+    await message.fill('a long prompt');
+    await message.press('Enter');
+    await page.getByText('The gateway cannot be reached').waitFor();
+    await page.getByRole('button', { name: 'Send' }).and(page.locator(':enabled')).waitFor();
+    assert.equal(await message.inputValue(), 'a long prompt');
+
+    await page.reload();
+    const images = page.locator('input[type=file]');
+    await images.setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: Buffer.from('image') });
+    await message.fill('written meanwhile');
+    await page.evaluate('release()');
+    await page.getByRole('img', { name: 'Attached 1' }).waitFor();
+    assert.equal(await message.inputValue(), 'written meanwhile');
+    assert.equal(await images.inputValue(), '', 'the same file can be chosen again');
+    await page.context().close();
+  });
+
+  test('a filter can have spaces within', async () => {
+    const page = await signedIn('/requests');
+    await page.getByLabel('End user').pressSequentially('Ada Lovelace ');
+    await page.waitForURL((url) => url.hash === '#/requests?external_user=Ada+Lovelace');
+    assert.equal(await page.getByLabel('End user').inputValue(), 'Ada Lovelace ');
+    await page.context().close();
+  });
+
   test('choices have more than a page of things, and a page behind the last one says so', async () => {
     for (let at = 0; at < 101; at++) await created('/workspaces', { name: `Team ${at}`, slug: `team-${at}` });
     const page = await signedIn('/keys');
@@ -244,6 +276,10 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await page.context().close();
   });
 });
+
+/** Images are read when the page calls `release`. */
+const READ_WHEN_RELEASED = `const read = FileReader.prototype.readAsDataURL;
+FileReader.prototype.readAsDataURL = function (file) { globalThis.release = () => read.call(this, file); };`;
 
 /** The route of a thing is that of its page. */
 const both = (route: string) => [route, route] as const;
