@@ -50,7 +50,8 @@ export function cohereEmbedding({ call }: CohereAddress = OWN_ADDRESS): Embeddin
   };
 }
 
-function encodeSettings({ dimensions, inputType }: EmbeddingRequest, model: string): Fields {
+function encodeSettings({ document, dimensions, inputType }: EmbeddingRequest, model: string): Fields {
+  const truncate = document.member('truncate');
   if (dimensions !== undefined && /v[123]\b|-v3/.test(model)) {
     throw new Uncarried('dimensions', 'models before version 4 have a fixed vector size');
   }
@@ -58,6 +59,7 @@ function encodeSettings({ dimensions, inputType }: EmbeddingRequest, model: stri
     input_type: inputType === undefined ? DEFAULT_INPUT_TYPE : usualInputType(inputType),
     embedding_types: ['float'],
     ...(dimensions !== undefined && { output_dimension: dimensions }),
+    ...(truncate !== undefined && { truncate }),
   };
 }
 

@@ -75,10 +75,7 @@ export function openaiEmbedding(dialect: EmbeddingDialect = {}): EmbeddingAdapte
             { key: 'input', json: stringifyJson(inputs.slice(from, to)) },
           ]),
         }),
-        read(reply, from, to) {
-          const step = readReply(reply, to - from, dialect);
-          return 'answer' in step ? { ...step, answer: [...step.answer.vectors] } : (step as Step<Vector[]>);
-        },
+        read: (reply, from, to) => readBatch(reply, to - from, dialect),
       });
       return mapPlan(plan, (vectors) => ({ vectors }));
     },
@@ -172,7 +169,12 @@ function edits(request: EmbeddingRequest, target: DirectTarget, dialect: Embeddi
   return changes;
 }
 
-export function readReply(reply: Reply, count: number, dialect: EmbeddingDialect): Step<EmbeddingAnswer> {
+export function readBatch(reply: Reply, count: number, dialect: EmbeddingDialect): Step<Vector[]> {
+  const step = readReply(reply, count, dialect);
+  return 'answer' in step ? { ...step, answer: [...step.answer.vectors] } : (step as Step<Vector[]>);
+}
+
+function readReply(reply: Reply, count: number, dialect: EmbeddingDialect): Step<EmbeddingAnswer> {
   const { body } = reply;
   const scanned = dialect.int8 ? undefined : scanReply(body);
   if (scanned === undefined) return readSlowly(reply, count, dialect);

@@ -4,14 +4,19 @@
  */
 import { stringifyJson } from '../../base/json.ts';
 import { Uncarried } from '../conversation/losses.ts';
+import { inBatches, mapPlan } from '../direct/batches.ts';
 import type { EmbeddingAdapter } from './index.ts';
-import { type EmbeddingDialect, openaiEmbedding, readReply, usualInputType } from './openai.ts';
+import { type EmbeddingDialect, openaiEmbedding, readBatch, usualInputType } from './openai.ts';
 import type { EmbeddingInput } from './request.ts';
+import type { Vector } from './vectors.ts';
 
 const INPUT_TYPES: Readonly<Record<string, string>> = { search_query: 'query', search_document: 'document' };
 
+/** Also of texts and images. */
+const MAX_INPUTS = 1000;
+
 const DIALECT: EmbeddingDialect = {
-  maxInputs: 1000,
+  maxInputs: MAX_INPUTS,
   takesTokens: false,
   takesUser: false,
   dimensionsMember: 'output_dimension',
@@ -29,16 +34,24 @@ export const voyageEmbedding: EmbeddingAdapter = {
     const { dimensions, inputType } = request;
     if (dimensions !== undefined) throw new Uncarried('dimensions', 'multimodal vectors have a fixed size');
     const word = inputType === undefined ? undefined : (INPUT_TYPES[usualInputType(inputType)] ?? inputType);
-    const body = {
-      model: target.model,
-      inputs: inputs.map(encodeInput),
-      ...(word !== undefined && { input_type: word }),
-      ...(request.encoding === 'base64' && { output_encoding: 'base64' }),
-    };
-    return {
-      call: { path: '/multimodalembeddings', body: stringifyJson(body) },
-      read: (reply) => readReply(reply, request.count, DIALECT),
-    };
+    const truncation = request.document.member('truncation');
+    const encoded = inputs.map(encodeInput);
+    const plan = inBatches<Vector>({
+      count: request.count,
+      size: MAX_INPUTS,
+      call: (from, to) => ({
+        path: '/multimodalembeddings',
+        body: stringifyJson({
+          model: target.model,
+          inputs: encoded.slice(from, to),
+          ...(word !== undefined && { input_type: word }),
+          ...(truncation !== undefined && { truncation }),
+          ...(request.encoding === 'base64' && { output_encoding: 'base64' }),
+        }),
+      }),
+      read: (reply, from, to) => readBatch(reply, to - from, DIALECT),
+    });
+    return mapPlan(plan, (vectors) => ({ vectors }));
   },
 };
 

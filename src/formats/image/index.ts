@@ -78,7 +78,7 @@ export const image: DirectFormat<ImageRequest, ImageAnswer> = {
   encodeReply: (answer, _request, stamp, closing) => encodeReply(answer, stamp, closing),
   encodeFailure,
   events: {
-    end: (answer, _request, stamp, closing) => completedEvents(answer, stamp, closing),
+    end: completedEvents,
     failure: errorEvent,
   },
 };
@@ -90,6 +90,7 @@ export const imageEdit: DirectFormat<ImageRequest, ImageAnswer> = {
     image.check(document);
     checkEdited(document);
   },
+  decode: (document, fetched) => ({ ...decode(document, fetched), events: 'image_edit' }),
 };
 
 /** A form of OpenAI's clients. */

@@ -133,7 +133,7 @@ function start(request: ImageRequest, target: DirectTarget, model: string): Call
     ...(/^dall-e/.test(model) && { response_format: 'b64_json' }),
     user: target.user,
   };
-  return { ...call(wanted, members), read, ...(streams && { events: () => new ImageEvents() }) };
+  return { ...call(wanted, members), read, ...(streams && { events: () => new ImageEvents(wanted.events) }) };
 }
 
 /** Those that the model has. */
@@ -226,6 +226,12 @@ function usageOf(value: Fields, images: readonly MadeImage[]): Usage {
 
 /** Reads the events of one image: partial images, then the image with its usage. */
 class ImageEvents implements ReplyEvents<ImageAnswer> {
+  readonly #events: ImageRequest['events'];
+
+  constructor(events: ImageRequest['events']) {
+    this.#events = events;
+  }
+
   read(name: string, data: string): EventStep<ImageAnswer> {
     let value: Fields;
     try {
@@ -235,7 +241,8 @@ class ImageEvents implements ReplyEvents<ImageAnswer> {
     }
     const type = textOf(value['type']) || name;
     if (/\.partial_image$/.test(type)) {
-      return { text: partialEvent(textOf(value['b64_json']), countOf(value['partial_image_index'])) };
+      const index = countOf(value['partial_image_index']);
+      return { text: partialEvent(textOf(value['b64_json']), index, this.#events) };
     }
     if (/\.completed$/.test(type)) {
       const images = [made(textOf(value['b64_json']))];

@@ -14,6 +14,7 @@ const REQUEST: ImageRequest = {
   size: {},
   references: [],
   referenceCount: 0,
+  events: 'image_generation',
   extras: {},
   options: {},
 };

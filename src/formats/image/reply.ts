@@ -6,6 +6,7 @@ import { encodeUsage } from '../chat/usage.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { event } from '../direct/events.ts';
+import type { ImageRequest } from './request.ts';
 
 /** `data` is base64; for an SVG, of its UTF-8 text. */
 export interface MadeImage {
@@ -33,15 +34,20 @@ function usageOf(closing: Closing): { usage?: unknown } {
 }
 
 /** The event of a partial image. */
-export function partialEvent(data: string, index: number): string {
-  return event({ type: 'image_generation.partial_image', b64_json: data, partial_image_index: index });
+export function partialEvent(data: string, index: number, events: ImageRequest['events']): string {
+  return event({ type: `${events}.partial_image`, b64_json: data, partial_image_index: index });
 }
 
 /** Ends a stream: one event per image, the last with usage and cost, then the end marker. */
-export function completedEvents({ images, created }: ImageAnswer, stamp: Stamp, closing: Closing): string {
+export function completedEvents(
+  { images, created }: ImageAnswer,
+  { events }: ImageRequest,
+  stamp: Stamp,
+  closing: Closing,
+): string {
   const texts = images.map(({ data, mediaType }, index) =>
     event({
-      type: 'image_generation.completed',
+      type: `${events}.completed`,
       b64_json: data,
       created: created ?? stamp.created,
       ...(mediaType && { media_type: mediaType }),

@@ -30,6 +30,8 @@ export interface ImageRequest {
   seed?: number;
   /** Of a stream. */
   partialImages?: number;
+  /** What the types of its events begin with; clients of edits expect their own. */
+  events: 'image_generation' | 'image_edit';
   references: readonly Reference[];
   /** Number of references in the request, including those not fetched yet. */
   referenceCount: number;
@@ -192,6 +194,7 @@ export function decode(document: JsonDocument, fetched: ReadonlyMap<string, Refe
   return {
     prompt: textOf(document.member('prompt')),
     n: number('n') ?? 1,
+    events: 'image_generation',
     size:
       pixels !== undefined
         ? { pixels }

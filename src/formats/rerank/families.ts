@@ -23,6 +23,8 @@ export interface RerankDialect {
   topMember?: 'top_n' | 'top_k';
   /** Members sent with every request. */
   constants?: Fields | ((model: string) => Fields);
+  /** Further members of the request that the service knows; all others are left out. */
+  members?: readonly string[];
   /** Most documents per call. Scores of one query are comparable across calls. */
   maxDocuments?: number;
   /** How documents with images are encoded; absent: the service ranks only text. */
@@ -66,8 +68,15 @@ function encode(request: RerankRequest, documents: unknown[], target: DirectTarg
     query: request.query,
     documents,
     [dialect.topMember ?? 'top_n']: Math.min(request.topN, documents.length),
+    ...ownMembers(request, dialect),
     ...(typeof dialect.constants === 'function' ? dialect.constants(target.model) : dialect.constants),
   };
+}
+
+function ownMembers({ document }: RerankRequest, { members = [] }: RerankDialect): Fields {
+  return Object.fromEntries(
+    members.filter((name) => name in document.structure).map((name) => [name, document.member(name)]),
+  );
 }
 
 function encodeDocument({ text, image }: RerankDocument, { images }: RerankDialect): unknown {

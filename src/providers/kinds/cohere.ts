@@ -24,5 +24,5 @@ export const cohere: ProviderKind = {
   origin: 'unknown',
   dialect: {},
   embedding: cohereEmbedding(),
-  rerank: rerankAdapter(),
+  rerank: rerankAdapter({ members: ['max_tokens_per_doc', 'priority'] }),
 };

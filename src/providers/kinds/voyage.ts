@@ -17,5 +17,5 @@ export const voyage: ProviderKind = {
   origin: 'unknown',
   dialect: {},
   embedding: voyageEmbedding,
-  rerank: rerankAdapter({ topMember: 'top_k', maxDocuments: 1000 }),
+  rerank: rerankAdapter({ topMember: 'top_k', maxDocuments: 1000, members: ['truncation'] }),
 };

@@ -81,3 +81,23 @@ test('bad parts are named', async () => {
   assert.equal(json.status, 400);
   assert.match(await json.text(), /image/);
 });
+
+test('the events of a streamed edit have the types of edits', async () => {
+  const partial = { type: 'image_edit.partial_image', b64_json: 'AAAA', partial_image_index: 0 };
+  const completed = { type: 'image_edit.completed', b64_json: PNG, usage: { input_tokens: 1, output_tokens: 2 } };
+  gateway.upstream.script('gpt', [
+    {
+      headers: { 'content-type': 'text/event-stream' },
+      chunks: [partial, completed].map((event) => `data: ${JSON.stringify(event)}\n\n`),
+    },
+  ]);
+  const stream = await openai.images.edit({
+    model: 'test/gpt',
+    image: await png('a.png'),
+    prompt: 'Add a hat.',
+    stream: true,
+  });
+  const seen: string[] = [];
+  for await (const { type } of stream) seen.push(type);
+  assert.deepEqual(seen, ['image_edit.partial_image', 'image_edit.completed']);
+});
