@@ -17,6 +17,7 @@ import type {
   Stamp,
 } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
+import { excessMediaBytes } from '../formats/conversation/media-size.ts';
 import { nativeToolFor } from '../formats/conversation/native-tool.ts';
 import { spokenFormat } from '../formats/index.ts';
 import { sumOfReads, type UpstreamReads, vendorReads } from '../formats/server-tools/index.ts';
@@ -85,6 +86,8 @@ export class ConversationTask implements Task {
   readonly #media: RequestMedia;
   /** The prompt's token count, and the encoding that it was counted with. */
   #counted: { encoding: Encoding; tokens: number } | undefined;
+  /** Of the request's media, once an estimate needs it. */
+  #excess: number | undefined;
 
   constructor(context: RequestContext<ConversationRequest>, parts: InferenceParts) {
     const { request } = context;
@@ -164,6 +167,14 @@ export class ConversationTask implements Task {
     return promptBytes + (this.#loop?.addedBytes ?? this.#tools.definitionBytes);
   }
 
+  /** The size of the next turn's prompt for estimates. */
+  get #usualBytes(): number {
+    const { document, facts } = this.#request;
+    if (facts.media.images + facts.media.documents === 0) return this.#turnBytes;
+    this.#excess ??= excessMediaBytes(document.structure);
+    return Math.max(this.#turnBytes - this.#excess, 0);
+  }
+
   /** What the request asks of the next turn: its output limit is for all turns together. */
   get #turnFacts(): RequestFacts {
     const { facts } = this.#request;
@@ -176,7 +187,7 @@ export class ConversationTask implements Task {
   }
 
   estimate(endpoint: Endpoint): Estimate {
-    return { ...promptEstimate(endpoint, this.#turnBytes), outputPrice: endpoint.pricing?.completion ?? 0n };
+    return { ...promptEstimate(endpoint, this.#usualBytes), outputPrice: endpoint.pricing?.completion ?? 0n };
   }
 
   prepare(endpoint: Endpoint, about: Preparing): Promise<void> | undefined {
@@ -265,7 +276,7 @@ export class ConversationTask implements Task {
 
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
     const served = asServed(endpoint, attempt);
-    return meter(served, attempt.usage, this.#turnBytes, () => attempt.outputBytes, {
+    return meter(served, attempt.usage, this.#usualBytes, () => attempt.outputBytes, {
       uncountedBytes: complete ? 0 : attempt.uncountedBytes,
       images: this.#request.facts.media.images,
       pricingOf: (model) => this.#pricingOf(served, model),

@@ -146,3 +146,22 @@ test('a whole answer of chat is charged for what it reports with its error', asy
   const { data } = (await row.json()) as { data: { total_cost: number } };
   assert.equal(data.total_cost, 5 * 3e-6 + 2 * 15e-6);
 });
+
+test('a large image of which the provider reports no usage is charged as a usual one, not by its bytes', async () => {
+  const url = `data:image/png;base64,iVBORw0KGgo${'A'.repeat(1_000_000)}`;
+  const part = { type: 'image_url', image_url: { url } };
+  const costOf = async (route: string, name: string, body: unknown, answer: unknown) => {
+    gateway.upstream.script(name, [{ headers: json, chunks: [JSON.stringify(answer)] }]);
+    const response = await gateway.post(route, { model: `test/${name}`, ...(body as object) });
+    assert.equal(response.status, 200);
+    const row = await gateway.get(`/generation?id=${response.headers.get('x-generation-id')}`);
+    return ((await row.json()) as { data: { total_cost: number } }).data.total_cost;
+  };
+  const input = { input: [{ content: [part] }], provider: { only: ['google'] } };
+  const vector = await costOf('/embeddings', 'google', input, { embeddings: [{ values: [1, 2] }] });
+  assert.ok(vector > 1_600e-6 && vector < 1_800e-6, String(vector));
+  const messages = [{ role: 'user', content: [part] }];
+  const choices = [{ index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }];
+  const spoken = await costOf('/chat/completions', 'talk', { messages }, { choices });
+  assert.ok(spoken > 1_600 * 3e-6 && spoken < 1_800 * 3e-6, String(spoken));
+});

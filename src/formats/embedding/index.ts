@@ -2,7 +2,9 @@
  * Embeddings: the public format and the adapters per family of services. `openai.ts` serves those that speak the public
  * format, with dialects; every other family has its own file.
  */
+import type { JsonDocument } from '../../base/json.ts';
 import { encodeFailure } from '../chat/encode-failure.ts';
+import { excessMediaBytes } from '../conversation/media-size.ts';
 import { renewed } from '../conversation/renewal.ts';
 import { askedOf, loggedPrompt } from '../direct/body.ts';
 import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
@@ -28,6 +30,11 @@ const BYTES_PER_TOKEN = 4;
 /** Start and end tokens, and prompts that a service adds to each input. */
 const OVERHEAD_TOKENS = 32;
 
+function writtenBytes(document: JsonDocument): number {
+  const { images, documents } = mediaOf(document);
+  return document.bytes.length - (images + documents === 0 ? 0 : excessMediaBytes(document.structure));
+}
+
 export const embedding: DirectFormat<EmbeddingRequest, EmbeddingAnswer> = {
   id: 'embedding',
   schema,
@@ -47,7 +54,7 @@ export const embedding: DirectFormat<EmbeddingRequest, EmbeddingAnswer> = {
       inputImages: images,
     };
   },
-  likely: ({ document }) => inputUsage(tokensGiven(document) ?? Math.ceil(document.bytes.length / BYTES_PER_TOKEN)),
+  likely: ({ document }) => inputUsage(tokensGiven(document) ?? Math.ceil(writtenBytes(document) / BYTES_PER_TOKEN)),
   encodeReply,
   encodeFailure,
   renew: (json, { id, metadataKey }) => renewed(json, { members: { id: () => JSON.stringify(id) }, metadataKey }),

@@ -1,5 +1,6 @@
 /** Rerank: the public format and the adapter for rerank services. */
 import { encodeFailure } from '../chat/encode-failure.ts';
+import { excessMediaBytes } from '../conversation/media-size.ts';
 import { askedOf, loggedPrompt } from '../direct/body.ts';
 import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
@@ -49,7 +50,8 @@ export const rerank: DirectFormat<RerankRequest, RerankAnswer> = {
     };
   },
   likely(request) {
-    const bytes = request.document.bytes.length + request.count * Buffer.byteLength(request.query);
+    const excess = imagesIn(request.document) === 0 ? 0 : excessMediaBytes(request.document.structure);
+    const bytes = request.document.bytes.length - excess + request.count * Buffer.byteLength(request.query);
     return { ...inputUsage(Math.ceil(bytes / BYTES_PER_TOKEN)), searchUnits: unitsFor(request.count) };
   },
   encodeReply,

@@ -34,9 +34,14 @@ export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / 4);
 }
 
+/** A model reads no more than its context, which is also all that budgets have reserved. */
+function promptTokens({ contextLength }: Endpoint, bytes: number): number {
+  return Math.min(estimateTokens(bytes), contextLength ?? Number.POSITIVE_INFINITY);
+}
+
 /**
  * @param reported the upstream's counts; undefined if it reported none
- * @param promptBytes size of the request body
+ * @param promptBytes size of the request body, in which media count as their tokens do
  * @param outputBytes measures the output text
  * @param images number of images in the prompt, for models that charge per image
  * @param uncountedBytes output bytes of an incomplete answer after the last report: some upstreams report only at the
@@ -62,11 +67,11 @@ export function meter(
   const estimated = reported === undefined || unreportedBytes + unreportedPromptBytes > 0;
   const usage =
     reported === undefined
-      ? { ...UNREPORTED, input: estimateTokens(promptBytes), output: estimateTokens(outputBytes()) }
+      ? { ...UNREPORTED, input: promptTokens(endpoint, promptBytes), output: estimateTokens(outputBytes()) }
       : estimated
         ? {
             ...reported,
-            input: reported.input + estimateTokens(unreportedPromptBytes),
+            input: reported.input + promptTokens(endpoint, unreportedPromptBytes),
             output: reported.output + estimateTokens(unreportedBytes),
           }
         : reported;
@@ -224,7 +229,7 @@ function callsUnknownModel({ calls = [] }: Usage, pricingOf: PricingOf | undefin
 
 /** Cost of an estimated prompt, for the intent that is journalled before dispatch. */
 export function promptEstimate(endpoint: Endpoint, promptBytes: number): { promptTokens: number; promptNano: Nano } {
-  const promptTokens = estimateTokens(promptBytes);
+  const tokens = promptTokens(endpoint, promptBytes);
   const price = endpoint.pricing?.prompt ?? 0n;
-  return { promptTokens, promptNano: nanoFromPrice(BigInt(promptTokens) * price) };
+  return { promptTokens: tokens, promptNano: nanoFromPrice(BigInt(tokens) * price) };
 }
