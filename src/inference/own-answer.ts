@@ -78,6 +78,7 @@ function rowOf(context: RequestContext, { apiType }: Task, metered: Metered | un
     status: left ? null : 200,
     cancelled: left,
     finishReason: left ? null : 'tool_calls',
+    estimated: metered?.estimated ?? false,
     usage: metered?.usage ?? null,
     costNano: metered?.costNano ?? 0n,
     latencyMs: took,

@@ -4,6 +4,8 @@ import { after, before, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
 import OpenAI from 'openai';
 import { BODY_FORMATS, type BodyFormat } from '../../src/testing/clients/served-answer.ts';
+import { until } from '../../src/testing/clock/clock.ts';
+import { readRows } from '../../src/testing/database/rows.ts';
 import { INFERENCE_KEY } from '../../src/testing/gateway/gateway.ts';
 import { answerOf } from '../../src/testing/upstream/answers.ts';
 import { startUpstream } from '../../src/testing/upstream/upstream.ts';
@@ -71,6 +73,12 @@ async function ask(served: BodyFormat, more: Json, key?: { token: string }) {
       .map(({ json }) => json as Json),
     sent: () => (scene.gateway.upstream.requests('text').at(-1)!.json as Json).messages,
   };
+}
+
+/** The row says so; the API does not. */
+async function isEstimated(id: string): Promise<boolean> {
+  const row = await until(async () => (await readRows(scene.gateway.target)).find((each) => each.id === id), 'the row');
+  return row.estimated;
 }
 
 const textOfPart = (content: Json): string =>
@@ -161,6 +169,15 @@ test('a budget that does not cover the search refuses it before it is made, and 
   assert.equal(status, 402);
 });
 
+test('the cost of a search is estimated only if nobody knows whether it was made', async () => {
+  searches(PAGE);
+  const made = await ask('chat', { plugins: [{ id: 'web' }] });
+  assert.deepEqual([made.status, await isEstimated(made.id)], [200, false]);
+  engines.script('exa', [{ end: 'reset' }]);
+  const unknown = await ask('chat', { plugins: [{ id: 'web' }] });
+  assert.deepEqual([unknown.status, await isEstimated(unknown.id)], [200, true]);
+});
+
 test('what searches cost before their turns are refused or abandoned stays within the limit of the key', async () => {
   searches(PAGE);
   const asked = engines.requests('exa').length;
@@ -240,6 +257,7 @@ test('a client that leaves during the search is charged for it', async () => {
     if (body.data.length === 0) continue;
     const [row] = body.data;
     assert.deepEqual([body.data.length, row.cancelled, row.total_cost], [1, true, 0.005]);
+    assert.equal(await isEstimated(row.id), true);
     break;
   }
 });

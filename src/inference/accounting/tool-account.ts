@@ -12,6 +12,8 @@ export class ToolAccount implements ToolSpending {
   changed: () => void = () => {};
   /** Includes calls that are being made: a request that ends meanwhile is charged for them. */
   #costNano: Nano = 0n;
+  /** The part of the cost that no reply has confirmed: of calls that are being made, or whose outcome is unknown. */
+  #supposedNano: Nano = 0n;
   /** Cost of requests that tools have made. They have rows of their own, so this request's row leaves it out. */
   #nested: NestedCost | undefined;
   #requested = 0;
@@ -45,10 +47,12 @@ export class ToolAccount implements ToolSpending {
       throw error;
     }
     this.#costNano += nano;
+    this.#supposedNano += nano;
     this.changed();
   }
 
   settle(held: Nano, spent: Nano): void {
+    this.#supposedNano -= held;
     if (held === spent) return;
     this.#reservation.toolEnded(held, spent);
     this.#costNano += spent - held;
@@ -90,7 +94,7 @@ export class ToolAccount implements ToolSpending {
     const cost = usdFromNano(shownNano);
     return {
       usage,
-      estimated: false,
+      estimated: this.#supposedNano > 0n,
       costNano: this.#costNano,
       byokNano: 0n,
       ...(this.#nested && { nested: this.#nested }),

@@ -44,6 +44,7 @@ export async function enterUnserved(
     error: error === undefined ? null : { type: error.type, message: error.message },
     cancelled: error === undefined,
     finishReason: error === undefined ? null : 'error',
+    estimated: metered?.estimated ?? false,
     usage: metered?.usage ?? null,
     costNano: metered?.costNano ?? 0n,
   };

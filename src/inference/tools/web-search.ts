@@ -142,6 +142,7 @@ class WebSearchTool implements RequestedTool {
       if (!error.costs) spending.settle(costNano, 0n);
       throw failed(query, error.message, 'unavailable');
     }
+    spending.settle(costNano, costNano);
     this.#results += results.length;
     for (const result of results) this.#found.set(result.url, result);
     return {

@@ -117,7 +117,10 @@ export interface ToolsRunning extends ToolsAsking {
 export interface ToolSpending {
   /** Rejects with GatewayError 402 when a budget does not cover the amount. */
   hold(nano: Nano): Promise<void>;
-  /** The held call was made, or was not. @param spent at most what was held */
+  /**
+   * The held call was made, or was not. Not called where its outcome is unknown: it is charged, and marked as estimated.
+   * @param spent at most what was held
+   */
   settle(held: Nano, spent: Nano): void;
   /** Counts a call for the usage of the answer. @param executed it was run, and not refused by a limit */
   count(call: { executed: boolean; searches?: number; fetches?: number }): void;

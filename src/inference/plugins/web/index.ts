@@ -82,6 +82,7 @@ async function search(
     });
   try {
     const results = await parts.webSearch!.search(chosen, query, early.signal);
+    account.settle(costNano, costNano);
     account.searched();
     stage(`found ${results.length} pages`, { urls: results.map(({ url }) => url) }, account.costUsd);
     return results;
