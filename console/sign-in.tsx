@@ -23,10 +23,12 @@ export function SignInAgain({ state }: { state: SessionState }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [title] = useState(document.title);
   useEffect(() => {
+    const before = document.activeElement;
     dialog.current?.showModal();
     dialog.current?.querySelector('input')?.focus();
     return () => {
       document.title = title;
+      queueMicrotask(() => before instanceof HTMLElement && before.focus());
     };
   }, []);
   return (

@@ -161,7 +161,8 @@ export function EditBudget({ id, interval, limit: before, byok: counts, onClose 
       else
         await api('PUT /workspaces/{workspace_ref}/budgets/{interval}', {
           path,
-          body: { limit_usd: Number(limit), include_byok_in_budgets: byok },
+          // It counts for all budgets, so another administrator may have changed it at another one.
+          body: { limit_usd: Number(limit), ...(byok !== counts && { include_byok_in_budgets: byok }) },
         });
     },
     ['GET /workspaces/{workspace_ref}/budgets'],
@@ -177,11 +178,13 @@ export function EditBudget({ id, interval, limit: before, byok: counts, onClose 
           onInput={setLimit}
           hint="Requests beyond it are refused with 402. Empty: no limit."
         />
-        <Check
-          label="All budgets of the workspace also count spend on BYOK credentials"
-          checked={byok}
-          onChange={setByok}
-        />
+        {limit !== '' && (
+          <Check
+            label="All budgets of the workspace also count spend on BYOK credentials"
+            checked={byok}
+            onChange={setByok}
+          />
+        )}
       </Form>
     </Dialog>
   );

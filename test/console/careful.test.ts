@@ -122,6 +122,16 @@ describe('the console', { skip: NO_BROWSER }, () => {
       ignored_models: ['a/b'],
     });
     await saves(`/byok/${byok.id}`, '/byok', { is_fallback: true, allowed_models: ['openai/gpt-5'] });
+
+    const budgets = `/workspaces/${workspace.id}/budgets`;
+    await page.goto(`${gateway.url}/console/#/workspaces/${workspace.id}`);
+    await page.getByRole('button', { name: 'Set the daily budget' }).click();
+    await call('PUT', `${budgets}/weekly`, { limit_usd: 9, include_byok_in_budgets: true });
+    await page.getByRole('dialog').getByLabel('Limit in USD').fill('2');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    const { body } = await call('GET', budgets);
+    assert.deepEqual([body.data.length, body.include_byok_in_budgets], [2, true]);
     await page.context().close();
   });
 
@@ -152,12 +162,13 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await dialog.getByLabel('Name').fill('typed before');
     await dialog.getByLabel('Limit in USD').fill('3');
     await page.context().clearCookies();
-    await dialog.getByRole('button', { name: 'Create' }).click();
+    await dialog.getByLabel('Limit in USD').press('Enter');
     await page.getByRole('dialog', { name: 'Sign in again' }).waitFor();
     await page.keyboard.press('Escape');
     await page.keyboard.press('Escape');
     await signIn(page);
-    assert.equal(await dialog.getByLabel('Limit in USD').inputValue(), '3');
+    await dialog.locator('input:focus').waitFor();
+    assert.equal(await dialog.locator('input:focus').inputValue(), '3');
     await dialog.getByRole('button', { name: 'Create' }).click();
     await page.getByText('It is shown only now').waitFor();
     await page.getByRole('button', { name: 'I have copied it' }).click();
