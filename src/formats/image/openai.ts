@@ -252,6 +252,7 @@ class ImageEvents implements ReplyEvents<ImageAnswer> {
       };
     }
     const failure = decodeInBand(type, value);
-    return failure === undefined ? {} : { failure };
+    if (failure === undefined) return {};
+    return { failure: isFields(value['usage']) ? { ...failure, usage: usageOf(value, []) } : failure };
   }
 }

@@ -235,6 +235,21 @@ test('a stream that breaks off after a partial image ends with a typed error and
   assert.deepEqual([error.type, error.error.type, error.error.code], ['error', 'provider_unavailable', '502']);
 });
 
+test('usage that comes with the error of a stream is charged as reported', async () => {
+  const partial = { type: 'image_generation.partial_image', b64_json: 'AAAA', partial_image_index: 0 };
+  const error = { type: 'error', error: { message: 'boom' }, usage: { input_tokens: 10, output_tokens: 100 } };
+  upstream.script('gpt', [
+    {
+      headers: { 'content-type': 'text/event-stream' },
+      chunks: [partial, error].map((event) => `data: ${JSON.stringify(event)}\n\n`),
+    },
+  ]);
+  const response = await make('gpt', { stream: true });
+  assert.match(await response.text(), /boom/);
+  // 10 x 0.000005 + 100 x 0.00004
+  assert.equal((await row(response))['total_cost'], 0.00405);
+});
+
 test('a wish for a stream is answered whole by a service that does not stream', async () => {
   upstream.script('xai', [drawn(JPEG)]);
   const response = await make('xai', { stream: true, aspect_ratio: '5:4', resolution: '4K', quality: 'high' });
