@@ -209,7 +209,11 @@ export class DirectTask implements Task {
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
     const { usage } = attempt;
     if (complete && usage !== undefined) return this.#metered(endpoint, usage, false);
-    const { openShare: share, known } = attempt as DirectAttempt<unknown>;
+    const { openShare: share, known, shownTokens } = attempt as DirectAttempt<unknown>;
+    if (usage === undefined && shownTokens !== undefined) {
+      const likely = this.#likely();
+      return this.#metered(endpoint, { ...likely, output: Math.min(likely.output, shownTokens) }, true);
+    }
     if (usage === undefined) return this.#supposed(endpoint, known);
     return this.#metered(endpoint, share === 0 ? usage : addUsage(usage, scaled(this.#likely(), share))!, true);
   }

@@ -166,3 +166,20 @@ test('what a service cannot do is refused with the field, before it is asked', a
     assert.match(text, message);
   }
 });
+
+test('a text whose usage nobody reports is charged by its length, not by the most that it could have had', async () => {
+  const text = 'four'.repeat(5);
+  const cases = {
+    whole: wholeOf({ choices: [choice(text)] }),
+    cut: streamOf([chunk({ choices: [choice(text, 0, { finish_reason: null })] })], { end: 'cut' }),
+    ended: streamOf([chunk({ choices: [choice(text)] }), 'data: [DONE]\n\n']),
+  };
+  for (const [how, answer] of Object.entries(cases)) {
+    gateway.upstream.script('any', [answer]);
+    const body = { model: 'test/any', prompt: ['x', 'y'], max_tokens: 4000, stream: how !== 'whole' };
+    const response = await gateway.post('/completions', body);
+    await response.text();
+    const row = await gateway.get(`/generation?id=${response.headers.get('x-generation-id')}`);
+    assert.equal(((await row.json()) as Json).data.tokens_completion, 5, how);
+  }
+});

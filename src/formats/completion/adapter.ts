@@ -6,11 +6,12 @@ import { parseJson, stringifyJson } from '../../base/json.ts';
 import { decodeFailure, decodeInBand } from '../chat/failure.ts';
 import { GATEWAY_FIELDS } from '../chat/fields.ts';
 import { decodeUsage } from '../chat/usage.ts';
-import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import type { DirectTarget, EventStep, Reply, ReplyEvents, Step } from '../direct/index.ts';
 import { malformed, readObject } from '../direct/json-reply.ts';
 import {
+  BYTES_PER_TOKEN,
   type CompletionAbility,
   type CompletionAdapter,
   type CompletionAnswer,
@@ -47,7 +48,7 @@ export function completionAdapter(dialect: CompletionDialect = {}): CompletionAd
       const shape: CompletionShape | undefined = dialect.chatReply && { echo: '' };
       return {
         call: { path, body: stringifyJson(bodyOf(request, target, dialect)), ...(url !== undefined && { url }) },
-        read: (reply) => readWhole(reply, shape),
+        read: (reply) => readWhole(reply, shape, Number(request.document.structure['best_of'] ?? 1) > 1),
         ...(target.stream && { events: () => new CompletionEvents(target, shape) }),
       };
     },
@@ -91,13 +92,27 @@ function bodyOf({ document }: CompletionRequest, target: DirectTarget, dialect: 
   return body;
 }
 
-function readWhole(reply: Reply, shape: CompletionShape | undefined): Step<CompletionAnswer> {
+/** @param best the service has written more than it shows */
+function readWhole(reply: Reply, shape: CompletionShape | undefined, best: boolean): Step<CompletionAnswer> {
   const read = readObject(reply);
   if ('failure' in read) return read;
   const { value } = read;
   if (!Array.isArray(value['choices'])) return { failure: malformed('no choices') };
   const json = shape === undefined ? reply.body.toString('utf8') : stringifyJson(completionOf(value, shape));
-  return { answer: { json }, ...figuresOf(value) };
+  return { answer: { json }, ...(!best && { shownTokens: tokensOf(textBytes(value)) }), ...figuresOf(value) };
+}
+
+function tokensOf(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
+function textBytes({ choices }: Fields): number {
+  return listOf(choices).reduce<number>((sum, choice) => sum + Buffer.byteLength(textIn(fieldsOf(choice))), 0);
+}
+
+/** Of a text completion, a chat answer, or a part of one. */
+function textIn({ text, message, delta }: Fields): string {
+  return textOf(text) || textOf(fieldsOf(message)['content']) || textOf(fieldsOf(delta)['content']);
 }
 
 function figuresOf(value: Fields): Pick<EventStep<unknown>, 'usage' | 'upstreamId'> {
@@ -110,6 +125,8 @@ function figuresOf(value: Fields): Pick<EventStep<unknown>, 'usage' | 'upstreamI
 class CompletionEvents implements ReplyEvents<CompletionAnswer> {
   readonly #target: DirectTarget;
   readonly #stream: CompletionStream | undefined;
+  /** Of the text so far. */
+  #bytes = 0;
 
   constructor(target: DirectTarget, shape: CompletionShape | undefined) {
     this.#target = target;
@@ -128,7 +145,8 @@ class CompletionEvents implements ReplyEvents<CompletionAnswer> {
     const failure = decodeInBand(name, value);
     if (failure !== undefined) return { failure };
     const choices = fieldsOf(value)['choices'];
-    const step = figuresOf(value);
+    this.#bytes += textBytes(value);
+    const step = { ...figuresOf(value), shownTokens: tokensOf(this.#bytes) };
     if (!Array.isArray(choices) || choices.length === 0) return step;
     const json = this.#stream === undefined ? data : this.#older(data);
     return json === undefined ? step : { ...step, text: chunkEvent(json, this.#target.stamp) };

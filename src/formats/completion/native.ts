@@ -15,7 +15,8 @@ import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts'
 import { textsWith } from '../texts/index.ts';
 import { DEFAULT_MAX_TOKENS, schema } from './schema.ts';
 
-const BYTES_PER_TOKEN = 4;
+/** About as many in all tokenizers. */
+export const BYTES_PER_TOKEN = 4;
 const PROMPT_OVERHEAD_TOKENS = 16;
 
 export interface CompletionRequest {

@@ -139,7 +139,13 @@ export interface Reply {
  * list, or a result to poll for).
  */
 export type Step<Answer> =
-  | { answer: Answer; usage?: Usage; upstreamId?: string }
+  | {
+      answer: Answer;
+      usage?: Usage;
+      /** Output tokens by the answer's text, for an estimate if the upstream reported no usage. */
+      shownTokens?: number;
+      upstreamId?: string;
+    }
   | { failure: UpstreamFailure }
   | {
       next: CallPlan<Answer>;
@@ -199,6 +205,8 @@ export interface EventStep<Answer> {
   answer?: Answer;
   /** Replaces every earlier count. */
   usage?: Usage;
+  /** Output tokens by the text up to this event, for an estimate if the upstream reports no usage. */
+  shownTokens?: number;
   upstreamId?: string;
   failure?: UpstreamFailure;
 }

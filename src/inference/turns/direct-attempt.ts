@@ -57,6 +57,8 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   transcript: Transcript | undefined;
   /** What is known of the usage that the upstream did not report. */
   known: Partial<Usage> | undefined;
+  /** Output tokens by the text so far, for an estimate. */
+  shownTokens: number | undefined;
   upstreamId: string | undefined;
   encoding: TextEncoding = 'utf8';
   /** Of the bytes that are passed on; undefined for other replies. */
@@ -192,8 +194,10 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     }
     this.#earlier = addUsage(this.#earlier, step.usage);
     this.usage = this.#earlier;
-    if ('answer' in step) this.#complete(step.answer);
-    else this.#follow(step.next, step.afterMs, step.accepted === true);
+    if ('answer' in step) {
+      this.shownTokens = step.shownTokens;
+      this.#complete(step.answer);
+    } else this.#follow(step.next, step.afterMs, step.accepted === true);
   }
 
   #follow(next: CallPlan<Answer>, afterMs: number | undefined, accepted: boolean): void {
@@ -298,6 +302,7 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
     const step = this.#events!.read(name, data);
     this.upstreamId ??= step.upstreamId;
     if (step.usage !== undefined) this.usage = addUsage(this.#earlier, step.usage);
+    this.shownTokens = step.shownTokens ?? this.shownTokens;
     // A client that did not ask for a stream waits for the whole answer.
     if (step.text !== undefined && step.text !== '' && this.#setup.stream) {
       this.#pending += step.text;
