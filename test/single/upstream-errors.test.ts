@@ -165,3 +165,11 @@ test('a large image of which the provider reports no usage is charged as a usual
   const spoken = await costOf('/chat/completions', 'talk', { messages }, { choices });
   assert.ok(spoken > 1_600 * 3e-6 && spoken < 1_800 * 3e-6, String(spoken));
 });
+
+test('a count that cannot be is none: the tokens are estimated', async () => {
+  const data = [{ object: 'embedding', index: 0, embedding: [1, 2] }];
+  for (const count of [-5, 1e300, 'many']) {
+    const seen = await told('openai', 200, { data, usage: { prompt_tokens: count, total_tokens: count } }, true);
+    assert.deepEqual([seen.status, seen.cost > 0], [200, true], String(count));
+  }
+});

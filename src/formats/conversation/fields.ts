@@ -76,3 +76,8 @@ export function restOf(value: Fields, known: readonly string[] | ReadonlySet<str
   }
   return rest;
 }
+
+/** A reported count; undefined if there is none, or an impossible one, which says nothing. */
+export function reportedCount(value: unknown): number | undefined {
+  return typeof value !== 'number' || isImpossibleCount(value) ? undefined : countOf(value);
+}

@@ -4,7 +4,7 @@
  */
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
-import { countOf, type Fields } from '../conversation/fields.ts';
+import { type Fields, reportedCount } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { inBatches, mapPlan } from '../direct/batches.ts';
 import { inputUsage, type Outgoing, type Reply, type Step } from '../direct/index.ts';
@@ -69,8 +69,8 @@ function readTitan(reply: Reply): Step<Vector[]> {
   const { embedding, inputTextTokenCount } = read.value;
   try {
     const answer = [numbersOf(embedding)];
-    if (typeof inputTextTokenCount !== 'number') return { answer };
-    return { answer, usage: inputUsage(countOf(inputTextTokenCount)) };
+    const tokens = reportedCount(inputTextTokenCount);
+    return tokens === undefined ? { answer } : { answer, usage: inputUsage(tokens) };
   } catch {
     return { failure: malformed('a value that is not a vector') };
   }

@@ -5,7 +5,7 @@
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../cohere/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
-import { countOf, type Fields, fieldsOf, listOf, textOrUndefined } from '../conversation/fields.ts';
+import { type Fields, fieldsOf, listOf, reportedCount, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { inBatches, mapPlan } from '../direct/batches.ts';
 import { inputUsage, type Outgoing, type Reply, type Step } from '../direct/index.ts';
@@ -101,9 +101,9 @@ function ofOneType(embeddings: Fields): unknown {
 
 function usageOf(meta: Fields, { headers }: Reply): Usage | undefined {
   const { input_tokens, image_tokens } = fieldsOf(meta['billed_units']);
-  if (typeof input_tokens === 'number' || typeof image_tokens === 'number') {
-    const image = countOf(image_tokens);
-    return { ...inputUsage(countOf(input_tokens) + image), ...(image > 0 && { inputImage: image }) };
+  const [text, image] = [reportedCount(input_tokens), reportedCount(image_tokens)];
+  if (text !== undefined || image !== undefined) {
+    return { ...inputUsage((text ?? 0) + (image ?? 0)), ...(image && { inputImage: image }) };
   }
   const counted = Number(headers['x-amzn-bedrock-input-token-count']);
   return counted > 0 ? inputUsage(counted) : undefined;

@@ -4,7 +4,7 @@
  */
 import { stringifyJson } from '../../base/json.ts';
 import type { Usage } from '../conversation/conversation.ts';
-import { countOf, type Fields, fieldsOf, listOf, textOf } from '../conversation/fields.ts';
+import { countOf, type Fields, fieldsOf, listOf, reportedCount, textOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { inBatches, mapPlan } from '../direct/batches.ts';
 import { inputUsage, type Reply, type Step } from '../direct/index.ts';
@@ -120,8 +120,9 @@ function readGemini(reply: Reply, from: number, to: number): Step<Vector[]> {
     to - from,
   );
   const { promptTokenCount, promptTokenDetails, promptTokensDetails } = fieldsOf(read.value['usageMetadata']);
-  if ('failure' in step || typeof promptTokenCount !== 'number') return step;
-  return { ...step, usage: usageOf(countOf(promptTokenCount), listOf(promptTokensDetails ?? promptTokenDetails)) };
+  const tokens = reportedCount(promptTokenCount);
+  if ('failure' in step || tokens === undefined) return step;
+  return { ...step, usage: usageOf(tokens, listOf(promptTokensDetails ?? promptTokenDetails)) };
 }
 
 function usageOf(tokens: number, details: readonly unknown[]): Usage {
@@ -144,9 +145,9 @@ function readVertex(reply: Reply, from: number, to: number): Step<Vector[]> {
     to - from,
   );
   if ('failure' in step) return step;
-  const counts = items.map(({ statistics }) => fieldsOf(statistics)['token_count']);
-  if (!counts.every((count) => typeof count === 'number')) return step;
-  return { ...step, usage: inputUsage(counts.reduce((sum, count) => sum + countOf(count), 0)) };
+  const counts = items.map(({ statistics }) => reportedCount(fieldsOf(statistics)['token_count']));
+  if (!counts.every((count) => count !== undefined)) return step;
+  return { ...step, usage: inputUsage(counts.reduce((sum, count) => sum + count, 0)) };
 }
 
 function vectorsOf(values: readonly unknown[], count: number): Step<Vector[]> {

@@ -7,7 +7,15 @@ import { applyEdits, type Edit } from '../../base/json-edits.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
 import type { UpstreamFailure } from '../conversation/failure.ts';
-import { countOf, type Fields, fieldsOf, isFields, listOf, textOrUndefined } from '../conversation/fields.ts';
+import {
+  countOf,
+  type Fields,
+  fieldsOf,
+  isFields,
+  listOf,
+  reportedCount,
+  textOrUndefined,
+} from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { inBatches, mapPlan } from '../direct/batches.ts';
 import { GATEWAY_MEMBERS } from '../direct/body.ts';
@@ -257,9 +265,9 @@ function told(usage: unknown, id: unknown, answer: EmbeddingAnswer): Step<Embedd
 /** `prompt_tokens`, else `total_tokens`; undefined if neither is reported. */
 function usageOf(value: unknown): Usage | undefined {
   const usage = fieldsOf(value);
-  const tokens = countOf(usage['prompt_tokens']) || countOf(usage['total_tokens']);
-  const isTold = typeof usage['prompt_tokens'] === 'number' || typeof usage['total_tokens'] === 'number';
-  if (!isTold) return undefined;
+  const [prompt, total] = [reportedCount(usage['prompt_tokens']), reportedCount(usage['total_tokens'])];
+  if (prompt === undefined && total === undefined) return undefined;
+  const tokens = prompt || total || 0;
   const details = fieldsOf(usage['prompt_tokens_details']);
   const image = countOf(details['image_tokens']);
   const audio = countOf(details['audio_tokens']);

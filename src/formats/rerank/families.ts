@@ -5,7 +5,7 @@
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
-import { countOf, type Fields, fieldsOf, isImpossibleCount, textOrUndefined } from '../conversation/fields.ts';
+import { countOf, type Fields, fieldsOf, reportedCount, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { inBatches, mapPlan } from '../direct/batches.ts';
 import { type DirectTarget, inputUsage } from '../direct/index.ts';
@@ -99,12 +99,10 @@ function figures(value: Fields): { usage?: Usage; upstreamId?: string } {
     countOf(usage['total_tokens']) ||
     countOf(usage['prompt_tokens']) ||
     countOf(fieldsOf(meta['tokens'])['input_tokens']);
-  const counted = typeof units === 'number' && !isImpossibleCount(units);
-  const told = counted || tokens > 0;
+  const searchUnits = reportedCount(units);
+  const told = searchUnits !== undefined || tokens > 0;
   return {
-    ...(told && {
-      usage: { ...inputUsage(tokens), ...(counted && { searchUnits: countOf(units) }) },
-    }),
+    ...(told && { usage: { ...inputUsage(tokens), ...(searchUnits !== undefined && { searchUnits }) } }),
     ...(upstreamId !== undefined && { upstreamId }),
   };
 }
