@@ -71,6 +71,12 @@ const PAGE = 100;
 const MOST_PAGES = 50;
 export const MOST_ROWS = MOST_PAGES * PAGE;
 
+/** Keys have a hash, secrets a name, all others an id. */
+function identityOf(row: object): unknown {
+  const { hash, id, name } = row as { hash?: string; id?: string; name?: string };
+  return hash ?? id ?? name;
+}
+
 /** All rows of a list, page by page: for choices, and for names of what other rows refer to. */
 export function useAll<N extends ListName>(
   name: N,
@@ -79,15 +85,16 @@ export function useAll<N extends ListName>(
   return useQuery<Everything<Reply<N>['data'][number]>, ApiError>({
     queryKey: [name, call, 'all'],
     async queryFn({ signal }) {
-      const rows: Reply<N>['data'][number][] = [];
+      // What is created meanwhile can move a row to the next page.
+      const rows = new Map<unknown, Reply<N>['data'][number]>();
       const size = name === 'GET /keys' ? {} : { limit: PAGE };
       for (let page = 0; page < MOST_PAGES; page++) {
         const query = { ...call.query, ...size, offset: page * PAGE } as ApiOperations[N]['query'];
         const { data } = await api(name, { ...call, query, signal });
-        rows.push(...data);
-        if (data.length < PAGE) return { rows, isCut: false };
+        for (const row of data) rows.set(identityOf(row), row);
+        if (data.length < PAGE) return { rows: [...rows.values()], isCut: false };
       }
-      return { rows, isCut: true };
+      return { rows: [...rows.values()], isCut: true };
     },
     placeholderData: keepPreviousData,
   });

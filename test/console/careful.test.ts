@@ -281,6 +281,15 @@ describe('the console', { skip: NO_BROWSER }, () => {
     const page = await signedIn('/keys');
     await page.getByLabel('Workspace').selectOption({ label: 'Team 100' });
     await page.getByText('No keys here').waitFor();
+    // As if a row had been inserted before the second page was read.
+    await page.route(/workspaces\?.*offset=100/, (route) =>
+      route.continue({ url: route.request().url().replace('offset=100', 'offset=99') }),
+    );
+    await page.reload();
+    await page.getByRole('option', { name: 'Team 100' }).waitFor({ state: 'attached' });
+    const names = await page.getByRole('option', { name: 'Team' }).allTextContents();
+    assert.deepEqual(names, [...new Set(names)]);
+    assert.equal(names.length, 101);
     await page.goto(`${gateway.url}/console/#/workspaces?offset=1000`);
     await page.getByText('Nothing on this page').waitFor();
     await page.getByRole('button', { name: 'Previous' }).waitFor();
