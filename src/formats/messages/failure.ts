@@ -1,7 +1,13 @@
 /** Errors: decodes those of upstreams, encodes the gateway's own in this format's envelope. */
 import type { GatewayError } from '../../base/errors.ts';
 import { isContextOverflow, overflowFigures } from '../conversation/context-overflow.ts';
-import { type FailureKind, LARGEST_RAW, type UpstreamFailure, withoutAccount } from '../conversation/failure.ts';
+import {
+  type FailureKind,
+  KIND_BY_STATUS,
+  LARGEST_RAW,
+  type UpstreamFailure,
+  withoutAccount,
+} from '../conversation/failure.ts';
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
 import type { FailureContext } from '../conversation/format.ts';
 
@@ -19,21 +25,12 @@ const NAMED: Record<string, { kind: FailureKind; status: number }> = {
   overloaded_error: { kind: 'overloaded', status: 529 },
 };
 
-const BY_STATUS: Record<number, FailureKind> = {
-  401: 'auth',
-  402: 'quota',
-  403: 'permission',
-  404: 'not_found',
-  408: 'timeout',
-  409: 'server',
-  413: 'too_large',
-  425: 'server',
-  429: 'rate_limit',
-  503: 'overloaded',
-  504: 'timeout',
-  524: 'timeout',
-  529: 'overloaded',
-};
+const BY_STATUS: ReadonlyMap<number, FailureKind> = new Map<number, FailureKind>([
+  ...KIND_BY_STATUS,
+  [409, 'server'],
+  [425, 'server'],
+  [524, 'timeout'],
+]);
 
 /** Limit for bodies that are not JSON, in characters. */
 const LONGEST_TEXT = 4096;
@@ -90,11 +87,11 @@ function kindOf(type: string | undefined, status: number, message: string): Fail
   const mayOverflow = named === undefined || vague || named === 'server';
   if (mayOverflow && isContextOverflow(status, message)) return 'context_length';
   if (named !== undefined && !vague) return named;
-  if (status >= 500) return BY_STATUS[status] ?? 'server';
-  if (status !== 400 && status !== 413 && status !== 422) return BY_STATUS[status] ?? 'invalid_request';
+  if (status >= 500) return BY_STATUS.get(status) ?? 'server';
+  if (status !== 400 && status !== 413 && status !== 422) return BY_STATUS.get(status) ?? 'invalid_request';
   if (NO_CREDIT.test(message)) return 'quota';
   if (FILTERED.test(message)) return 'content_filter';
-  return BY_STATUS[status] ?? 'invalid_request';
+  return BY_STATUS.get(status) ?? 'invalid_request';
 }
 
 const TYPE_BY_STATUS: Record<number, string> = {
