@@ -44,7 +44,7 @@ import type { InferenceParts } from './parts.ts';
 import { judgeOf, revisionOf } from './plugins/index.ts';
 import type { TurnJudge } from './plugins/plugin.ts';
 import type { ConversationRequest } from './request.ts';
-import { isOutputFeature, isPricedTier } from './routing/index.ts';
+import { asServed, isOutputFeature, tierFor } from './routing/index.ts';
 import type { Attempt, AttemptAbout, CostBound, Estimate, Preparing, Task, TokenBound } from './task.ts';
 import { type Encoding, encodingOf } from './tokens/family.ts';
 import { requestText } from './tokens/request-text.ts';
@@ -86,7 +86,7 @@ export class ConversationTask implements Task {
   readonly #media: RequestMedia;
   /** The prompt's token count, and the encoding that it was counted with. */
   #counted: { encoding: Encoding; tokens: number } | undefined;
-  /** Of the request's media, once an estimate needs it. */
+  /** Bytes of media that do not count as text, computed when an estimate first needs them. */
   #excess: number | undefined;
 
   constructor(context: RequestContext<ConversationRequest>, parts: InferenceParts) {
@@ -275,7 +275,7 @@ export class ConversationTask implements Task {
   }
 
   meter(endpoint: Endpoint, attempt: Attempt, complete: boolean): Metered {
-    const served = asServed(endpoint, attempt);
+    const served = asServed(endpoint, attempt.serviceTier);
     return meter(served, attempt.usage, this.#usualBytes, () => attempt.outputBytes, {
       uncountedBytes: complete ? 0 : attempt.uncountedBytes,
       images: this.#request.facts.media.images,
@@ -386,20 +386,4 @@ function betasOf(header: string | string[] | undefined): string[] | undefined {
   if (typeof header !== 'string') return undefined;
   const betas = header.split(',').flatMap((name) => name.trim() || []);
   return betas.length === 0 ? undefined : betas;
-}
-
-/**
- * Requests a service tier only where the catalog has its price. Elsewhere the client's tier is not passed on: the
- * upstream would charge more than is reserved.
- */
-function tierFor({ tier }: Endpoint, wanted: string | undefined): EncodeTarget['serviceTier'] {
-  if (tier !== undefined) return tier.name;
-  return wanted !== undefined && isPricedTier(wanted) ? null : undefined;
-}
-
-/** An upstream may serve its default tier although another was requested, and then charges the default price. */
-function asServed(endpoint: Endpoint, { serviceTier }: Attempt): Endpoint {
-  const { tier } = endpoint;
-  if (tier === undefined || (serviceTier !== 'default' && serviceTier !== 'standard')) return endpoint;
-  return { ...endpoint, pricing: tier.defaultPricing };
 }

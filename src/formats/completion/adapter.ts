@@ -92,7 +92,7 @@ function bodyOf({ document }: CompletionRequest, target: DirectTarget, dialect: 
   return body;
 }
 
-/** @param best the service has written more than it shows */
+/** @param best the service generated more text than it returns (`best_of`) */
 function readWhole(reply: Reply, shape: CompletionShape | undefined, best: boolean): Step<CompletionAnswer> {
   const read = readObject(reply);
   if ('failure' in read) return read;
@@ -110,7 +110,7 @@ function textBytes({ choices }: Fields): number {
   return listOf(choices).reduce<number>((sum, choice) => sum + Buffer.byteLength(textIn(fieldsOf(choice))), 0);
 }
 
-/** Of a text completion, a chat answer, or a part of one. */
+/** The text of a choice: of a text completion, a chat answer, or a streamed piece of either. */
 function textIn({ text, message, delta }: Fields): string {
   return textOf(text) || textOf(fieldsOf(message)['content']) || textOf(fieldsOf(delta)['content']);
 }
@@ -125,7 +125,7 @@ function figuresOf(value: Fields): Pick<EventStep<unknown>, 'usage' | 'upstreamI
 class CompletionEvents implements ReplyEvents<CompletionAnswer> {
   readonly #target: DirectTarget;
   readonly #stream: CompletionStream | undefined;
-  /** Of the text so far. */
+  /** Size of the text so far. */
   #bytes = 0;
 
   constructor(target: DirectTarget, shape: CompletionShape | undefined) {

@@ -15,7 +15,7 @@ import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts'
 import { textsWith } from '../texts/index.ts';
 import { DEFAULT_MAX_TOKENS, schema } from './schema.ts';
 
-/** About as many in all tokenizers. */
+/** An average that holds for all usual tokenizers. */
 export const BYTES_PER_TOKEN = 4;
 const PROMPT_OVERHEAD_TOKENS = 16;
 

@@ -53,7 +53,7 @@ export interface UpstreamFailure {
   raw?: unknown;
 }
 
-/** By these the upstream refuses to begin, so a call without output or usage costs nothing, whatever its status. */
+/** The upstream refused the call before any work: without output or usage it costs nothing, whatever the status. */
 export const REFUSALS: ReadonlySet<FailureKind> = new Set<FailureKind>([
   'invalid_request',
   'context_length',

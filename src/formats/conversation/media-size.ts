@@ -10,8 +10,8 @@ const DATA_URL = /^data:[^,\s]{0,200},/i;
 const BASE64 = /^[A-Za-z0-9+/_=-]{256}/;
 
 /**
- * The bytes of inline media in a request body beyond those that stand for their tokens. Without them, four bytes are
- * about a token again.
+ * How many bytes of a request body to leave out, so that the rest has about four bytes a token: inline media have far more
+ * bytes than their tokens account for.
  */
 export function excessMediaBytes(value: unknown): number {
   if (typeof value === 'string') return excessOf(value);

@@ -219,7 +219,7 @@ function readSlowly(reply: Reply, count: number, { int8 }: EmbeddingDialect): St
   return told(read.value['usage'], read.value['id'], { vectors });
 }
 
-/** The service has worked even so, and says how much. */
+/** The reply cannot be used, but its work is charged as the service reports it. */
 function unusable(failure: UpstreamFailure, { usage }: Fields): { failure: UpstreamFailure } {
   const counted = usageOf(usage);
   return { failure: counted === undefined ? failure : { ...failure, usage: counted } };

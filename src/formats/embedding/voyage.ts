@@ -12,7 +12,7 @@ import type { Vector } from './vectors.ts';
 
 const INPUT_TYPES: Readonly<Record<string, string>> = { search_query: 'query', search_document: 'document' };
 
-/** Also of texts and images. */
+/** In one call, of texts as well as of texts with images. */
 const MAX_INPUTS = 1000;
 
 const DIALECT: EmbeddingDialect = {

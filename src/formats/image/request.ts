@@ -30,7 +30,7 @@ export interface ImageRequest {
   seed?: number;
   /** Of a stream. */
   partialImages?: number;
-  /** What the types of its events begin with; clients of edits expect their own. */
+  /** The prefix of the stream's event types. Clients of edits expect a prefix of their own. */
   events: 'image_generation' | 'image_edit';
   references: readonly Reference[];
   /** Number of references in the request, including those not fetched yet. */

@@ -45,7 +45,7 @@ export function readsOf(name: string, settings: Fields): UpstreamReads {
   };
 }
 
-/** The sum for the vendors' tools that a request names itself; undefined, the usual case, without any. */
+/** The sum over the vendors' tools that the request names itself; undefined (the usual case) if it names none. */
 export function vendorReads(request: Fields, format: FormatId): UpstreamReads | undefined {
   const { tools } = request;
   const named = (isFields(tools) ? [tools] : listOf(tools)).flatMap((tool) => readsIn(fieldsOf(tool), format));

@@ -29,4 +29,4 @@ export { type Candidate, type Considered, type Route, type RoutingParts, type Ro
 export { offersWhere } from './router-models.ts';
 export { type AccountPolicy, isOutputFeature, leavesEndpoint, mayReach } from './rules.ts';
 export { type SessionKey, Sessions, sessionKey } from './sessions.ts';
-export { isPricedTier } from './tiers.ts';
+export { asServed, tierFor } from './tiers.ts';

@@ -2,7 +2,8 @@
  * Service tiers: an offering of a provider that is faster or cheaper at another price. An endpoint of a tier is a
  * candidate only for requests that ask for the tier; the default tier is the fallback for all of them.
  */
-import type { RoutingVariant } from '../../catalog/index.ts';
+import type { Endpoint, RoutingVariant } from '../../catalog/index.ts';
+import type { EncodeTarget } from '../../formats/conversation/format.ts';
 
 /** The tiers that each value tries before the default one. Other values (`auto`, `default`, unknown ones) try none. */
 const CHAINS: Readonly<Record<string, readonly string[]>> = {
@@ -39,7 +40,22 @@ export function tierRank(tier: string | undefined, { chain, also }: WantedTiers)
   return rank < 0 ? undefined : rank;
 }
 
-/** Whether the value names a tier with its own price, so an endpoint of another tier must not pass it on. */
-export function isPricedTier(serviceTier: string): boolean {
-  return serviceTier in CHAINS;
+/**
+ * The tier to ask the upstream for: one whose price the catalog has. The client's own tier is not passed on elsewhere, since
+ * the upstream would charge more than is reserved.
+ */
+export function tierFor({ tier }: Endpoint, wanted: string | undefined): EncodeTarget['serviceTier'] {
+  if (tier !== undefined) return tier.name;
+  return wanted !== undefined && wanted in CHAINS ? null : undefined;
+}
+
+/**
+ * The endpoint with the prices of the tier that served. An upstream may serve its default tier although another was
+ * requested, and then charges the default price.
+ * @param served the tier that the answer names
+ */
+export function asServed(endpoint: Endpoint, served: string | null | undefined): Endpoint {
+  const { tier } = endpoint;
+  if (tier === undefined || (served !== 'default' && served !== 'standard')) return endpoint;
+  return { ...endpoint, pricing: tier.defaultPricing };
 }
