@@ -13,7 +13,6 @@ import { pathToFileURL } from 'node:url';
 import { LAYERS, type Layer, layerOf } from './rules/layers.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
-const RUNNER = path.join(ROOT, 'src', 'testing', 'runner');
 const CACHE = path.join(ROOT, 'node_modules', '.cache', 'gatehouse-tests');
 /** What each file took last time, in milliseconds. */
 const DURATIONS = path.join(CACHE, 'durations.json');
@@ -22,20 +21,10 @@ const LONG_FILES = path.join(import.meta.dirname, 'durations.json');
 /** More than cores, because tests wait for processes and for PostgreSQL. */
 const CONCURRENCY = Math.min(8, availableParallelism() + 2);
 /** More would save little loading, and a file that ends its process takes its group along; gateways also add up. */
-const MAX_FILES: Readonly<Record<Layer, number>> = { unit: 64, rules: 64, api: 36, wire: 36, process: 1 };
-const MAX_GROUP_MS = 80_000;
+const MAX_FILES: Readonly<Record<Layer, number>> = { unit: 64, rules: 64, api: 24, wire: 24, process: 1 };
+const MAX_GROUP_MS = 50_000;
 /** What a file without a duration is taken to need. */
 const MS_PER_BYTE = 0.15;
-/**
- * Many gateways in one process collect garbage all the time with the usual space for new objects. Both save processor time
- * only: a file that is run alone runs without.
- */
-const NODE_OPTIONS = [
-  '--max-semi-space-size=64',
-  '--min-semi-space-size=64',
-  `--import=${pathToFileURL(path.join(RUNNER, 'untracked-promises.ts')).href}`,
-];
-const UNHANDLED_ERRORS = pathToFileURL(path.join(RUNNER, 'unhandled-errors.ts')).href;
 
 const files = filesOf(process.argv.slice(2));
 if (files.length === 0) throw new Error(`no test file matches; layers are ${LAYERS.join(', ')}`);
@@ -48,7 +37,7 @@ process.on('exit', () => rmSync(entries, { recursive: true, force: true }));
 const lastTook = { ...readDurations(LONG_FILES), ...readDurations(DURATIONS) };
 const took = new Map<string, number>();
 
-const tests = run({ files: groups().map(entryOf), concurrency: CONCURRENCY, execArgv: NODE_OPTIONS });
+const tests = run({ files: groups().map(entryOf), concurrency: CONCURRENCY });
 tests.on('test:summary', ({ file, success }) => {
   if (file === undefined && !success) process.exitCode = 1;
 });
@@ -119,7 +108,6 @@ function entryOf(group: string[], index: number): string {
   const imports = group.map((file) => `  await import(${JSON.stringify(pathToFileURL(path.join(ROOT, file)).href)});`);
   const lines = [
     "import { before } from 'node:test';",
-    `import ${JSON.stringify(UNHANDLED_ERRORS)};`,
     'const loaded = Promise.withResolvers();',
     'before(() => loaded.promise);',
     'try {',
