@@ -126,7 +126,7 @@ test('the key of a batch counts at the moment an item runs: once it is disabled,
   const control = controlOf(gateway);
   const made = await control.call('POST', '/keys', { name: 'short-lived' });
   const mine = batchesOf(gateway, made.body.key);
-  const { id } = await mine.submitted(chatBatch(many(30, { text: 'x', delay_ms: { headers: 200 } })));
+  const { id } = await mine.submitted(chatBatch(many(300, { text: 'x', delay_ms: { headers: 200 } })));
   await until(async () => (await mine.send('GET', `/batches/${id}`)).body.request_counts.completed > 0, 'an item ran');
   assert.equal((await control.call('PATCH', `/keys/${made.body.data.hash}`, { disabled: true })).status, 200);
   const batch = await batchesOf(gateway, INFERENCE_KEY).ended(id);
