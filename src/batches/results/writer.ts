@@ -19,7 +19,7 @@ export class ResultWriter {
   readonly #parts: WriterParts;
   readonly #signal: AbortSignal;
   #results: items.ItemResult[] = [];
-  /** Each was refused once, alone; a deadlock, say, may have done that. */
+  /** Results that the database has refused once when written alone, perhaps only because of a deadlock. */
   readonly #refused = new WeakSet<items.ItemResult>();
   #writing: Promise<void> | undefined;
   /** The database takes no results at the moment: nothing further should run. */
@@ -73,21 +73,21 @@ export class ResultWriter {
       try {
         await this.#write([result]);
       } catch (cause) {
-        if (cause instanceof GatewayError || !this.#refused.has(result)) {
-          if (!(cause instanceof GatewayError)) this.#refused.add(result);
-          again.push(result);
-          continue;
-        }
-        const { position } = result;
-        this.#parts.log.error('a result of a batch cannot be stored', { batch: this.#batchId, position, cause });
-        const failure = itemErrorOf(new GatewayError('server', 'the result of this request could not be stored'));
-        const without = { ...failedResult(position, failure), usage: result.usage };
-        await this.#write([without]).catch(() => {});
+        const isRefused = !(cause instanceof GatewayError);
+        if (isRefused && this.#refused.has(result)) await this.#giveUp(result, cause);
+        else again.push(result);
+        if (isRefused) this.#refused.add(result);
       }
     }
     if (again.length === 0) return;
     this.#results.unshift(...again);
     await sleep(this.#parts.clock, WRITE_AGAIN_MS);
+  }
+
+  async #giveUp({ position, usage }: items.ItemResult, cause: unknown): Promise<void> {
+    this.#parts.log.error('a result of a batch cannot be stored', { batch: this.#batchId, position, cause });
+    const failure = itemErrorOf(new GatewayError('server', 'the result of this request could not be stored'));
+    await this.#write([{ ...failedResult(position, failure), usage }]).catch(() => {});
   }
 
   #write(results: readonly items.ItemResult[]): Promise<void> {
