@@ -30,7 +30,7 @@ interface Named {
   label: string;
   hint?: ComponentChildren;
   /** Path of the member of the request that the field sets: a refusal that begins with it is shown here. */
-  member?: string;
+  member?: string | undefined;
 }
 
 /** What the control of a field must have. */
@@ -88,7 +88,7 @@ interface TextProps extends Named {
 export function Text({ label, value, onInput, hint, member, code, list, ...rest }: TextProps) {
   const listId = useId();
   return (
-    <Field label={label} hint={hint} {...(member !== undefined && { member })}>
+    <Field label={label} hint={hint} member={member}>
       {(control) => (
         <>
           <input
@@ -131,7 +131,7 @@ interface AreaProps extends Named {
 
 export function Area({ label, value, onInput, hint, member, rows = 3, code, ...rest }: AreaProps) {
   return (
-    <Field label={label} hint={hint} {...(member !== undefined && { member })}>
+    <Field label={label} hint={hint} member={member}>
       {(control) => (
         <textarea
           {...rest}

@@ -15,12 +15,13 @@ import type {
   RequestFacts,
   SpokenFormat,
   Stamp,
+  UpstreamReads,
 } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { excessMediaBytes } from '../formats/conversation/media-size.ts';
 import { nativeToolFor } from '../formats/conversation/native-tool.ts';
 import { spokenFormat } from '../formats/index.ts';
-import { sumOfReads, type UpstreamReads, vendorReads } from '../formats/server-tools/index.ts';
+import { sumOfReads, vendorReads } from '../formats/server-tools/index.ts';
 import { policyOf } from '../guardrails/index.ts';
 import { formatsFor } from '../providers/index.ts';
 import { type Metered, meter, promptEstimate } from './accounting/meter.ts';
@@ -142,7 +143,7 @@ export class ConversationTask implements Task {
     };
   }
 
-  /** What the upstream may read with tools of its own: those that the request names, and those that stand in for the gateway's. */
+  /** What the upstream may read with its own tools, named by the request or used instead of the gateway's. */
   #readsOf({ provider }: Endpoint): UpstreamReads {
     const { document, format } = this.#request;
     this.#vendorReads ??= vendorReads(document.structure, format.id) ?? NO_READS;

@@ -1,5 +1,13 @@
 /** Writes turn events as deltas of chat chunks: tool indexes, reasoning details, citation offsets. */
-import type { Citation, Part, PartDelta, ReasoningPart, TurnEvent } from '../conversation/conversation.ts';
+import { inputText } from '../conversation/call-input.ts';
+import type {
+  Citation,
+  Part,
+  PartDelta,
+  ReasoningPart,
+  ToolCallPart,
+  TurnEvent,
+} from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
@@ -20,8 +28,8 @@ interface Call {
   empty: boolean;
   /** Shown as a custom call. */
   custom: boolean;
-  /** Free text of a custom call that is shown as a function's, until it is complete and can be written as JSON. */
-  input: string | undefined;
+  /** A custom call that is shown as a function's. Its text is collected here, until it can be written as JSON. */
+  wrapped: ToolCallPart | undefined;
 }
 
 interface Thought {
@@ -103,8 +111,8 @@ export class DeltaWriter {
         break;
       case 'toolCall': {
         const custom = part.custom === true && this.#customTools;
-        const input = part.custom === true && !custom ? '' : undefined;
-        const call: Call = { index: state.calls.size, id: part.id, name: part.name, empty: true, custom, input };
+        const wrapped = part.custom === true && !custom ? { ...part, arguments: '' } : undefined;
+        const call: Call = { index: state.calls.size, id: part.id, name: part.name, empty: true, custom, wrapped };
         state.calls.set(index, call);
         if (part.signature !== undefined) {
           const entry = encodeCallSignature(part.id, part.signature, state.details++);
@@ -166,7 +174,7 @@ export class DeltaWriter {
     const call = state.calls.get(index);
     if (call !== undefined) {
       if (delta.arguments === undefined || delta.arguments === '') return;
-      if (call.input !== undefined) call.input += delta.arguments;
+      if (call.wrapped !== undefined) call.wrapped.arguments += delta.arguments;
       else this.#argue(choice, call, delta.arguments, pieces);
       return;
     }
@@ -219,7 +227,7 @@ export class DeltaWriter {
     const call = state.calls.get(index);
     // The arguments of a function are always JSON text: {} for a call without any (BerriAI/litellm#5064).
     if (call?.empty && !call.custom) {
-      this.#argue(choice, call, call.input === undefined ? '{}' : inputArguments(call.input), pieces);
+      this.#argue(choice, call, call.wrapped === undefined ? '{}' : inputText(call.wrapped), pieces);
     }
     for (const citation of state.waiting.get(index) ?? []) this.#annotate(choice, index, citation, pieces);
     state.waiting.delete(index);
@@ -230,9 +238,4 @@ export class DeltaWriter {
       pieces.push({ choice, delta: { reasoning_details: encodeDetails(entry, thought.index) } });
     }
   }
-}
-
-/** The free text of a custom call as the arguments of a function, for clients without custom tools. */
-export function inputArguments(input: string): string {
-  return JSON.stringify({ input });
 }

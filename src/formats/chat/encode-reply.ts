@@ -1,10 +1,10 @@
 /** Encodes a complete answer for a client of the chat format. */
+import { inputText } from '../conversation/call-input.ts';
 import type { Choice, Part, ToolCallPart, Turn } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
-import { inputArguments } from './delta-writer.ts';
 import { encodeBlock, encodeCallSignature, encodeDetails } from './details.ts';
 import { encodeAudio } from './encode-message.ts';
 import { closingUsage } from './usage.ts';
@@ -110,5 +110,5 @@ function encodeMessage(parts: readonly Part[], customTools: boolean): Fields {
 }
 
 function argumentsOf(part: ToolCallPart): string {
-  return part.custom ? inputArguments(part.arguments) : part.arguments || '{}';
+  return part.custom ? inputText(part) : part.arguments || '{}';
 }

@@ -7,6 +7,7 @@ import {
   LARGEST_RAW,
   type UpstreamFailure,
   withoutAccount,
+  withUsage,
 } from '../conversation/failure.ts';
 import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 import { decodeUsage } from './usage.ts';
@@ -40,8 +41,7 @@ export function decodeInBand(name: string, value: Fields): UpstreamFailure | und
     written.length > LARGEST_RAW ? bounded(written) : value,
     written,
   );
-  const usage = decodeUsage(value['usage']);
-  return usage === undefined ? failure : { ...failure, usage };
+  return withUsage(failure, decodeUsage(value['usage']));
 }
 
 /**

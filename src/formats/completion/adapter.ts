@@ -8,10 +8,16 @@ import { GATEWAY_FIELDS } from '../chat/fields.ts';
 import { decodeUsage } from '../chat/usage.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
-import type { DirectTarget, EventStep, Reply, ReplyEvents, Step } from '../direct/index.ts';
+import {
+  type DirectTarget,
+  type EventStep,
+  estimatedTokens,
+  type Reply,
+  type ReplyEvents,
+  type Step,
+} from '../direct/index.ts';
 import { malformed, readObject } from '../direct/json-reply.ts';
 import {
-  BYTES_PER_TOKEN,
   type CompletionAbility,
   type CompletionAdapter,
   type CompletionAnswer,
@@ -99,11 +105,7 @@ function readWhole(reply: Reply, shape: CompletionShape | undefined, best: boole
   const { value } = read;
   if (!Array.isArray(value['choices'])) return { failure: malformed('no choices') };
   const json = shape === undefined ? reply.body.toString('utf8') : stringifyJson(completionOf(value, shape));
-  return { answer: { json }, ...(!best && { shownTokens: tokensOf(textBytes(value)) }), ...figuresOf(value) };
-}
-
-function tokensOf(bytes: number): number {
-  return Math.ceil(bytes / BYTES_PER_TOKEN);
+  return { answer: { json }, ...(!best && { shownTokens: estimatedTokens(textBytes(value)) }), ...figuresOf(value) };
 }
 
 function textBytes({ choices }: Fields): number {
@@ -146,7 +148,7 @@ class CompletionEvents implements ReplyEvents<CompletionAnswer> {
     if (failure !== undefined) return { failure };
     const choices = fieldsOf(value)['choices'];
     this.#bytes += textBytes(value);
-    const step = { ...figuresOf(value), shownTokens: tokensOf(this.#bytes) };
+    const step = { ...figuresOf(value), shownTokens: estimatedTokens(this.#bytes) };
     if (!Array.isArray(choices) || choices.length === 0) return step;
     const json = this.#stream === undefined ? data : this.#older(data);
     return json === undefined ? step : { ...step, text: chunkEvent(json, this.#target.stamp) };

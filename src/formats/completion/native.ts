@@ -11,12 +11,10 @@ import { encodeUsage } from '../chat/usage.ts';
 import { type Fields, listOf, textOf } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
 import { askedOf, loggedPrompt } from '../direct/body.ts';
-import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
+import { type Adapter, type DirectFormat, estimatedTokens, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import { DEFAULT_MAX_TOKENS, schema } from './schema.ts';
 
-/** An average that holds for all usual tokenizers. */
-export const BYTES_PER_TOKEN = 4;
 const PROMPT_OVERHEAD_TOKENS = 16;
 
 export interface CompletionRequest {
@@ -135,7 +133,7 @@ export const completion: DirectFormat<CompletionRequest, CompletionAnswer> = {
     };
   },
   likely({ document, written, maxTokens }) {
-    return { ...inputUsage(Math.ceil(document.bytes.length / BYTES_PER_TOKEN)), output: written * maxTokens };
+    return { ...inputUsage(estimatedTokens(document.bytes.length)), output: written * maxTokens };
   },
   encodeReply: ({ json }, _request, stamp, closing) => own(json, stamp, figures(closing)),
   encodeFailure,

@@ -53,6 +53,11 @@ export interface UpstreamFailure {
   raw?: unknown;
 }
 
+/** The failure with what the upstream says it used; unchanged if it says nothing. */
+export function withUsage(failure: UpstreamFailure, usage: Usage | undefined): UpstreamFailure {
+  return usage === undefined ? failure : { ...failure, usage };
+}
+
 /** The upstream refused the call before any work: without output or usage it costs nothing, whatever the status. */
 export const REFUSALS: ReadonlySet<FailureKind> = new Set<FailureKind>([
   'invalid_request',

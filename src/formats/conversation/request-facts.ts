@@ -1,6 +1,12 @@
 /** What the gateway reads of a request besides its conversation. */
 import type { ProviderPreferences } from './preferences.ts';
 
+/** What an upstream reads with tools of its own while it answers: each search has a price, pages are part of the prompt. */
+export interface UpstreamReads {
+  searches: number;
+  tokens: number;
+}
+
 /**
  * The facts of a request that the gateway itself needs, independent of its format. Texts are as the client sent them.
  */
@@ -39,7 +45,7 @@ export interface RequestFacts {
   /** Calls that the upstream may make on its own within the answer. Absent: none. */
   inner?: InnerCalls;
   /** What the upstream may read with tools of its own, at most. Absent: nothing. */
-  reads?: { searches: number; tokens: number };
+  reads?: UpstreamReads;
   /** The upstream should store the conversation. `previousId`: our id of the answer that the request continues. */
   thread?: { previousId?: string };
   /** Our id of an earlier answer whose prompt the upstream compares with this one (`diagnostics`). */

@@ -238,6 +238,14 @@ export interface Adapter<Request, Answer> {
   decodeFailure(status: number, body: string): UpstreamFailure;
 }
 
+/** An average over texts and tokenizers. */
+const BYTES_PER_TOKEN = 4;
+
+/** The tokens of a text of so many bytes, estimated. */
+export function estimatedTokens(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
 /** A usage of input tokens only. */
 export function inputUsage(input: number): Usage {
   return { input, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 };

@@ -7,7 +7,7 @@ import { encodeFailure } from '../chat/encode-failure.ts';
 import { excessMediaBytes } from '../conversation/media-size.ts';
 import { renewed } from '../conversation/renewal.ts';
 import { askedOf, loggedPrompt } from '../direct/body.ts';
-import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
+import { type Adapter, type DirectFormat, estimatedTokens, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import { type EmbeddingAnswer, encodeReply } from './reply.ts';
 import { check, decode, type EmbeddingRequest, longestInput, mediaOf, schema, tokensGiven } from './request.ts';
@@ -26,7 +26,6 @@ export { voyageEmbedding } from './voyage.ts';
 const IMAGE_TOKENS = 8_192;
 /** Audio, video and documents are bounded only by the context; this replaces an unknown one. */
 const UNKNOWN_CONTEXT_TOKENS = 1_000_000;
-const BYTES_PER_TOKEN = 4;
 /** Start and end tokens, and prompts that a service adds to each input. */
 const OVERHEAD_TOKENS = 32;
 
@@ -54,7 +53,7 @@ export const embedding: DirectFormat<EmbeddingRequest, EmbeddingAnswer> = {
       inputImages: images,
     };
   },
-  likely: ({ document }) => inputUsage(tokensGiven(document) ?? Math.ceil(writtenBytes(document) / BYTES_PER_TOKEN)),
+  likely: ({ document }) => inputUsage(tokensGiven(document) ?? estimatedTokens(writtenBytes(document))),
   encodeReply,
   encodeFailure,
   renew: (json, { id, metadataKey }) => renewed(json, { members: { id: () => JSON.stringify(id) }, metadataKey }),

@@ -6,7 +6,7 @@ import { stringifyJson } from '../../base/json.ts';
 import { applyEdits, type Edit } from '../../base/json-edits.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
-import type { UpstreamFailure } from '../conversation/failure.ts';
+import { type UpstreamFailure, withUsage } from '../conversation/failure.ts';
 import {
   countOf,
   type Fields,
@@ -221,8 +221,7 @@ function readSlowly(reply: Reply, count: number, { int8 }: EmbeddingDialect): St
 
 /** The reply cannot be used, but its work is charged as the service reports it. */
 function unusable(failure: UpstreamFailure, { usage }: Fields): { failure: UpstreamFailure } {
-  const counted = usageOf(usage);
-  return { failure: counted === undefined ? failure : { ...failure, usage: counted } };
+  return { failure: withUsage(failure, usageOf(usage)) };
 }
 
 function vectorOf(embedding: unknown, int8: boolean): Vector {

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { askedOf, loggedPrompt } from '../direct/body.ts';
 import { errorEvent } from '../direct/events.ts';
-import { type DirectFormat, inputUsage } from '../direct/index.ts';
+import { type DirectFormat, estimatedTokens, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import { charged, type ImageAdapter } from './adapter.ts';
 import { checkEdited } from './form.ts';
@@ -31,7 +31,6 @@ const TOKENS_PER_MEGAPIXEL = 6_500;
 const BESIDE_TOKENS = 8_192;
 /** An ordinary image, for services that report no usage. */
 const USUAL_TOKENS = 1_300;
-const BYTES_PER_TOKEN = 4;
 
 export const image: DirectFormat<ImageRequest, ImageAnswer> = {
   id: 'image',
@@ -57,7 +56,7 @@ export const image: DirectFormat<ImageRequest, ImageAnswer> = {
   likely({ prompt, n, size, referenceCount }) {
     const output = n * USUAL_TOKENS;
     return {
-      ...inputUsage(Math.ceil(Buffer.byteLength(prompt) / BYTES_PER_TOKEN) + referenceCount * 1_000),
+      ...inputUsage(estimatedTokens(Buffer.byteLength(prompt)) + referenceCount * 1_000),
       output,
       outputImage: output,
       outputImages: n,

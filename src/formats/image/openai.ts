@@ -4,6 +4,7 @@
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import { decodeFailure, decodeInBand } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
+import { withUsage } from '../conversation/failure.ts';
 import { countOf, type Fields, fieldsOf, isFields, listOf, textOf } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import {
@@ -253,6 +254,6 @@ class ImageEvents implements ReplyEvents<ImageAnswer> {
     }
     const failure = decodeInBand(type, value);
     if (failure === undefined) return {};
-    return { failure: isFields(value['usage']) ? { ...failure, usage: usageOf(value, []) } : failure };
+    return { failure: withUsage(failure, isFields(value['usage']) ? usageOf(value, []) : undefined) };
   }
 }

@@ -9,7 +9,14 @@ import { costMembers } from '../conversation/format.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { dataUrlFault } from '../conversation/media-bytes.ts';
 import { askedOf, checkCommon, commonMembers, loggedPrompt } from '../direct/body.ts';
-import { type Adapter, type DirectFormat, inputUsage, type Reply, type Step } from '../direct/index.ts';
+import {
+  type Adapter,
+  type DirectFormat,
+  estimatedTokens,
+  inputUsage,
+  type Reply,
+  type Step,
+} from '../direct/index.ts';
 import { malformed, readObject } from '../direct/json-reply.ts';
 import { textsWith } from '../texts/index.ts';
 
@@ -30,7 +37,6 @@ export type ModerationAdapter = Adapter<ModerationRequest, ModerationAnswer>;
 /** For clients that name none, as OpenAI's do. */
 const DEFAULT_MODEL = 'omni-moderation-latest';
 const MOST_INPUTS = 2_048;
-const BYTES_PER_TOKEN = 4;
 const IMAGE_TOKENS = 2_000;
 
 const { model, ...others } = commonMembers;
@@ -96,7 +102,7 @@ export const moderation: DirectFormat<ModerationRequest, ModerationAnswer> = {
   },
   decode,
   most: ({ bytes, images }) => ({ promptTokens: bytes + images * IMAGE_TOKENS, inputImages: images }),
-  likely: ({ bytes, images }) => inputUsage(Math.ceil(bytes / BYTES_PER_TOKEN) + images * IMAGE_TOKENS),
+  likely: ({ bytes, images }) => inputUsage(estimatedTokens(bytes) + images * IMAGE_TOKENS),
   encodeReply: ({ results }, _request, { id, model: answering }, { cost, metadata }) =>
     stringifyJson({
       id,

@@ -5,6 +5,7 @@
 import { stringifyJson } from '../../base/json.ts';
 import { decodeFailure } from '../chat/failure.ts';
 import type { Usage } from '../conversation/conversation.ts';
+import { withUsage } from '../conversation/failure.ts';
 import { countOf, type Fields, fieldsOf, reportedCount, textOrUndefined } from '../conversation/fields.ts';
 import { Uncarried } from '../conversation/losses.ts';
 import { inBatches, mapPlan } from '../direct/batches.ts';
@@ -52,7 +53,7 @@ export function rerankAdapter(dialect: RerankDialect = {}): RerankAdapter {
           const { value } = read;
           const step = readResults(value['results'] ?? value['data'], from, to);
           const told = figures(value);
-          if ('failure' in step) return { failure: { ...step.failure, ...(told.usage && { usage: told.usage }) } };
+          if ('failure' in step) return { failure: withUsage(step.failure, told.usage) };
           return { ...step, ...told };
         },
       });

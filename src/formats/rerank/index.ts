@@ -2,7 +2,7 @@
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { excessMediaBytes } from '../conversation/media-size.ts';
 import { askedOf, loggedPrompt } from '../direct/body.ts';
-import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
+import { type Adapter, type DirectFormat, estimatedTokens, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import { unitsFor } from './families.ts';
 import { encodeReply, type RerankAnswer } from './reply.ts';
@@ -15,7 +15,6 @@ export { RerankReply } from './reply.ts';
 
 /** Most tokens that a service counts for one image. */
 const IMAGE_TOKENS = 8_192;
-const BYTES_PER_TOKEN = 4;
 const OVERHEAD_TOKENS = 32;
 /**
  * Services split long documents and charge each piece as a document: pieces of 500 tokens minus the query, documents of
@@ -52,7 +51,7 @@ export const rerank: DirectFormat<RerankRequest, RerankAnswer> = {
   likely(request) {
     const excess = imagesIn(request.document) === 0 ? 0 : excessMediaBytes(request.document.structure);
     const bytes = request.document.bytes.length - excess + request.count * Buffer.byteLength(request.query);
-    return { ...inputUsage(Math.ceil(bytes / BYTES_PER_TOKEN)), searchUnits: unitsFor(request.count) };
+    return { ...inputUsage(estimatedTokens(bytes)), searchUnits: unitsFor(request.count) };
   },
   encodeReply,
   encodeFailure,

@@ -18,9 +18,10 @@ export function encodeReply(turn: Turn, stamp: Stamp, closing: Closing): Fields 
     if (index === first) output.logprobs(choice.logprobs?.content ?? []);
     output.stop(index);
   });
+  output.finish(choice.finish.unified);
   const state = {
     ...endOf(choice.finish),
-    output: output.end(choice.finish.unified),
+    output: output.end(),
     created: turn.created ?? stamp.created,
     serviceTier: turn.serviceTier,
   };

@@ -87,7 +87,7 @@ export class ResponsesEncoder implements StreamEncoder {
       this.#close('response.failed', { status: 'failed', error, output: this.#output.broken() }, known);
       return this.#take() + DONE;
     }
-    const output = this.#output.end(this.#finish.unified);
+    const output = this.#output.end();
     const end = endOf(this.#finish);
     this.#close(`response.${end.status}`, { ...end, output }, known);
     return this.#take() + DONE;

@@ -3,7 +3,7 @@
  * decoded there.
  */
 import { decodeInBand } from '../chat/failure.ts';
-import type { FailureKind, UpstreamFailure } from '../conversation/failure.ts';
+import { type FailureKind, type UpstreamFailure, withUsage } from '../conversation/failure.ts';
 import { type Fields, isFields, textOrUndefined } from '../conversation/fields.ts';
 import { decodeUsage } from './usage.ts';
 
@@ -38,8 +38,7 @@ export function failureFromError(error: Fields): UpstreamFailure {
 /** The failure reported by a response with status 200; undefined if there is none. */
 export function failureOfResponse(response: Fields): UpstreamFailure | undefined {
   const failure = statedFailure(response);
-  const usage = failure && decodeUsage(response['usage']);
-  return usage === undefined ? failure : { ...failure!, usage };
+  return failure && withUsage(failure, decodeUsage(response['usage']));
 }
 
 function statedFailure({ error, status }: Fields): UpstreamFailure | undefined {

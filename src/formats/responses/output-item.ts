@@ -1,5 +1,4 @@
 /** Output items that hold one part: calls, images and items known as a whole. */
-
 import { isObjectText } from '../conversation/call-input.ts';
 import type { ImagePart, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import { type Fields, textOrUndefined } from '../conversation/fields.ts';

@@ -98,8 +98,7 @@ export class Output {
   }
 
   /** Ends every item and returns the whole output. */
-  end(finish: FinishReason): Fields[] {
-    this.#finish = finish;
+  end(): Fields[] {
     this.#closeCall();
     for (const part of this.#parts.values()) if (!part.stopped) part.stop();
     this.#closeOpen();

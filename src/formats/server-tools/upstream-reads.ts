@@ -1,17 +1,13 @@
 /**
- * What an upstream reads with tools of its own while it answers: each search has a price, and what tools return is part of the
- * prompt. Upper estimates, for reservations: vendors document no limits.
+ * What an upstream may read with tools of its own while it answers: upper estimates, for reservations, since vendors document
+ * no limits.
  */
 import type { FormatId } from '../conversation/conversation.ts';
 import { countOf, type Fields, fieldsOf, isFields, isPresent, listOf } from '../conversation/fields.ts';
+import type { UpstreamReads } from '../conversation/format.ts';
 import { serverToolName } from './refusals.ts';
 import { SERVER_TOOLS, type ServerTool } from './server-tool.ts';
 import { camelCased } from './uses.ts';
-
-export interface UpstreamReads {
-  searches: number;
-  tokens: number;
-}
 
 /** What upstreams do at most without `max_uses`, before they pause or answer. */
 const USUAL_USES = 10;

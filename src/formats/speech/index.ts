@@ -1,7 +1,7 @@
 /** Text to speech: the public format and the adapters of speech services. */
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { askedOf } from '../direct/body.ts';
-import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
+import { type Adapter, type DirectFormat, estimatedTokens, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import type { Spoken } from './adapter.ts';
 import { check, decode, type SpeechRequest, schema } from './request.ts';
@@ -18,7 +18,6 @@ const USUAL_CHARACTERS_PER_SECOND = 15;
 /** Tokens of generated audio, by the models that are billed by token. */
 const TOKENS_PER_SECOND = 25;
 const PAUSES_SECONDS = 10;
-const BYTES_PER_TOKEN = 4;
 
 export const speech: DirectFormat<SpeechRequest, Spoken> = {
   id: 'speech',
@@ -43,7 +42,7 @@ export const speech: DirectFormat<SpeechRequest, Spoken> = {
     const seconds = Math.ceil(request.characters / USUAL_CHARACTERS_PER_SECOND / (request.speed ?? 1));
     const output = seconds * TOKENS_PER_SECOND;
     return {
-      ...inputUsage(Math.ceil(textBytes(request) / BYTES_PER_TOKEN)),
+      ...inputUsage(estimatedTokens(textBytes(request))),
       ...{ output, outputAudio: output, inputCharacters: request.characters, outputSeconds: seconds },
     };
   },

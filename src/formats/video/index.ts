@@ -2,7 +2,7 @@
 import { encodeFailure } from '../chat/encode-failure.ts';
 import { listOf } from '../conversation/fields.ts';
 import { askedOf, loggedPrompt } from '../direct/body.ts';
-import { type Adapter, type DirectFormat, inputUsage } from '../direct/index.ts';
+import { type Adapter, type DirectFormat, estimatedTokens, inputUsage } from '../direct/index.ts';
 import { textsWith } from '../texts/index.ts';
 import type { MadeVideo } from './jobs.ts';
 import { check, decode, imagesIn, schema, type VideoRequest } from './request.ts';
@@ -20,7 +20,6 @@ const LONGEST_CONTINUED_SECONDS = 60;
 const USUAL_SECONDS = 5;
 /** The most tokens that models count for a second of video. */
 const TOKENS_PER_SECOND = 50_000;
-const BYTES_PER_TOKEN = 4;
 
 export const video: DirectFormat<VideoRequest, MadeVideo> = {
   id: 'video',
@@ -42,7 +41,7 @@ export const video: DirectFormat<VideoRequest, MadeVideo> = {
     };
   },
   likely: ({ prompt, duration = USUAL_SECONDS }) => ({
-    ...inputUsage(Math.ceil(Buffer.byteLength(prompt) / BYTES_PER_TOKEN)),
+    ...inputUsage(estimatedTokens(Buffer.byteLength(prompt))),
     outputSeconds: duration,
   }),
   encodeReply: ({ bytes }) => bytes,

@@ -19,7 +19,7 @@ import type {
   ToolChoice,
 } from '../../formats/conversation/conversation.ts';
 import { type Fields, fieldsOf, textOf } from '../../formats/conversation/fields.ts';
-import type { ServedFormat } from '../../formats/conversation/format.ts';
+import type { ServedFormat, UpstreamReads } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
 import {
   type CallResult,
@@ -27,7 +27,7 @@ import {
   type ToolTrace,
   withPastSteps,
 } from '../../formats/conversation/tool-steps.ts';
-import { readsOf, serverToolName, sumOfReads, type UpstreamReads } from '../../formats/server-tools/index.ts';
+import { readsOf, serverToolName, sumOfReads } from '../../formats/server-tools/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
 import type {
   GatewayToolKind,

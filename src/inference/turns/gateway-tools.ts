@@ -9,9 +9,8 @@ import type {
   ToolCallPart,
 } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
-import type { ServedFormat } from '../../formats/conversation/format.ts';
+import type { ServedFormat, UpstreamReads } from '../../formats/conversation/format.ts';
 import type { ToolReport } from '../../formats/conversation/served-call.ts';
-import type { UpstreamReads } from '../../formats/server-tools/index.ts';
 import type { Hit } from '../../guardrails/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
 import type { InferenceParts } from '../parts.ts';
