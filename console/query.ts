@@ -77,7 +77,7 @@ function identityOf(row: object): unknown {
   return hash ?? id ?? name;
 }
 
-/** All rows of a list, page by page: for choices, and for names of what other rows refer to. */
+/** Reads all pages of a list: for choices, and to show names instead of ids. */
 export function useAll<N extends ListName>(
   name: N,
   call: Pick<Call<ApiOperations[N]>, 'path' | 'query'> = {},

@@ -5,7 +5,7 @@ import { ApiError, root } from './api.ts';
 import { queryClient } from './query.ts';
 
 export type SessionState = ApiConsoleSession['data'] & {
-  /** Somebody signed out here or in another window; without it a missing session has ended. */
+  /** The user signed out, here or in another window. If there is no session without this, it has expired. */
   hasSignedOut?: boolean;
 };
 export type Session = NonNullable<SessionState['session']>;
@@ -39,7 +39,7 @@ function keep(data: SessionState): void {
   queryClient.setQueryData(KEY, data);
 }
 
-/** Tells the other windows of this console. */
+/** Signing out in one window of this console signs out all of them. */
 const signedOut = new BroadcastChannel(`signed out of ${location.pathname}`);
 signedOut.onmessage = ({ data }) => forget(data as SessionState);
 

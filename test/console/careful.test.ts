@@ -1,4 +1,4 @@
-/** The console loses nothing: of what is typed, of what others change meanwhile, of secrets that are shown once. */
+/** The console keeps what a user types, what others have changed meanwhile, and secrets that are shown only once. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';

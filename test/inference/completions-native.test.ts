@@ -167,7 +167,7 @@ test('what a service cannot do is refused with the field, before it is asked', a
   }
 });
 
-test('a text whose usage nobody reports is charged by its length, not by the most that it could have had', async () => {
+test('a completion without reported usage is charged by the length of its text, not by max_tokens', async () => {
   const text = 'four'.repeat(5);
   const cases = {
     whole: wholeOf({ choices: [choice(text)] }),

@@ -169,7 +169,7 @@ test('a budget that does not cover the search refuses it before it is made, and 
   assert.equal(status, 402);
 });
 
-test('the cost of a search is estimated only if nobody knows whether it was made', async () => {
+test('the cost of a search is marked as estimated only if it may not have been made', async () => {
   searches(PAGE);
   const made = await ask('chat', { plugins: [{ id: 'web' }] });
   assert.deepEqual([made.status, await isEstimated(made.id)], [200, false]);

@@ -46,7 +46,7 @@ test('Cohere truncates as the request says', async () => {
   assert.equal(calls[0]!['truncate'], 'NONE');
 });
 
-test('Voyage gets images in lists of at most 1,000, and is told whether to truncate', async () => {
+test('Voyage gets at most 1,000 images in a call, and the truncation that the client wants', async () => {
   const image = { content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] };
   const replyOf = (count: number) => ({
     data: Array.from({ length: count }, (_, index) => ({ object: 'embedding', index, embedding: [count, index] })),

@@ -1,4 +1,4 @@
-/** What vendors answer instead of vectors and rankings: who is asked next, what the client is told, and what it costs. */
+/** Errors of vendors in embeddings and rerank: which endpoint is asked next, what the client is told, and what is charged. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
@@ -147,7 +147,7 @@ test('a whole answer of chat is charged for what it reports with its error', asy
   assert.equal(data.total_cost, 5 * 3e-6 + 2 * 15e-6);
 });
 
-test('a large image of which the provider reports no usage is charged as a usual one, not by its bytes', async () => {
+test('a large image without reported usage is charged like one of usual size, not by its bytes', async () => {
   const url = `data:image/png;base64,iVBORw0KGgo${'A'.repeat(1_000_000)}`;
   const part = { type: 'image_url', image_url: { url } };
   const costOf = async (route: string, name: string, body: unknown, answer: unknown) => {
@@ -166,7 +166,7 @@ test('a large image of which the provider reports no usage is charged as a usual
   assert.ok(spoken > 1_600 * 3e-6 && spoken < 1_800 * 3e-6, String(spoken));
 });
 
-test('a count that cannot be is none: the tokens are estimated', async () => {
+test('an impossible token count is ignored, and the tokens are estimated', async () => {
   const data = [{ object: 'embedding', index: 0, embedding: [1, 2] }];
   for (const count of [-5, 1e300, 'many']) {
     const seen = await told('openai', 200, { data, usage: { prompt_tokens: count, total_tokens: count } }, true);

@@ -77,7 +77,7 @@ export function restOf(value: Fields, known: readonly string[] | ReadonlySet<str
   return rest;
 }
 
-/** A reported count; undefined if there is none, or an impossible one, which says nothing. */
+/** A reported count; undefined if it is missing or impossible (negative or far too large). */
 export function reportedCount(value: unknown): number | undefined {
   return typeof value !== 'number' || isImpossibleCount(value) ? undefined : countOf(value);
 }

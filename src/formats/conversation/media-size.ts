@@ -1,7 +1,7 @@
 /** The size of media within a request, for estimates: their tokens do not follow from their bytes. */
 import { sniffImage } from './media-bytes.ts';
 
-/** What an image of usual size stands for, at four bytes a token: 1,600 tokens. */
+/** An image of usual size is 1,600 tokens, or so many bytes of text at four bytes a token. */
 const IMAGE_BYTES = 6_400;
 /** Documents, audio and video have about one token for so many characters of base64, judged by usual files. */
 const CHARACTERS_PER_BYTE = 16;
