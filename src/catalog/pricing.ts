@@ -37,6 +37,7 @@ export function priceOf(
   const exact = exactPriceOf(chargedFor(usage), pricesFor(usage, pricing), inputImages);
   if (usage.calls !== undefined) Object.assign(exact, exactPriceOfCalls(usage, pricing, pricingOf));
   exact.completion += imagesPriceOf(usage, pricing.outputImages, words);
+  exact.fees += exactPriceOfImageCalls(usage, pricing, pricingOf);
   // Rounding running sums instead of parts keeps parts and total consistent without rounding twice.
   const promptNano = nanoFromPrice(exact.prompt);
   const answeredNano = nanoFromPrice(exact.prompt + exact.completion);
@@ -61,6 +62,17 @@ function exactPriceOfCalls(usage: Usage, pricing: Pricing, pricingOf: PricingOf)
     const { prompt, completion } = exactPriceOf(chargedFor(call.usage), pricesFor(call.usage, own), 0);
     sum.prompt += prompt;
     sum.completion += completion;
+  }
+  return sum;
+}
+
+/** A model without a known price has that of the answering model. */
+function exactPriceOfImageCalls({ imageCalls = [] }: Usage, pricing: Pricing, pricingOf: PricingOf): bigint {
+  let sum = 0n;
+  for (const { model, usage } of imageCalls) {
+    const own = (model === undefined ? undefined : pricingOf(model)) ?? pricing;
+    const { prompt, completion } = exactPriceOf(usage, pricesFor(usage, own), 0);
+    sum += prompt + completion;
   }
   return sum;
 }

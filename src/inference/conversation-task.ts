@@ -15,13 +15,13 @@ import type {
   RequestFacts,
   SpokenFormat,
   Stamp,
-  UpstreamReads,
+  UpstreamWork,
 } from '../formats/conversation/format.ts';
 import { Uncarried } from '../formats/conversation/losses.ts';
 import { excessMediaBytes } from '../formats/conversation/media-size.ts';
 import { nativeToolFor } from '../formats/conversation/native-tool.ts';
 import { spokenFormat } from '../formats/index.ts';
-import { sumOfReads, vendorReads } from '../formats/server-tools/index.ts';
+import { sumOfWork, vendorWork } from '../formats/server-tools/index.ts';
 import { policyOf } from '../guardrails/index.ts';
 import { formatsFor } from '../providers/index.ts';
 import { type Metered, meter, promptEstimate } from './accounting/meter.ts';
@@ -66,7 +66,7 @@ const OTHER_OUTPUT: ReadonlySet<string> = new Set([
   'video',
 ]);
 
-const NO_READS: UpstreamReads = { searches: 0, tokens: 0 };
+const NO_WORK: UpstreamWork = { searches: 0, tokens: 0, images: 0 };
 
 export class ConversationTask implements Task {
   readonly apiType = 'completions';
@@ -77,7 +77,7 @@ export class ConversationTask implements Task {
   readonly #parts: InferenceParts;
   readonly #translation: Translation;
   readonly promptBytes: number;
-  #vendorReads: UpstreamReads | undefined;
+  #vendorWork: UpstreamWork | undefined;
   /** The tools that the gateway runs for this request. */
   readonly #tools: WantedTools | undefined;
   /** What judges the answer's turns. */
@@ -131,8 +131,8 @@ export class ConversationTask implements Task {
 
   bound(endpoint: Endpoint, promptTokens?: number): CostBound {
     const size = this.#promptSize(promptTokens);
-    const reads = this.#readsOf(endpoint);
-    const facts = reads === NO_READS ? this.#turnFacts : { ...this.#turnFacts, reads };
+    const work = this.#workOf(endpoint);
+    const facts = work === NO_WORK ? this.#turnFacts : { ...this.#turnFacts, work };
     const bound = boundOf(endpoint, facts, size, (model) => this.#pricingOf(endpoint, model));
     return {
       nano: boundNano(bound, bound.maxOutputTokens),
@@ -143,12 +143,12 @@ export class ConversationTask implements Task {
     };
   }
 
-  /** What the upstream may read with its own tools, named by the request or used instead of the gateway's. */
-  #readsOf({ provider }: Endpoint): UpstreamReads {
+  /** What the upstream may do with its own tools, named by the request or used instead of the gateway's. */
+  #workOf({ provider }: Endpoint): UpstreamWork {
     const { document, format } = this.#request;
-    this.#vendorReads ??= vendorReads(document.structure, format.id) ?? NO_READS;
-    const native = provider.kind.nativeTools === undefined ? undefined : this.#tools?.nativeReads;
-    return native === undefined ? this.#vendorReads : sumOfReads([this.#vendorReads, native]);
+    this.#vendorWork ??= vendorWork(document.structure, format.id) ?? NO_WORK;
+    const native = provider.kind.nativeTools === undefined ? undefined : this.#tools?.nativeWork;
+    return native === undefined ? this.#vendorWork : sumOfWork([this.#vendorWork, native]);
   }
 
   tokens(endpoint: Endpoint, cap?: number, promptTokens?: number): TokenBound {

@@ -327,6 +327,8 @@ export interface Usage {
    * that are in no call belong to the requested model. Absent: one call.
    */
   calls?: readonly UsageCall[];
+  /** Calls of image models by a tool of the upstream. The totals are without them. */
+  imageCalls?: readonly UsageCall[];
   /** The upstream's own record, unchanged, for its own format. */
   native?: { origin: FormatId; value: Record<string, unknown> };
 }

@@ -1,10 +1,17 @@
 /** What the gateway reads of a request besides its conversation. */
 import type { ProviderPreferences } from './preferences.ts';
 
-/** What an upstream reads with tools of its own while it answers: each search has a price, pages are part of the prompt. */
-export interface UpstreamReads {
+/**
+ * What an upstream does with tools of its own while it answers, at most: each search has a price, pages are part of the prompt,
+ * and images are made by a model of their own.
+ */
+export interface UpstreamWork {
   searches: number;
+  /** Of pages and other results. */
   tokens: number;
+  images: number;
+  /** The model that makes the images, if the request names it. */
+  imageModel?: string;
 }
 
 /**
@@ -44,8 +51,8 @@ export interface RequestFacts {
   marksCache?: boolean;
   /** Calls that the upstream may make on its own within the answer. Absent: none. */
   inner?: InnerCalls;
-  /** What the upstream may read with tools of its own, at most. Absent: nothing. */
-  reads?: UpstreamReads;
+  /** What the upstream may do with tools of its own. Absent: nothing. */
+  work?: UpstreamWork;
   /** The upstream should store the conversation. `previousId`: our id of the answer that the request continues. */
   thread?: { previousId?: string };
   /** Our id of an earlier answer whose prompt the upstream compares with this one (`diagnostics`). */

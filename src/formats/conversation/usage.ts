@@ -16,6 +16,8 @@ export function addUsage(first: Usage | undefined, second: Usage | undefined): U
   const { native: _, billed: __, calls: ___, ...counts } = first;
   const sum: Omit<Usage, 'native' | 'billed'> = counts;
   if (first.calls !== undefined || second.calls !== undefined) sum.calls = [...callsOf(first), ...callsOf(second)];
+  if (first.imageCalls !== undefined || second.imageCalls !== undefined)
+    sum.imageCalls = [...(first.imageCalls ?? []), ...(second.imageCalls ?? [])];
   for (const key of Object.keys(second) as (keyof typeof sum)[]) {
     const [one, other] = [first[key] ?? 0, second[key]];
     if (typeof one === 'number' && typeof other === 'number') Object.assign(sum, { [key]: one + other });

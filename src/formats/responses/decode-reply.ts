@@ -44,7 +44,7 @@ export function decodeReply(value: unknown, dialect: Dialect): { turn: Turn } | 
   const created = timeOf(value['created_at']);
   if (created !== undefined) turn.created = created;
   if (value['service_tier'] !== undefined) turn.serviceTier = textOrUndefined(value['service_tier']) ?? null;
-  const usage = decodeUsage(value['usage'], output);
+  const usage = decodeUsage(value);
   if (usage !== undefined) turn.usage = usage;
   const rest = restOf(value, KNOWN);
   if (rest !== undefined) turn.extras = { responses: rest };

@@ -125,7 +125,7 @@ export class ResponsesDecoder implements TurnDecoder, Numbering {
       if (this.#items.get(index)?.completed !== true) events.push(...this.#completeItem(index, fieldsOf(item)));
     });
     for (const item of this.#items.values()) events.push(...item.stop());
-    const usage = decodeUsage(response['usage'], listOf(response['output']));
+    const usage = decodeUsage(response);
     if (usage !== undefined) events.push({ type: 'usage', usage });
     this.#over = true;
     events.push(

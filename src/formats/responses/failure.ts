@@ -38,7 +38,7 @@ export function failureFromError(error: Fields): UpstreamFailure {
 /** The failure reported by a response with status 200; undefined if there is none. */
 export function failureOfResponse(response: Fields): UpstreamFailure | undefined {
   const failure = statedFailure(response);
-  return failure && withUsage(failure, decodeUsage(response['usage']));
+  return failure && withUsage(failure, decodeUsage(response));
 }
 
 function statedFailure({ error, status }: Fields): UpstreamFailure | undefined {

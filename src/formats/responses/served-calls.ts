@@ -33,6 +33,14 @@ export function searchesIn(items: readonly unknown[]): number {
   }).length;
 }
 
+/** Images that the service has made. */
+export function imagesIn(items: readonly unknown[]): number {
+  return items.filter((item) => {
+    const { type, result } = fieldsOf(item);
+    return type === 'image_generation_call' && typeof result === 'string' && result !== '';
+  }).length;
+}
+
 /** The item that shows a call of another format's upstream. */
 export function servedItem(call: EndedCall): Fields {
   const { tool, input, result } = call;

@@ -3,16 +3,23 @@
  * reasoning, and `total_tokens` is their sum.
  */
 import type { Usage } from '../conversation/conversation.ts';
-import { countOf, type Fields, fieldsOf, isFields, isImpossibleCount } from '../conversation/fields.ts';
+import {
+  countOf,
+  type Fields,
+  fieldsOf,
+  isFields,
+  isImpossibleCount,
+  listOf,
+  nonEmptyText,
+} from '../conversation/fields.ts';
 import { type Cost, costMembers } from '../conversation/format.ts';
 import { addServerToolCounts, serverToolCounts } from '../conversation/server-tool-counts.ts';
-import { searchesIn } from './served-calls.ts';
+import type { UsageCall } from '../conversation/usage.ts';
+import { imagesIn, searchesIn } from './served-calls.ts';
 
-/**
- * Undefined if the record has no counts.
- * @param items of the answer: most services do not count their searches
- */
-export function decodeUsage(value: unknown, items: readonly unknown[] = []): Usage | undefined {
+/** Undefined if the response has no counts. */
+export function decodeUsage(response: Fields): Usage | undefined {
+  const { usage: value } = response;
   if (!isFields(value) || typeof value['input_tokens'] !== 'number') return undefined;
   if (isImpossibleCount(value['input_tokens']) || isImpossibleCount(value['output_tokens'])) return undefined;
   const details = fieldsOf(value['input_tokens_details']);
@@ -33,9 +40,39 @@ export function decodeUsage(value: unknown, items: readonly unknown[] = []): Usa
     native: { origin: 'responses', value },
   };
   addServerToolCounts(usage, value['server_tool_use_details']);
+  // Most services do not count what their tools do.
+  const items = listOf(response['output']);
   const searches = searchesIn(items);
   if (searches > 0) usage.webSearches ??= searches;
+  const made = imageCallOf(response);
+  if (made !== undefined) usage.imageCalls = [made];
+  else if (imagesIn(items) > 0) usage.outputImages = imagesIn(items);
   return usage;
+}
+
+/** What the tool for images has used, as OpenAI reports it: tokens of another model. Undefined if nothing is reported. */
+function imageCallOf(response: Fields): UsageCall | undefined {
+  const counts = fieldsOf(fieldsOf(response['tool_usage'])['image_gen']);
+  const [input, output] = [countOf(counts['input_tokens']), countOf(counts['output_tokens'])];
+  if (input + output === 0) return undefined;
+  const cacheRead = Math.min(countOf(counts['cached_tokens']), input);
+  const read = fieldsOf(counts['input_tokens_details'])['image_tokens'];
+  const written = fieldsOf(counts['output_tokens_details'])['text_tokens'];
+  const tool = listOf(response['tools']).map(fieldsOf);
+  const model = nonEmptyText(tool.find(({ type }) => type === 'image_generation')?.['model']);
+  return {
+    ...(model !== undefined && { model }),
+    usage: {
+      input: input - cacheRead,
+      cacheRead,
+      cacheWrite5m: 0,
+      cacheWrite1h: 0,
+      output,
+      reasoning: 0,
+      inputImage: countOf(read),
+      outputImage: Math.max(output - countOf(written), 0),
+    },
+  };
 }
 
 /** The full usage record. Unknown fields of a native record are kept, except an upstream's own cost. */

@@ -12,5 +12,5 @@ export {
 } from './refusals.ts';
 export { DISABLEABLE } from './server-tool.ts';
 export { type StopCondition, stopConditions } from './stop-conditions.ts';
-export { readsOf, sumOfReads, vendorReads } from './upstream-reads.ts';
+export { sumOfWork, vendorWork, workOf } from './upstream-work.ts';
 export { useOf } from './uses.ts';

@@ -1,4 +1,5 @@
 /** Turns token counts into cost: one path for streamed and whole, relayed and translated answers. Pure. */
+import type { Pricing } from '../../base/config.ts';
 import { type Nano, nanoFromPrice, usdFromNano } from '../../base/money.ts';
 import { type Endpoint, type PricingOf, priceOf } from '../../catalog/index.ts';
 import type { Usage } from '../../formats/conversation/conversation.ts';
@@ -99,7 +100,7 @@ export function metered(
   const bill = priceOf(usage, endpoint.pricing, images, words, pricingOf);
   return {
     usage,
-    estimated: estimated || callsUnknownModel(usage, pricingOf),
+    estimated: estimated || callsUnknownModel(usage, endpoint.pricing, pricingOf),
     costNano: bill.totalNano,
     byokNano: 0n,
     cacheDiscountNano: cacheDiscount(usage, endpoint, pricingOf),
@@ -222,9 +223,15 @@ function uncached(usage: Usage): Usage {
   return { ...usage, input: inputOf(usage), cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0 };
 }
 
-/** A call of a model without a known price is charged at the answering model's price, so the cost is an estimate. */
-function callsUnknownModel({ calls = [] }: Usage, pricingOf: PricingOf | undefined): boolean {
-  return calls.some(({ model }) => model !== undefined && pricingOf?.(model) === undefined);
+/**
+ * A call of a model without a known price is charged at the answering model's price, so the cost is an estimate, unless that
+ * has a price of its own for the images that the call made.
+ */
+function callsUnknownModel(usage: Usage, own: Pricing, pricingOf: PricingOf | undefined): boolean {
+  const isUnknown = (model: string) => pricingOf?.(model) === undefined;
+  if (usage.calls?.some(({ model }) => model !== undefined && isUnknown(model))) return true;
+  if (usage.imageCalls === undefined || own.imageOutput !== undefined) return false;
+  return usage.imageCalls.some(({ model }) => model === undefined || isUnknown(model));
 }
 
 /** Cost of an estimated prompt, for the intent that is journalled before dispatch. */

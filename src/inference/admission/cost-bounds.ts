@@ -10,7 +10,7 @@ import type { RequestFacts } from '../../formats/conversation/format.ts';
 import { policyOf } from '../../guardrails/index.ts';
 import type { Budget } from '../../spend/index.ts';
 import type { TokenBound } from '../task.ts';
-import { type InnerTokens, innerPrice, innerTokens } from './inner-calls.ts';
+import { type InnerTokens, imagesPrice, innerPrice, innerTokens } from './inner-calls.ts';
 import { countedOverhead, promptOverhead } from './prompt-overhead.ts';
 
 /** The most that vendors count for one image, whatever its size: they cut it into a bounded number of tiles. */
@@ -130,11 +130,11 @@ export function boundOf(
   }
   const { images } = facts.media;
   const { promptTokens, maxOutputTokens, fixed, inner } = tokenLimitsOf(endpoint, facts, prompt);
-  const readTokens = promptWithReads(promptTokens, facts, endpoint);
+  const readTokens = promptWithResults(promptTokens, facts, endpoint);
   const ceiling = ceilingOf(pricing);
-  const innerCalls = inner.length === 0 ? 0n : innerPrice(inner, ceiling, pricingOf);
-  const fees =
-    ceiling.request + BigInt(images) * ceiling.image + BigInt(facts.reads?.searches ?? 0) * ceiling.webSearch;
+  const called = inner.length === 0 ? 0n : innerPrice(inner, ceiling, pricingOf);
+  const innerCalls = called + imagesPrice(facts.work, ceiling, pricingOf);
+  const fees = ceiling.request + BigInt(images) * ceiling.image + BigInt(facts.work?.searches ?? 0) * ceiling.webSearch;
   return {
     free: innerCalls === 0n && costsNothing(pricing),
     promptPrice: BigInt(readTokens) * ceiling.prompt + fees + innerCalls,
@@ -157,9 +157,9 @@ function maxPromptTokens(endpoint: Endpoint, facts: RequestFacts, prompt: Prompt
 }
 
 /** Rate limits count what tools of the upstream have read afterwards; budgets reserve it. */
-function promptWithReads(promptTokens: number, { reads }: RequestFacts, { contextLength }: Endpoint): number {
-  if (reads === undefined) return promptTokens;
-  return Math.max(promptTokens, Math.min(promptTokens + reads.tokens, contextLength ?? Number.POSITIVE_INFINITY));
+function promptWithResults(promptTokens: number, { work }: RequestFacts, { contextLength }: Endpoint): number {
+  if (work === undefined) return promptTokens;
+  return Math.max(promptTokens, Math.min(promptTokens + work.tokens, contextLength ?? Number.POSITIVE_INFINITY));
 }
 
 /** True if the upstream also reads stored messages of the thread, which the request does not contain. */

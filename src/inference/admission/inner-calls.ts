@@ -4,12 +4,16 @@
  */
 import type { Price } from '../../base/money.ts';
 import { type Ceiling, ceilingOf, type Endpoint, type PricingOf } from '../../catalog/index.ts';
-import type { InnerCalls } from '../../formats/conversation/format.ts';
+import type { InnerCalls, UpstreamWork } from '../../formats/conversation/format.ts';
 
 /** The most tokens of a summary, unless the answer may be longer. */
 const SUMMARY_TOKENS = 32_768;
 /** Advice without `max_tokens`: twice the usual length that Anthropic documents, thinking included. */
 const ADVICE_TOKENS = 4_096;
+/** OpenAI counts about 6,300 tokens for its largest and finest image, and less for one that it reads. */
+const IMAGE_TOKENS = 8_192;
+/** No service makes larger images with a tool. */
+const IMAGE_MEGAPIXELS = 4;
 /** The most rounds of an answer with the upstream's own tools. */
 const MAX_ROUNDS = 10;
 
@@ -44,6 +48,18 @@ export function innerPrice(tokens: readonly InnerTokens[], own: Ceiling, pricing
     sum += BigInt(Math.ceil(input)) * prompt + BigInt(Math.ceil(output)) * completion;
   }
   return sum;
+}
+
+/**
+ * The images that a tool of the upstream makes: each by its tokens or by piece, whichever the service counts.
+ * @param pricingOf price of the model that makes them, as in `innerPrice`
+ */
+export function imagesPrice(work: UpstreamWork | undefined, own: Ceiling, pricingOf: PricingOf): Price {
+  if (work === undefined || work.images === 0) return 0n;
+  const pricing = work.imageModel === undefined ? undefined : pricingOf(work.imageModel);
+  const { prompt, completion, outputImage, outputMegapixel } = pricing === undefined ? own : ceilingOf(pricing);
+  const byTokens = BigInt(IMAGE_TOKENS) * (prompt + completion);
+  return BigInt(work.images) * (byTokens + outputImage + BigInt(IMAGE_MEGAPIXELS) * outputMegapixel);
 }
 
 /** The trigger is checked before each round: once, unless the upstream's own tools let the conversation grow. */

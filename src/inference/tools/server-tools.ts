@@ -19,7 +19,7 @@ import type {
   ToolChoice,
 } from '../../formats/conversation/conversation.ts';
 import { type Fields, fieldsOf, textOf } from '../../formats/conversation/fields.ts';
-import type { ServedFormat, UpstreamReads } from '../../formats/conversation/format.ts';
+import type { ServedFormat, UpstreamWork } from '../../formats/conversation/format.ts';
 import { Uncarried } from '../../formats/conversation/losses.ts';
 import {
   type CallResult,
@@ -27,7 +27,7 @@ import {
   type ToolTrace,
   withPastSteps,
 } from '../../formats/conversation/tool-steps.ts';
-import { readsOf, serverToolName, sumOfReads } from '../../formats/server-tools/index.ts';
+import { serverToolName, sumOfWork, workOf } from '../../formats/server-tools/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
 import type {
   GatewayToolKind,
@@ -80,7 +80,7 @@ class Wanted implements WantedTools {
   readonly #limits: Limits;
   readonly #approved: ApprovedCalls;
   readonly #resumed: ResumedCalls;
-  readonly nativeReads: UpstreamReads | undefined;
+  readonly nativeWork: UpstreamWork | undefined;
   readonly lasting: boolean;
   #definitionBytes: number | undefined;
 
@@ -94,8 +94,8 @@ class Wanted implements WantedTools {
     const changes = this.#servers.length > 0 || this.#resumed.count > 0;
     this.lasting = changes || this.#functions.some(({ tool }) => tool.lasting === true);
     const native = this.#functions.flatMap(({ tool }) => tool.native ?? []);
-    const reads = native.map(({ tool, settings }) => readsOf(tool, settings));
-    this.nativeReads = reads.length === 0 ? undefined : sumOfReads(reads);
+    const work = native.map(({ tool, settings }) => workOf(tool, settings));
+    this.nativeWork = work.length === 0 ? undefined : sumOfWork(work);
   }
 
   get definitionBytes(): number {

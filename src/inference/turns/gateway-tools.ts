@@ -9,7 +9,7 @@ import type {
   ToolCallPart,
 } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
-import type { ServedFormat, UpstreamReads } from '../../formats/conversation/format.ts';
+import type { ServedFormat, UpstreamWork } from '../../formats/conversation/format.ts';
 import type { ToolReport } from '../../formats/conversation/served-call.ts';
 import type { Hit } from '../../guardrails/index.ts';
 import type { StartedPart } from '../answer/joined-answer.ts';
@@ -35,8 +35,8 @@ export interface ToolRequest {
 export interface WantedTools {
   /** UTF-8 bytes that their definitions add to the request, at most. */
   readonly definitionBytes: number;
-  /** What an upstream that has the tools itself may read with them, at most. Absent: nothing. */
-  readonly nativeReads?: UpstreamReads | undefined;
+  /** What an upstream that has the tools itself may do with them, at most. Absent: nothing. */
+  readonly nativeWork?: UpstreamWork | undefined;
   /** Running them changes data that outlives the answer. */
   readonly lasting: boolean;
   /** Loads what they need; undefined if there is nothing to wait for. */

@@ -7,7 +7,7 @@ export function together(first: WantedTools, second: WantedTools): WantedTools {
     get definitionBytes() {
       return first.definitionBytes + second.definitionBytes;
     },
-    nativeReads: first.nativeReads ?? second.nativeReads,
+    nativeWork: first.nativeWork ?? second.nativeWork,
     discover: eitherOf(first.discover, second.discover),
     get continueCalls() {
       return first.continueCalls ?? second.continueCalls;

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FormatId } from '../conversation/conversation.ts';
-import { vendorReads } from './upstream-reads.ts';
+import type { UpstreamWork } from '../conversation/format.ts';
+import { vendorWork } from './upstream-work.ts';
 
 const SEARCHES = 10 * 16_384;
 
-const CASES: readonly [FormatId, object, { searches: number; tokens: number } | undefined][] = [
+const CASES: readonly [FormatId, object, Partial<UpstreamWork> | undefined][] = [
   ['messages', {}, undefined],
   [
     'messages',
@@ -38,6 +39,13 @@ const CASES: readonly [FormatId, object, { searches: number; tokens: number } | 
   ['responses', { tools: [{ type: 'web_search' }] }, { searches: 10, tokens: SEARCHES }],
   ['responses', { tools: [{ type: 'x_search' }] }, { searches: 10, tokens: SEARCHES }],
   ['responses', { tools: [{ type: 'file_search', vector_store_ids: ['vs_1'] }] }, { searches: 0, tokens: SEARCHES }],
+  ['responses', { tools: [{ type: 'web_search' }], max_tool_calls: 2 }, { searches: 2, tokens: 2 * 16_384 }],
+  ['responses', { tools: [{ type: 'image_generation' }] }, { images: 10 }],
+  [
+    'responses',
+    { tools: [{ type: 'image_generation', model: 'maker' }, { type: 'web_search' }], max_tool_calls: 1 },
+    { searches: 1, tokens: 16_384, images: 1, imageModel: 'maker' },
+  ],
   // The gateway runs these itself.
   ['responses', { tools: [{ type: 'file_search', vector_store_ids: ['svc_vs_1'] }] }, undefined],
   ['responses', { tools: [{ type: 'mcp', server_url: 'https://a.example' }, { type: 'svc:web_search' }] }, undefined],
@@ -49,8 +57,9 @@ const CASES: readonly [FormatId, object, { searches: number; tokens: number } | 
   ['gemini', { tools: [{ functionDeclarations: [{ name: 'web_search' }] }] }, undefined],
 ];
 
-test('what a vendor’s tools may read is bounded by their uses, and tools of the client or the gateway read nothing there', () => {
-  for (const [format, request, reads] of CASES) {
-    assert.deepEqual(vendorReads({ ...request }, format), reads, `${format} ${JSON.stringify(request)}`);
+test('what a vendor’s tools may do is bounded by their uses, and tools of the client or the gateway do nothing there', () => {
+  for (const [format, request, work] of CASES) {
+    const whole = work && { searches: 0, tokens: 0, images: 0, ...work };
+    assert.deepEqual(vendorWork({ ...request }, format), whole, `${format} ${JSON.stringify(request)}`);
   }
 });
