@@ -53,13 +53,20 @@ export function Byok(_: PageParts) {
         label="BYOK credentials, in the order of use"
         keyOf={({ id }) => id}
         columns={[
-          { head: 'Provider', cell: (item) => item.provider },
-          { head: 'Name', minor: true, cell: (item) => <span class="clip">{item.name ?? ''}</span> },
+          {
+            head: 'Provider',
+            cell: (item) => (
+              <span class="two-lines">
+                <span>{item.provider}</span>
+                <span class="small soft clip">{item.name ?? item.label}</span>
+              </span>
+            ),
+          },
           { head: 'Key', minor: true, cell: (item) => <span class="mono small soft">{item.label}</span> },
           {
             head: 'Use',
             cell: (item) => (
-              <span class="badges">
+              <span class="badges states">
                 <Badge tone={item.disabled ? 'bad' : 'good'}>{item.disabled ? 'Disabled' : 'Active'}</Badge>
                 {item.is_fallback && <Badge>Fallback</Badge>}
                 {item.is_byok_only && <Badge tone="info">Only this</Badge>}

@@ -122,6 +122,9 @@ describe('the console', { skip: NO_BROWSER }, () => {
       ignored_models: ['a/b'],
     });
     await saves(`/byok/${byok.id}`, '/byok', { is_fallback: true, allowed_models: ['openai/gpt-5'] });
+    await page.setViewportSize({ width: 390, height: 844 });
+    // A narrow window shows the name too.
+    await page.getByRole('table').getByText('Mine', { exact: true }).waitFor();
 
     const budgets = `/workspaces/${workspace.id}/budgets`;
     await page.goto(`${gateway.url}/console/#/workspaces/${workspace.id}`);
