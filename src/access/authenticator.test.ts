@@ -325,9 +325,9 @@ test('changed workspace rules are read again, only for the keys of that workspac
 
 test('a changed guardrail is read again, only for the keys that it applies to', async () => {
   const scene = new Scene();
-  const guardrails = { ids: ['g1'] };
+  const guardrails = { ids: ['g1'], regions: null };
   scene.add('guarded', { caller: { guardrails } });
-  scene.add('other', { caller: { guardrails: { ids: ['g2'] } } });
+  scene.add('other', { caller: { guardrails: { ids: ['g2'], regions: null } } });
   assert.equal((await scene.present('guarded')).guardrails, guardrails);
   await scene.present('other');
   scene.add('guarded', { caller: {} });

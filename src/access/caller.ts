@@ -6,7 +6,7 @@ import type { PromptCachingMode } from '../base/config.ts';
 import type { Nano } from '../base/money.ts';
 import type { FormatId } from '../formats/conversation/registry.ts';
 import type { RateLimits } from '../rate-limits/index.ts';
-import type { Budget } from '../spend/index.ts';
+import type { Budget, DataRegion } from '../spend/index.ts';
 
 /**
  * Inference keys run models, management keys use the control plane, SCIM tokens let an identity provider manage the
@@ -107,10 +107,12 @@ export const NO_TERMS: WorkspaceTerms = Object.freeze({
 export interface GuardrailTerms {
   /** Ids of the guardrails that apply. */
   readonly ids: readonly string[];
+  /** Regional roots that requests may use; null for any, empty for none. */
+  readonly regions: ReadonlySet<DataRegion> | null;
 }
 
 /** For a key without guardrails. */
-export const NO_GUARDRAILS: GuardrailTerms = Object.freeze({ ids: Object.freeze([]) });
+export const NO_GUARDRAILS: GuardrailTerms = Object.freeze({ ids: Object.freeze([]), regions: null });
 
 /** A key with its workspace and guardrail rules. */
 export interface Caller extends KeyFacts {

@@ -4,8 +4,8 @@ import { type Nano, usdFromNano } from '../base/money.ts';
 import { shownName, storable } from '../base/storable.ts';
 import { readTimestamp } from '../base/timestamp.ts';
 import { type RateLimits, readRateLimits } from '../rate-limits/index.ts';
-import { limitFromUsd } from '../spend/index.ts';
-import type { KeyFacts, LimitReset } from './caller.ts';
+import { type DataRegion, limitFromUsd } from '../spend/index.ts';
+import type { Caller, KeyFacts, LimitReset } from './caller.ts';
 import type { CreateKeyBody, CurrentKeyReply, KeyReply, UpdateKeyBody } from './schema.ts';
 import type { KeyTerms, StoredKey } from './store.ts';
 import { hashToken, keyNumber } from './token.ts';
@@ -111,12 +111,14 @@ export function keyResource({ caller }: StoredKey) {
   return { resourceType: 'key', resourceId: caller.keyHash, workspaceId };
 }
 
+const REGIONS: readonly DataRegion[] = ['global', 'europe', 'us'];
+
 /** `GetCurrentKeyData` in `openapi.json`. */
-export function currentKeyReply(caller: KeyFacts, usage?: KeyUsage): CurrentKeyReply {
+export function currentKeyReply(caller: Caller, usage?: KeyUsage): CurrentKeyReply {
   const isManagementKey = caller.kind === 'management';
   return {
     ...keyFigures(caller, usage),
-    allowed_data_regions: ['global', 'europe', 'us'],
+    allowed_data_regions: REGIONS.filter((region) => caller.guardrails.regions?.has(region) ?? true),
     // Gatehouse has no tiers and no quota of free requests; clients that warn near a quota must not be alarmed.
     free_model_daily_requests: { limit: MAX_INT32, remaining: MAX_INT32, used: 0 },
     is_free_tier: false,

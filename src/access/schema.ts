@@ -118,7 +118,9 @@ const KeySchema = Type.Object(
 const CurrentKeySchema = Type.Object(
   {
     ...figures,
-    allowed_data_regions: Type.Array(Type.String()),
+    allowed_data_regions: Type.Array(Type.String(), {
+      description: 'Regional roots that the guardrails of the key allow; empty if they have none in common',
+    }),
     free_model_daily_requests: Type.Object({ limit: Type.Integer(), remaining: Type.Integer(), used: Type.Integer() }),
     is_free_tier: Type.Boolean(),
     is_management_key: Type.Boolean(),

@@ -40,7 +40,7 @@ function changedRules(before: Rules, body: GuardrailBody): Rules {
     freeTraining: kept(body.enable_free_model_training, before.freeTraining),
     paidTraining: kept(body.enable_paid_model_training, before.paidTraining),
     zdrWritten: kept(body.enforce_zdr, before.zdrWritten),
-    zdr: changedZdr(before.zdr, body),
+    zdr: changedZdr(before, body),
     safetyRetention: {
       vendor_c: kept(aliased(body, 'allow_safety_retention_', 'vendor_c', 'google'), before.safetyRetention.vendor_c),
       other: kept(body.allow_safety_retention_other, before.safetyRetention.other),
@@ -48,12 +48,16 @@ function changedRules(before: Rules, body: GuardrailBody): Rules {
   };
 }
 
-/** The deprecated `enforce_zdr` sets every per-vendor member that the request does not name. */
-function changedZdr(before: Rules['zdr'], body: GuardrailBody): Rules['zdr'] {
-  const zdr: Record<Vendor, boolean | null> = { ...before };
+/**
+ * The deprecated `enforce_zdr` sets every per-vendor member that the request does not name. Null is "not set": such a member
+ * falls back to `enforce_zdr` too, so that it does not exempt a vendor.
+ */
+function changedZdr(before: Rules, body: GuardrailBody): Rules['zdr'] {
+  const zdr: Record<Vendor, boolean | null> = { ...before.zdr };
+  const fallback = body.enforce_zdr === undefined ? before.zdrWritten : body.enforce_zdr;
   const set = (vendor: Vendor, given: boolean | null | undefined): void => {
-    const value = given === undefined ? body.enforce_zdr : given;
-    if (value !== undefined) zdr[vendor] = value;
+    if (typeof given === 'boolean') zdr[vendor] = given;
+    else if (given === null || body.enforce_zdr !== undefined) zdr[vendor] = fallback;
   };
   for (const { token, alias } of VENDORS) set(token, aliased(body, 'enforce_zdr_', token, alias));
   set('other', body.enforce_zdr_other);

@@ -37,11 +37,13 @@ export interface CompiledRules {
 
 export class Policy implements GuardrailTerms {
   readonly ids: readonly string[];
+  readonly regions: ReadonlySet<DataRegion> | null;
   readonly compiled: CompiledRules;
   readonly budgets: readonly Budget[];
 
   constructor(ids: readonly string[], compiled: CompiledRules, budgets: readonly Budget[]) {
     this.ids = ids;
+    this.regions = compiled.regions;
     this.compiled = compiled;
     this.budgets = budgets;
     Object.freeze(this);
@@ -49,7 +51,7 @@ export class Policy implements GuardrailTerms {
 
   /** @throws GatewayError 403 when requests may not use this regional root */
   admit(region: DataRegion): void {
-    const { regions } = this.compiled;
+    const { regions } = this;
     if (regions === null || regions.has(region)) return;
     const allowed = [...regions].join(', ');
     throw new GatewayError(

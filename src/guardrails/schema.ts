@@ -80,7 +80,9 @@ const writable = {
   enable_free_model_training: flag('False excludes free endpoints that train on prompts'),
   enable_paid_model_training: flag('False excludes paid endpoints that train on prompts'),
   enforce_zdr: Type.Optional(
-    nullable(Type.Boolean({ deprecated: true, description: 'Copied into every per-vendor member that is absent' })),
+    nullable(
+      Type.Boolean({ deprecated: true, description: 'Copied into every per-vendor member that is absent or null' }),
+    ),
   ),
   enforce_zdr_other: flag('Zero data retention for models of all other vendors'),
   allow_safety_retention_vendor_c: flag(

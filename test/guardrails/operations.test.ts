@@ -195,7 +195,7 @@ test('a change replaces lists, null clears, and what is not named stays', async 
   await refused(call('PATCH', path, { workspace_id: before.workspace_id }), 400, /workspace_id/);
 });
 
-test('the deprecated zdr member is copied into every one by vendor that is not given', async () => {
+test('the deprecated zdr member is copied into every one by vendor that is not given or null', async () => {
   const guardrail = await made({
     name: 'zdr',
     enforce_zdr: true,
@@ -212,10 +212,14 @@ test('the deprecated zdr member is copied into every one by vendor that is not g
       guardrail.enforce_zdr_xai,
       guardrail.enforce_zdr_other,
     ],
-    [true, true, true, false, true, null, true],
+    [true, true, true, false, true, true, true],
   );
   const changed = await call('PATCH', `/guardrails/${guardrail.id}`, { enforce_zdr_other: false });
   assert.deepEqual([changed.body.data.enforce_zdr_other, changed.body.data.enforce_zdr_google], [false, true]);
+  const unset = await call('PATCH', `/guardrails/${guardrail.id}`, { enforce_zdr_other: null });
+  assert.equal(unset.body.data.enforce_zdr_other, true);
+  const none = await call('PATCH', `/guardrails/${guardrail.id}`, { enforce_zdr: null, enforce_zdr_xai: null });
+  assert.deepEqual([none.body.data.enforce_zdr_google, none.body.data.enforce_zdr_xai], [null, null]);
 });
 
 test('lists are of one workspace, in pages, with the count of all of them', async () => {

@@ -118,6 +118,24 @@ test('free and paid endpoints that train or publish are excluded apart', async (
   }
 });
 
+test('GET /key names the regions that all guardrails of the key allow', async () => {
+  const key = await guarded({ allowed_data_regions: ['us', 'europe'] });
+  const regions = async (token = key.token) => {
+    const reply = (await (await gateway.get('/key', token)).json()) as Json;
+    return reply.data.allowed_data_regions;
+  };
+  assert.deepEqual(await regions(), ['europe', 'us']);
+  const open = await control.keyIn(undefined, 'without a guardrail');
+  assert.deepEqual(await regions(open.token), ['global', 'europe', 'us']);
+  const { data: workspaces } = (await control.call('GET', '/workspaces')).body;
+  const standard = `/guardrails/${workspaces[0].default_guardrail_id}`;
+  await control.call('PATCH', standard, { allowed_data_regions: ['us', 'global'] });
+  assert.deepEqual(await regions(), ['us']);
+  await control.call('PATCH', standard, { allowed_data_regions: ['global'] });
+  assert.deepEqual(await regions(), []);
+  await control.call('DELETE', standard);
+});
+
 test('requests through a region that is not allowed are refused with 403 whatever the operation', async () => {
   const key = await guarded({ allowed_data_regions: ['europe'] });
   const through = async (host: string, path: string, body: Json) =>
