@@ -17,7 +17,7 @@ import * as schema from './schema.ts';
 import { deletedReply, fileReply, listReply, shapeOf, storedId } from './shape.ts';
 import * as store from './store.ts';
 import { FILE_LIMITS, mostBytesOf, storeUpload, workspaceFull } from './upload.ts';
-import type { Vendor } from './vendor/access.ts';
+import type { VendorName } from './vendor/names.ts';
 import { VendorFiles, type VendorParts } from './vendor/operations.ts';
 
 export interface FileParts extends UploadParts {
@@ -174,7 +174,7 @@ function deleteFile(parts: FileParts): Operation<Caller> {
 
 interface ScopeQuery {
   workspace_id?: string;
-  provider?: Vendor;
+  provider?: VendorName;
 }
 
 interface ListQuery extends ScopeQuery {

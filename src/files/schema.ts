@@ -2,13 +2,16 @@
 import { Type } from 'typebox';
 import { EXPIRY_SECONDS, PLAIN_EXPIRY_SECONDS } from './expiry.ts';
 import { Empty, GoogleFile, GoogleFileList, googlePages } from './google/schema.ts';
+import { VENDOR_TOKENS } from './vendor/names.ts';
 
 const MAX_PAGE = 1_000;
 
 const scope = {
   workspace_id: Type.Optional(Type.String({ format: 'uuid', description: 'Default: the workspace of the key' })),
   provider: Type.Optional(
-    Type.Enum(['openai', 'anthropic'], { description: 'Files at a vendor, over a BYOK credential' }),
+    Type.Enum(['openai', 'anthropic', ...VENDOR_TOKENS.keys()], {
+      description: 'Files at a vendor, over a BYOK credential. `vendor_a` is anthropic, `vendor_b` is openai',
+    }),
   ),
 };
 

@@ -4,6 +4,7 @@ import { isUuid, prefixedId } from '../base/ids.ts';
 import { unixSeconds } from '../base/timestamp.ts';
 import { OWN_FILE_PREFIX } from '../formats/conversation/file-words.ts';
 import type { StoredFile } from './store.ts';
+import { type VendorName, vendorNamed } from './vendor/names.ts';
 
 export type Shape = 'anthropic' | 'openai' | 'svc';
 
@@ -12,7 +13,7 @@ const OLDER_PREFIX = 'file_';
 
 /** What a list query says of the client that sent it. */
 interface Hints {
-  provider?: 'openai' | 'anthropic';
+  provider?: VendorName;
   after?: string;
   order?: string;
 }
@@ -22,7 +23,7 @@ export function shapeOf(headers: IncomingHttpHeaders, { provider, after, order }
   if (headers['anthropic-version'] !== undefined) return 'anthropic';
   const isOpenai = headers['x-stainless-lang'] !== undefined || /^(?:Async)?OpenAI\//.test(headers['user-agent'] ?? '');
   if (isOpenai || after !== undefined || order !== undefined) return 'openai';
-  return provider ?? 'svc';
+  return provider === undefined ? 'svc' : vendorNamed(provider);
 }
 
 /** A file under its id on the wire. */

@@ -203,6 +203,18 @@ test('a client of one vendor sees the files of another in the shape that it expe
   assert.deepEqual([(list as Json).data, (list as Json).last_id], [[shown], id]);
 });
 
+test('vendor_a and vendor_b name Anthropic and OpenAI, as in guardrails', async () => {
+  files.clear();
+  const headers = { authorization: `Bearer ${INFERENCE_KEY}` };
+  const reply = async (path: string) => (await (await fetch(gateway.api + path, { headers })).json()) as Json;
+  const { text } = await send('POST', '/files?provider=vendor_b', { form: formOf('x', 'x.txt') });
+  const uploaded = JSON.parse(text);
+  assert.deepEqual(await reply(`/files/${uploaded.id}?provider=openai`), uploaded);
+  assert.deepEqual(await reply('/files?provider=vendor_a'), await reply('/files?provider=anthropic'));
+  assert.equal((await reply('/files?provider=vendor_a'))._shape, 'anthropic');
+  assert.equal((await send('GET', '/files?provider=vendor_c')).status, 400);
+});
+
 test('a refusal of a vendor is returned with its status, and never with the credential', async (t) => {
   t.after(() => {
     broken = undefined;

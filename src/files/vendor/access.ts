@@ -5,8 +5,7 @@ import type { ByokCredentials } from '../../byok/index.ts';
 import type { Catalog } from '../../catalog/index.ts';
 import { policyOf } from '../../guardrails/index.ts';
 import { byokTarget, type Provider, type UpstreamTarget } from '../../providers/index.ts';
-
-export type Vendor = 'openai' | 'anthropic';
+import type { Vendor } from './names.ts';
 
 export interface VendorAccess {
   /** The configured providers of a kind. */

@@ -8,7 +8,7 @@ import {
   type UpstreamCall,
   type UpstreamTarget,
 } from '../../providers/index.ts';
-import type { Vendor } from './access.ts';
+import type { Vendor } from './names.ts';
 
 export type VendorRequest = Pick<Delivery, 'path' | 'method' | 'contentType' | 'streamed' | 'url' | 'headers'>;
 

@@ -12,9 +12,10 @@ import { checkFilename } from '../filename.ts';
 import { readForm } from '../form.ts';
 import { purposeOf } from '../purpose.ts';
 import { shapeOf } from '../shape.ts';
-import { checkUpload, type Vendor, type VendorAccess, vendorTarget } from './access.ts';
+import { checkUpload, type VendorAccess, vendorTarget } from './access.ts';
 import { callVendor, openVendor, type VendorRequest } from './call.ts';
 import { uploadRequest } from './form.ts';
+import { type Vendor, type VendorName, vendorNamed } from './names.ts';
 import { type ListQuery, listPath, vendorDeleted, vendorFile, vendorList } from './shape.ts';
 
 export interface VendorParts {
@@ -37,11 +38,11 @@ export class VendorFiles {
   readonly #workspaceId: string;
   readonly #vendor: Vendor;
 
-  constructor(parts: Parts, exchange: Exchange<Caller>, workspaceId: string, vendor: Vendor) {
+  constructor(parts: Parts, exchange: Exchange<Caller>, workspaceId: string, vendor: VendorName) {
     this.#parts = parts;
     this.#exchange = exchange;
     this.#workspaceId = workspaceId;
-    this.#vendor = vendor;
+    this.#vendor = vendorNamed(vendor);
   }
 
   async list(): Promise<void> {
@@ -106,7 +107,7 @@ export class VendorFiles {
   }
 
   get #shape() {
-    return shapeOf(this.#exchange.headers, this.#exchange.query as { provider?: Vendor });
+    return shapeOf(this.#exchange.headers, this.#exchange.query as { provider?: VendorName });
   }
 
   /** It becomes part of a URL. */

@@ -1,7 +1,7 @@
 /** Files of a vendor in the shape that a client expects, and its pages in the vendor's own query. */
 import { invalidField } from '../../base/errors.ts';
 import { type FileList, type Shape, shownDeleted, shownFile, shownList } from '../shape.ts';
-import type { Vendor } from './access.ts';
+import type { Vendor } from './names.ts';
 
 /** As a list query of any client names them. */
 export interface ListQuery {
