@@ -122,8 +122,7 @@ function listBatches(parts: BatchParts): Operation<Caller> {
         workspaceId: exchange.caller.workspaceId,
         after: query.after === undefined ? null : cursorOf(query.after),
         states: query.status ?? null,
-        createdAfter: timeOf('created_after', query.created_after),
-        createdBefore: timeOf('created_before', query.created_before),
+        ...createdWithin(query),
         limit: limit + 1,
       });
       const page = found.slice(0, limit);
@@ -147,6 +146,19 @@ function cursorOf(after: string): string {
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const UNIX_SECONDS = /^\d{1,11}$/;
+
+/** Both bounds are exclusive, for `created_at` as it is shown: in whole seconds. */
+function createdWithin({ created_after: after, created_before: before }: ListQuery) {
+  const seconds = (name: string, text: string | undefined) => {
+    const time = timeOf(name, text);
+    return time && time.getTime() / 1000;
+  };
+  const [low, high] = [seconds('created_after', after), seconds('created_before', before)];
+  return {
+    createdFrom: low === null ? null : new Date((Math.floor(low) + 1) * 1000),
+    createdBefore: high === null ? null : new Date(Math.ceil(high) * 1000),
+  };
+}
 
 /** A date is its first moment, in UTC; a number is in Unix seconds, as `created_at` is. */
 function timeOf(name: string, text: string | undefined): Date | null {

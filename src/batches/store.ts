@@ -69,7 +69,8 @@ interface BatchFilter {
   /** An id; the page ends with the next newer one. */
   before?: string | null;
   states?: readonly BatchState[] | null;
-  createdAfter?: Date | null;
+  /** Inclusive. */
+  createdFrom?: Date | null;
   createdBefore?: Date | null;
   limit: number;
 }
@@ -77,14 +78,14 @@ interface BatchFilter {
 /** Newest first. */
 export async function listBatches(db: Queryable, filter: BatchFilter): Promise<Batch[]> {
   const { workspaceId, shape = null, after, before = null, states = null } = filter;
-  const { createdAfter = null, createdBefore = null, limit } = filter;
+  const { createdFrom = null, createdBefore = null, limit } = filter;
   // Before an id, the oldest of the newer ones are wanted.
   const found = await db.query<Batch>(
     `${SELECT_BATCHES} where workspace_id = $1 and ($2::uuid is null or id < $2) and ($7::uuid is null or id > $7)
-      and ($3::text[] is null or state = any($3)) and ($4::timestamptz is null or created_at > $4)
+      and ($3::text[] is null or state = any($3)) and ($4::timestamptz is null or created_at >= $4)
       and ($5::timestamptz is null or created_at < $5) and ($8::text is null or shape = $8)
       order by id ${before === null ? 'desc' : 'asc'} limit $6`,
-    [workspaceId, after, states, createdAfter, createdBefore, limit, before, shape],
+    [workspaceId, after, states, createdFrom, createdBefore, limit, before, shape],
   );
   return before === null ? found : found.reverse();
 }

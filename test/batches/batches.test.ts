@@ -187,6 +187,15 @@ test('batches are listed newest first, page by page, by state and time, for thei
   assert.equal(await count('created_before=2999-01-01T00:00:00Z&created_after=2020-01-01'), all);
   assert.equal(await count('created_before=32472144000&created_after=1577836800'), all);
   assert.equal(await count('created_after=32472144000'), 0);
+  const { created_at: shown } = first.data[0];
+  const found = async (query: string) =>
+    (await send('GET', `/batches?limit=100&${query}`)).body.data.map(({ id }: Json) => id);
+  for (const time of [shown, new Date(shown * 1000).toISOString()]) {
+    assert.equal((await found(`created_after=${time}`)).includes(ids[0]), false, 'both bounds are exclusive');
+    assert.equal((await found(`created_before=${time}`)).includes(ids[0]), false);
+  }
+  const around = await found(`created_after=${shown - 1}&created_before=${shown + 1}`);
+  assert.equal(around.includes(ids[0]), true);
   await refused(send('GET', '/batches?created_after=yesterday'), 400, /created_after must be/);
   await refused(send('GET', '/batches?after=x'), 400, /after is not the id/);
 
