@@ -69,9 +69,9 @@ function withSuffixes<Request extends ConversationRequest>(request: Request): Re
 }
 
 function pluginsOf(format: AnyFormat, document: JsonDocument): AcceptedRequest['plugins'] {
-  const { plugins } = document.structure;
-  if (plugins === undefined || !isConversationFormat(format)) return undefined;
-  return requestedPlugins(document);
+  const { plugins, transforms } = document.structure;
+  if ((plugins === undefined && transforms === undefined) || !isConversationFormat(format)) return undefined;
+  return requestedPlugins(document, format.id);
 }
 
 function checkedFacts(format: AnyFormat, document: JsonDocument): RequestFacts {

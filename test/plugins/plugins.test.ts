@@ -161,6 +161,26 @@ for (const served of BODY_FORMATS) {
   });
 }
 
+for (const served of ['chat', 'responses'] as const) {
+  test(`${served}: transforms with middle-out compresses as the plugin does, which takes precedence`, async () => {
+    const limit = served === 'chat' ? { max_tokens: 50 } : { max_output_tokens: 50 };
+    const body = { model: 'test/small', ...limit, ...historyOf(served) };
+    const post = (more: Json) => gateway.post(ROUTES[served], { ...body, ...more }, { 'x-svc-metadata': 'enabled' });
+    gateway.upstream.script('small', answerOf('chat', false, { text: 'ok' }));
+    const reply = await post({ transforms: ['middle-out'] });
+    const text = await reply.text();
+    assert.equal(reply.status, 200, text);
+    assert.equal(JSON.parse(text).svc_metadata.pipeline[0].type, 'context_compression');
+    assert.equal('transforms' in (gateway.upstream.requests('small').at(-1)!.json as Json), false);
+    const plugins = [{ id: 'context-compression', enabled: false }];
+    for (const off of [{ transforms: [] }, { transforms: null }, { transforms: ['middle-out'], plugins }]) {
+      assert.doesNotMatch(await (await post(off)).text(), /context_compression/);
+    }
+    const unknown = await post({ transforms: ['middle-out', 'zip'] });
+    assert.match(await unknown.text(), /transforms\[1\]/);
+  });
+}
+
 test('a history that fits is relayed byte for byte, and one that fits nowhere is refused as too long', async () => {
   gateway.upstream.script('small', answerOf('chat', false, { text: 'ok' }));
   const messages = [{ role: 'user', content: 'hi' }];

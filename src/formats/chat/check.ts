@@ -12,7 +12,7 @@ import { checkMessage } from './check-message.ts';
 import { checkTools } from './check-tools.ts';
 
 /** No upstream of this format runs tools of vendors' types itself. */
-const FEATURES: FeatureRules = { shorthands: true, unbuilt: ['transforms'] };
+const FEATURES: FeatureRules = { shorthands: true, unbuilt: [] };
 
 export function check(value: unknown, isPart = false): void {
   const body = fieldsOrUndefined(value);

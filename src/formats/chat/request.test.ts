@@ -87,7 +87,7 @@ test('an unsupported feature is rejected by name, and accepted when empty or dis
     [{ stop_server_tools_when: 5 }, 'stop_server_tools_when'],
     [{ stop_server_tools_when: [] }, 'stop_server_tools_when'],
     [{ models: ['a/b', '@preset/mine'] }, 'models[1]'],
-    [{ transforms: ['middle-out'] }, 'transforms'],
+    [{ transforms: ['middle-out'] }, ''],
     [{ transforms: [] }, ''],
     [{ route: 'sort' }, ''],
     [{ route: 'fallback' }, ''],

@@ -13,7 +13,7 @@ import { type FeatureRules, refuseUnbuilt, unbuilt } from '../server-tools/index
 import { checkTools } from './check-tools.ts';
 import { checkSubagents } from './subagent-trace.ts';
 
-const FEATURES: FeatureRules = { unbuilt: ['transforms'] };
+const FEATURES: FeatureRules = { unbuilt: [] };
 const ROLES = ['user', 'assistant', 'system', 'developer'];
 
 /** Throws GatewayError 400 with the path of the offending field. */

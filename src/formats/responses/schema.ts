@@ -104,6 +104,7 @@ export const schema: TSchema = Type.Object(
     conversation: Type.Optional(Type.Unsafe({ type: ['string', 'object', 'null'] })),
     previous_response_id: optional(Type.String({ minLength: 1, maxLength: 100 })),
     route: optional(word(['fallback', 'sort'])),
+    transforms: optional(Type.Array(Type.String())),
   },
   { $id: 'ResponsesRequest' },
 );

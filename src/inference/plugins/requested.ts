@@ -1,21 +1,32 @@
-/** Reads the member `plugins` of a request: which plugins it asks for, each with valid settings. */
+/**
+ * Reads the member `plugins` of a request: which plugins it asks for, each with valid settings; and `transforms`, an older name
+ * of one plugin.
+ */
 import Type from 'typebox';
 import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../formats/conversation/fields.ts';
 import { optional } from '../../formats/conversation/loose-schema.ts';
+import type { FormatId } from '../../formats/conversation/registry.ts';
 import { valueCheck } from '../../http/validate.ts';
+import { contextCompression } from './context-compression/index.ts';
 import type { Plugin, RequestedPlugin } from './plugin.ts';
 import { PLUGINS } from './registry.ts';
 
 const BY_ID = new Map(PLUGINS.map((plugin) => [plugin.id, plugin]));
+/** Formats with the member `transforms`; in others it is a member that the gateway does not know. */
+const WITH_TRANSFORMS: readonly (FormatId | undefined)[] = ['chat', 'responses'];
+const MIDDLE_OUT = 'middle-out';
+
 const checks = new Map<Plugin, (settings: Fields, path: string) => void>();
 
 /**
  * Undefined if no plugin is enabled.
- * @throws GatewayError 400 with the field's path for a plugin that does not exist or is named twice, and for its settings
+ * @param format of the request; undefined for settings that belong to no format
+ * @throws GatewayError 400 with the field's path for a plugin or transform that does not exist, for a plugin that is named
+ * twice, and for its settings
  */
-export function requestedPlugins(document: JsonDocument): readonly RequestedPlugin[] | undefined {
+export function requestedPlugins(document: JsonDocument, format?: FormatId): readonly RequestedPlugin[] | undefined {
   const requested: RequestedPlugin[] = [];
   const ids = new Set<string>();
   listOf(document.member('plugins')).forEach((value, index) => {
@@ -29,7 +40,20 @@ export function requestedPlugins(document: JsonDocument): readonly RequestedPlug
     checkOf(plugin)(settings, path);
     if (settings['enabled'] !== false) requested.push({ plugin, settings, path });
   });
+  // An entry of `plugins` takes precedence, also one that is switched off.
+  if (WITH_TRANSFORMS.includes(format) && compresses(document) && !ids.has(contextCompression.id)) {
+    requested.push({ plugin: contextCompression, settings: {}, path: 'transforms' });
+  }
   return requested.length === 0 ? undefined : sorted(requested);
+}
+
+/** Whether `transforms` asks for compression. An empty list asks for nothing. */
+function compresses(document: JsonDocument): boolean {
+  const transforms = listOf(document.member('transforms'));
+  transforms.forEach((name, index) => {
+    if (name !== MIDDLE_OUT) throw invalidField(`transforms[${index}]`, `must be '${MIDDLE_OUT}'`);
+  });
+  return transforms.length > 0;
 }
 
 function refusal(id: string): string {
