@@ -44,14 +44,16 @@ export function accept<Format extends AnyFormat>(
 /** A request without a preset, or whose preset is merged already. */
 function acceptWhole<Format extends AnyFormat>(
   format: Format,
-  document: JsonDocument,
+  given: JsonDocument,
   caller: Caller,
   startedAt: number,
   about: RequestAbout,
 ): AcceptedRequest<Format> {
   // Comes before the checks that refuse unsupported members, so that the error names the workspace's rule.
-  refuseDisabledTools(caller, document);
-  const facts = checkedFacts(format, document);
+  refuseDisabledTools(caller, given);
+  const checked = checkedFacts(format, given);
+  const document = (isConversationFormat(format) && format.settled?.(given)) || given;
+  const facts = document === given ? checked : checkedFacts(format, document);
   if (isConversationFormat(format)) checkServerTools(format, document);
   const plugins = pluginsOf(format, document);
   const request = { id: generationId(startedAt), format, document, facts, caller, startedAt, about, plugins };

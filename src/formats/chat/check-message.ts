@@ -2,6 +2,7 @@
 import { invalidField } from '../../base/errors.ts';
 import { type Fields, fieldsOf, fieldsOrUndefined, listOf, nonEmptyText, textOf } from '../conversation/fields.ts';
 import { base64Fault, dataUrlFault } from '../conversation/media-bytes.ts';
+import { checkUpdate } from './configuration-update.ts';
 
 export function checkMessage(message: Fields, path: string): void {
   const role = textOf(message['role']);
@@ -12,9 +13,7 @@ export function checkMessage(message: Fields, path: string): void {
   if (role !== 'assistant' && (content === undefined || content === null)) {
     throw invalidField(`${path}.content`, 'is missing');
   }
-  if (message['configuration_update'] !== undefined && message['configuration_update'] !== null) {
-    throw invalidField(`${path}.configuration_update`, 'requests a feature that this gateway does not support');
-  }
+  checkUpdate(message, path);
   listOf(content).forEach((part, index) => void checkPart(fieldsOf(part), `${path}.content[${index}]`));
   listOf(message['tool_calls']).forEach((call, index) => {
     const value = fieldsOf(call);

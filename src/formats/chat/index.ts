@@ -9,6 +9,7 @@ import { loggedMessages } from '../conversation/logged-content.ts';
 import { renewed } from '../conversation/renewal.ts';
 import { textsWith } from '../texts/index.ts';
 import { check } from './check.ts';
+import { settled } from './configuration-update.ts';
 import { debugEvent } from './debug-event.ts';
 import { decode } from './decode.ts';
 import { decodeReply } from './decode-reply.ts';
@@ -38,6 +39,7 @@ export const chat: ServedFormat & SpokenFormat = {
   path: '/chat/completions',
   schema,
   check,
+  settled,
   facts,
   factMembers: FACT_MEMBERS,
   decode,

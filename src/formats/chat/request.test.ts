@@ -94,8 +94,9 @@ test('an unsupported feature is rejected by name, and accepted when empty or dis
     [{ provider: { enforce_distillable_text: true } }, 'provider.enforce_distillable_text'],
     [{ provider: { zdr: true, sort: 'price' } }, ''],
     [{ provider: { zdr: false, data_collection: 'allow', order: ['x'] } }, ''],
+    [{ messages: [{ role: 'system', content: '', configuration_update: { reasoning: { effort: 'low' } } }] }, ''],
     [
-      { messages: [{ role: 'system', content: '', configuration_update: { reasoning: { effort: 'low' } } }] },
+      { messages: [{ role: 'user', content: 'x', configuration_update: { reasoning: { effort: 'low' } } }] },
       'messages[0].configuration_update',
     ],
   ];

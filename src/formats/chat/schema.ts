@@ -61,6 +61,7 @@ const Message = Type.Object(
     reasoning: optional(Type.String()),
     reasoning_content: optional(Type.String()),
     reasoning_details: optional(Type.Array(nullable(Type.Object({ type: Type.String() })))),
+    configuration_update: optional(Type.Object({ reasoning: Type.Object({ effort: word(EFFORTS) }) })),
   },
   { $id: 'ChatMessage' },
 );

@@ -225,6 +225,8 @@ export interface ServedFormat extends AnswerReader {
    * @param isPart more is added later: the tools of a preset, or the history of a stored conversation
    */
   check(body: unknown, isPart?: boolean): void;
+  /** The checked request with the changes that its own messages make to its settings; undefined if they make none. */
+  settled?(document: JsonDocument): JsonDocument | undefined;
   facts(body: unknown): RequestFacts;
   /** Members whose texts are in the facts. Only these are decoded exactly when a body has text outside of ASCII. */
   readonly factMembers: readonly string[];

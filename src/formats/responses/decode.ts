@@ -31,6 +31,9 @@ export const INSTRUCTIONS = 'instructions';
 /** Type of the opaque part that holds `prompt`, a template stored at the vendor. */
 export const PROMPT = 'prompt_template';
 
+/** Type of the input item that changes the effort from its place on; services of this format get it as it is. */
+const CONFIGURATION_UPDATE = 'configuration_update';
+
 const ALL_FIELDS = [...OWN_FIELDS, ...CONVERSATION_FIELDS, 'include'];
 
 export function decode(body: unknown): Conversation {
@@ -45,7 +48,7 @@ export function decode(body: unknown): Conversation {
   }
   const choice = decodeToolChoice(request['tool_choice']);
   if (choice !== undefined) conversation.toolChoice = choice;
-  const reasoning = decodeReasoningSettings(fieldsOf(request['reasoning']));
+  const reasoning = decodeReasoningSettings(currentReasoning(request));
   if (reasoning !== undefined) conversation.reasoning = reasoning;
   const output = decodeOutput(fieldsOf(fieldsOf(request['text'])['format']));
   if (output !== undefined) conversation.output = output;
@@ -107,6 +110,7 @@ function decodeInput(input: readonly unknown[]): Message[] {
     }
     flush();
     const type = item['type'];
+    if (type === CONFIGURATION_UPDATE) continue;
     if (type === 'function_call_output' || type === 'custom_tool_call_output') {
       const last = messages.at(-1);
       if (last?.role === 'tool') last.parts.push(decodeResult(item));
@@ -210,6 +214,16 @@ function decodeToolChoice(value: unknown): ToolChoice | undefined {
     return { mode: 'opaque', origin: 'chat', value: { type: 'allowed_tools', allowed_tools: allowed } };
   }
   return { mode: 'opaque', origin: 'responses', value };
+}
+
+/** `reasoning` with the effort that the last item of its kind in the input sets. */
+function currentReasoning(request: Fields): Fields {
+  const reasoning = fieldsOf(request['reasoning']);
+  const last = listOf(request['input']).findLast((item) => fieldsOf(item)['type'] === CONFIGURATION_UPDATE);
+  const effort = fieldsOf(fieldsOf(last)['reasoning'])['effort'];
+  if (!isEffort(effort)) return reasoning;
+  const { max_tokens: _, enabled: __, ...others } = reasoning;
+  return { ...others, effort };
 }
 
 /** The relay also uses this, because its upstreams accept only effort and summary. */
