@@ -47,14 +47,15 @@ export interface SendOptions {
   afterSeconds?: number;
 }
 
-export type StartOfJobs = 'now' | 'sent';
+/** `sent`: as soon as any process sends a job; `own`: as soon as this one does. */
+export type StartOfJobs = 'now' | 'sent' | 'own';
 
 export interface Jobs {
   /** Before `start`. */
   register<Data extends object>(kind: JobKind<Data>): void;
   /**
    * Begins to run jobs. Resolves at once; keeps trying while the database is away.
-   * @param when `sent`: as soon as a process sends one, for tests whose gateway lives a moment
+   * @param when other than `now`: for tests whose gateway lives a moment, or leaves the jobs to another
    */
   start(when?: StartOfJobs): void;
   /** Resolves when the job is stored. Data must be JSON and small: ids, not contents. */
@@ -115,8 +116,8 @@ class BossJobs implements Jobs {
   readonly #running = new Set<Promise<void>>();
   /** Of pg-boss: their ids, by the name of the kind. */
   readonly #workers = new Map<string, string[]>();
-  /** Until the first job is sent. */
-  #waits = false;
+  /** For the first job of this process, or of any. */
+  #waits: false | 'sent' | 'own' = false;
   #boss: Promise<PgBoss> | undefined;
   #started: PgBoss | undefined;
   #startFails = false;
@@ -135,8 +136,8 @@ class BossJobs implements Jobs {
   }
 
   start(when: StartOfJobs = 'now'): void {
-    this.#waits = when === 'sent';
-    if (!this.#waits) this.#begin();
+    if (when === 'now') this.#begin();
+    else this.#waits = when;
   }
 
   #begin(): void {
@@ -146,7 +147,7 @@ class BossJobs implements Jobs {
   }
 
   async send<Data extends object>(kind: JobKind<Data>, data: Data, options: SendOptions = {}): Promise<void> {
-    if (this.#waits) this.#begin();
+    if (this.#waits !== false) this.#begin();
     const boss = await this.#open();
     const { tx, afterSeconds } = options;
     if (tx !== undefined && kind.everyMs !== undefined)
@@ -266,7 +267,7 @@ class BossJobs implements Jobs {
 
   /** @param name null: any may have been sent */
   #wake(name: string | null): void {
-    if (this.#waits && name !== null) this.#begin();
+    if (this.#waits === 'sent' && name !== null) this.#begin();
     for (const [kind, workers] of this.#workers) {
       if (name === null || kind === name) for (const worker of workers) this.#started?.notifyWorker(worker);
     }

@@ -1,12 +1,11 @@
 /** The operations on the secrets of an intern, with the key of its workspace and with its own. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { RawClient } from '../../src/testing/clients/raw-client.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { MANAGEMENT_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { internsOf } from '../interns/interns.ts';
 import { controlOf, inDatabase, type Json } from '../workspaces/control.ts';
-import { vaultOf } from './vault.ts';
+import { stopsArriving, vaultOf } from './vault.ts';
 
 const gateway = await startGateway({ after: (close) => after(close as () => Promise<void>) });
 const control = controlOf(gateway);
@@ -50,19 +49,7 @@ test('a body that stops arriving is 408, for each operation of an intern that ha
     `PUT /api/v1/vault/interns/${id}/secrets/slow`,
     `POST /api/v1/vault/interns/${id}/secrets/copy`,
   ]) {
-    const client = await RawClient.open(Number(new URL(gateway.url).port));
-    const head = [`${route} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${token}`];
-    const rest = ['Content-Type: application/json', 'Content-Length: 100'];
-    await client.send(`${[...head, ...rest].join('\r\n')}\r\n\r\n{"names": ["half of`);
-    let answered = false;
-    const response = client.response().finally(() => {
-      answered = true;
-    });
-    await until(() => {
-      gateway.clock.jump(30_000);
-      return answered;
-    }, 'the slow client is answered');
-    assert.equal((await response).status, 408, route);
+    assert.equal((await stopsArriving(gateway, route, token)).status, 408, route);
   }
   assert.deepEqual(names(await vault.call('GET', `interns/${id}/secrets`)), []);
 });

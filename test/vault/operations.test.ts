@@ -2,12 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
-import { RawClient } from '../../src/testing/clients/raw-client.ts';
-import { until } from '../../src/testing/clock/clock.ts';
-import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
+import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import { directoryOf, scimToken } from '../scim/directory.ts';
 import { controlOf, inDatabase, type Json } from '../workspaces/control.ts';
-import { auditOf, vaultOf } from './vault.ts';
+import { auditOf, stopsArriving, vaultOf } from './vault.ts';
 
 const gateway = await startGateway({ after: (close) => after(close as () => Promise<void>) });
 const control = controlOf(gateway);
@@ -111,19 +109,7 @@ test('the largest allowed secret fits into the largest body, and one byte more i
 });
 
 test('a body that stops arriving is 408', async () => {
-  const client = await RawClient.open(Number(new URL(gateway.url).port));
-  const head = ['PUT /api/v1/vault/secrets/slow HTTP/1.1', 'Host: x', `Authorization: Bearer ${INFERENCE_KEY}`];
-  const rest = ['Content-Type: application/json', 'Content-Length: 100'];
-  await client.send(`${[...head, ...rest].join('\r\n')}\r\n\r\n{"value": "half of`);
-  let answered = false;
-  const response = client.response().finally(() => {
-    answered = true;
-  });
-  await until(() => {
-    gateway.clock.jump(30_000);
-    return answered;
-  }, 'the slow client is answered');
-  assert.equal((await response).status, 408);
+  assert.equal((await stopsArriving(gateway, 'PUT /api/v1/vault/secrets/slow')).status, 408);
 });
 
 test('a secret that is not there is 404, also in a vault that was never used', async () => {

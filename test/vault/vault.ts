@@ -6,6 +6,8 @@ import { silentLog } from '../../src/base/log.ts';
 import { Sealing } from '../../src/sealing/index.ts';
 import { openChanges } from '../../src/storage/changes.ts';
 import { openDatabase } from '../../src/storage/database.ts';
+import { head, RawClient, type RawResponse } from '../../src/testing/clients/raw-client.ts';
+import { until } from '../../src/testing/clock/clock.ts';
 import { type Gateway, INFERENCE_KEY, MANAGEMENT_KEY } from '../../src/testing/gateway/gateway.ts';
 import type { Json } from '../workspaces/control.ts';
 
@@ -45,6 +47,31 @@ export function vaultOf({ api }: Pick<Gateway, 'api'>, token = INFERENCE_KEY) {
       return answer.body.error;
     },
   };
+}
+
+/** Sends the head of a request and a part of its body, and nothing more until the gateway answers. */
+export async function stopsArriving(
+  { url, clock }: Pick<Gateway, 'url' | 'clock'>,
+  route: string,
+  token = INFERENCE_KEY,
+): Promise<RawResponse> {
+  const client = await RawClient.open(Number(new URL(url).port));
+  const from = [`Authorization: Bearer ${token}`, 'Content-Type: application/json', 'Content-Length: 100'];
+  await client.send(head([`${route} HTTP/1.1`, ...from, 'Expect: 100-continue']));
+  // The gateway has checked the key and waits for the body. Had the clock jumped before, the database would have been
+  // silent for minutes while the key was looked up, which is 503.
+  assert.equal((await client.response()).status, 100);
+  await client.send('{"value": "half of');
+  let answered = false;
+  const response = client.response().finally(() => {
+    answered = true;
+  });
+  await until(() => {
+    clock.jump(30_000);
+    return answered;
+  }, 'the slow client is answered');
+  client.leave();
+  return response;
 }
 
 /** The newest audit entries first. */
