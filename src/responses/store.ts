@@ -144,13 +144,14 @@ interface Finished {
 }
 
 /**
- * Writes how it ended, and returns its status: a response that was cancelled meanwhile stays so. Undefined if it was deleted.
- * A process that was taken for dead may still finish.
+ * Writes how it ended, and returns its status: a response that was cancelled meanwhile stays so. Undefined if it was deleted,
+ * or its end is written already. A process that was taken for dead may still finish.
  */
 export async function finishResponse(tx: Queryable, given: Finished): Promise<ResponseStatus | undefined> {
   const [row] = await tx.query<{ status: ResponseStatus }>(
     `update responses set status = case status when 'cancelled' then status else $3 end, answer = $4::bytea,
-        bytes = length(input) + length($4::bytea), claimed_until = null where id = $1 and claim = $2 returning status`,
+        bytes = length(input) + length($4::bytea), claimed_until = null
+      where id = $1 and claim = $2 and (claimed_until is not null or status = 'cancelled') returning status`,
     [given.id, given.claim, given.status, given.answer],
   );
   if (row !== undefined && given.items.length > 0) {

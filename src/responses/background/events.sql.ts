@@ -8,11 +8,15 @@ export interface EventRow {
   sealed: Buffer;
 }
 
-/** Does nothing if the response was deleted. */
+/**
+ * Does nothing if the response was deleted. Replaces the events that begin with the same one: they are a part of these, written
+ * before in a transaction whose commit was not answered.
+ */
 export async function insertEvents(tx: Queryable, responseId: string, row: EventRow): Promise<void> {
   await tx.query(
     `insert into response_events (response_id, first, last, sealed)
-      select id, $2, $3, $4 from responses where id = $1 for key share on conflict do nothing`,
+      select id, $2, $3, $4 from responses where id = $1 for key share
+      on conflict (response_id, first) do update set last = excluded.last, sealed = excluded.sealed`,
     [responseId, row.first, row.last, row.sealed],
   );
 }
