@@ -56,7 +56,6 @@ export async function newResponse(
   const id = responseIdOf(request.id);
   const { key, record } = await newDataKey(sealing, id);
   const contents = { input: key.seal('input', input), answer: key.seal('answer', answer) };
-  const now = clock.now();
   const row: StoredResponse = {
     id,
     organizationId: caller.organizationId,
@@ -67,8 +66,9 @@ export async function newResponse(
     conversationId: wanted.conversationId,
     background: wanted.background,
     streamed: facts.stream,
-    createdAt: new Date(now),
-    expiresAt: new Date(now + retention().responsesDays * DAY_MS),
+    // As in the answer: the clock may have gone on to the next second since.
+    createdAt: new Date(request.startedAt),
+    expiresAt: new Date(clock.now() + retention().responsesDays * DAY_MS),
     claim: null,
     claimedUntil: null,
     dataKey: record,

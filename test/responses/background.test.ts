@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
+import { head, RawClient } from '../../src/testing/clients/raw-client.ts';
 import { until } from '../../src/testing/clock/clock.ts';
 import { connect } from '../../src/testing/database/rows.ts';
 import { rowOf } from '../../src/testing/gateway/ask-gateway.ts';
-import { startGateway } from '../../src/testing/gateway/gateway.ts';
+import { INFERENCE_KEY, startGateway } from '../../src/testing/gateway/gateway.ts';
 import { streamOf, wholeOf } from '../../src/testing/upstream/answers.ts';
 import { responsesEvents } from '../../src/testing/upstream/responses-answers.ts';
 import { controlOf, inDatabase, type Json } from '../workspaces/control.ts';
@@ -104,6 +105,22 @@ test('a stream in the background is replayed from any event and then continues l
   const times = new Set(whole!.filter(({ response }) => response).map(({ response }) => response.created_at));
   assert.deepEqual([...times], [done.created_at]);
   assert.notEqual(done.created_at, 1_760_000_000);
+});
+
+test('every event of a response has the time at which its request came, however long its body took', async () => {
+  gateway.upstream.script('openai', [streamOf(EVENTS)]);
+  const body = JSON.stringify({ model: 'test/openai', input: 'hi', background: true, stream: true });
+  const client = await RawClient.open(Number(new URL(gateway.url).port));
+  const from = [`Authorization: Bearer ${INFERENCE_KEY}`, 'Content-Type: application/json', 'Expect: 100-continue'];
+  await client.send(head(['POST /api/v1/responses HTTP/1.1', ...from, `Content-Length: ${body.length}`]));
+  assert.equal((await client.response()).status, 100);
+  gateway.clock.jump(2_000);
+  await client.send(body);
+  const sent = await client.read('data: [DONE]');
+  client.leave();
+  const [, id] = /"id":"(resp_[^"]+)"/.exec(sent)!;
+  const times = new Set([...sent.matchAll(/"created_at":(\d+)/g)].map(([, time]) => Number(time)));
+  assert.deepEqual([...times], [(await over(id!)).created_at]);
 });
 
 test('a client that reads slowly gets every event and delays no other client', async () => {
