@@ -10,7 +10,7 @@ import { readDocument } from '../base/json.ts';
 import { applyEdits } from '../base/json-edits.ts';
 import type { Log } from '../base/log.ts';
 import type { Namespace } from '../base/namespace.ts';
-import type { Blobs } from '../blobs/index.ts';
+import type { Blob, Blobs } from '../blobs/index.ts';
 import { type CallbackJobs, type CallbackParts, callbackJobs, insertCallback } from '../callbacks/index.ts';
 import type { DirectFormat } from '../formats/direct/index.ts';
 import {
@@ -56,7 +56,7 @@ const CLAIMED_AT_ONCE = 100;
 /** Limits of one process: jobs, and the bytes of their requests as a multiple of the largest request. */
 const MOST_JOBS = 10_000;
 const MOST_LARGE = 16;
-/** Keeps a paid video while the database is away for some minutes. */
+/** Keeps a paid video while the database is away, or the storage for files away or full, for some minutes. */
 const ATTEMPTS_TO_STORE = 60;
 const STORE_AGAIN_MS = 5_000;
 const LOST = 'the gateway was stopped while the video was made';
@@ -234,7 +234,7 @@ export class VideoRunner {
       await this.#settle(job.id, row, { ...failed(failure?.message ?? LOST), ...paid });
       return;
     }
-    const blob = await this.#parts.blobs.write(one(body)).catch((error: GatewayError) => error);
+    const blob = await this.#stored(job.id, body).catch((error: GatewayError) => error);
     if (blob instanceof Error) {
       await this.#settle(job.id, row, { ...failed(blob.message), ...paid });
       throw blob;
@@ -243,18 +243,28 @@ export class VideoRunner {
     await this.#settle(job.id, row, { ...end, ...paid });
   }
 
+  #stored(id: string, body: Buffer): Promise<Blob> {
+    return this.#retried(id, () => this.#parts.blobs.write(one(body)));
+  }
+
   /** Ends the job and enters its row, unless another process has. */
   async #settle(id: string, row: Generation, end: VideoEnd): Promise<void> {
-    const { inference, blobs, clock, log } = this.#parts;
+    const { inference, blobs, clock } = this.#parts;
+    await this.#retried(id, () =>
+      inference.spend.holds.settle(row, async (tx) => {
+        if (!(await finishVideo(tx, id, end))) return;
+        if (end.blobId !== null) await blobs.keep(tx, end.blobId);
+        await endCallback(tx, id, new Date(clock.now()));
+        await this.#callbacks.ended(tx, id);
+      }),
+    );
+  }
+
+  async #retried<T>(id: string, store: () => Promise<T>): Promise<T> {
+    const { clock, log } = this.#parts;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        await inference.spend.holds.settle(row, async (tx) => {
-          if (!(await finishVideo(tx, id, end))) return;
-          if (end.blobId !== null) await blobs.keep(tx, end.blobId);
-          await endCallback(tx, id, new Date(clock.now()));
-          await this.#callbacks.ended(tx, id);
-        });
-        return;
+        return await store();
       } catch (cause) {
         if (attempt === ATTEMPTS_TO_STORE) throw cause;
         log.warn('a video job cannot be stored; it will be retried', { video: id, cause });
