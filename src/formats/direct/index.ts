@@ -129,7 +129,7 @@ export interface FetchedMedium {
 /** The response to one call, with a status below 300. */
 export interface Reply {
   status: number;
-  /** Lower case; only those that `providers/send/exchange.ts` keeps. */
+  /** Lower case; only those that `providers/send/answer-headers.ts` keeps. */
   headers: Readonly<Record<string, string>>;
   body: Buffer;
 }

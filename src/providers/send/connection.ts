@@ -7,7 +7,8 @@ import tls from 'node:tls';
 import { bodyBytes, COPIED_BODY_BYTES, joinedBody } from '../../base/body.ts';
 import type { Clock } from '../../base/clock.ts';
 import { AnswerParser, type AnswerReader, PIECE_BYTES } from '../../http/answer-parser.ts';
-import { type Exchange, type ShownHeaders, WANTED_HEADERS } from './exchange.ts';
+import { type ShownHeaders, WANTED_HEADERS } from './answer-headers.ts';
+import type { Exchange } from './exchange.ts';
 import { openTunnel, type ProxyRoute } from './proxy.ts';
 import type { StreamedBody } from './transport.ts';
 

@@ -7,28 +7,10 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import type { EndOfTurn } from '../../base/end-of-turn.ts';
 import type { Log } from '../../base/log.ts';
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
-import type { HeaderForm } from '../../http/answer-parser.ts';
+import { shownHeaders } from './answer-headers.ts';
 import { failure, networkFailure } from './network-failure.ts';
 import type { StreamedBody, TransportOptions, UpstreamCall, UpstreamReceiver, UpstreamRequest } from './transport.ts';
 import { readEncoding, type UnpackedReceiver, Unpacker } from './unpack.ts';
-
-/** Response headers that the gateway uses. All others are dropped, because they may repeat our credential. */
-const SHOWN_HEADERS = new Set([
-  'content-type',
-  'content-length',
-  'transfer-encoding',
-  'retry-after',
-  'retry-after-ms',
-  'x-should-retry',
-  'request-id',
-  'x-request-id',
-  'apim-request-id',
-  'x-amzn-requestid',
-  'x-amzn-errortype',
-  'x-amzn-bedrock-input-token-count',
-  'cf-ray',
-]);
-const SHOWN_PREFIXES = ['x-ratelimit-', 'anthropic-ratelimit-'];
 
 /** Longer delays overflow Node's timers. A timer that fires early checks its deadlines and waits on. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
@@ -81,6 +63,8 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   /** The sum of pauses that are over. */
   #pausedMs = 0;
   #unpacker: Unpacker | undefined;
+  /** The body has an encoding that is not supported, so none of it is passed on. */
+  #unreadable = false;
   /** Whether the unpacker's buffer is full. */
   #unpackerFull = false;
 
@@ -184,11 +168,14 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
     if (this.#done) return;
     this.#status = status;
     const encoding = readEncoding(headers['content-encoding']);
-    if (encoding === undefined) {
+    if (encoding === undefined && status < 300) {
       this.fail(failure('malformed', 'the content-encoding of the upstream is not supported', status));
       return;
     }
-    if (encoding !== null) {
+    if (encoding === undefined) {
+      // An error status says enough without its text, and its wait is in the head.
+      this.#unreadable = true;
+    } else if (encoding !== null) {
       this.#unpacker = new Unpacker(encoding, this);
       if (this.#paused) this.#unpacker.pause();
     }
@@ -202,6 +189,7 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   answerData(chunk: Buffer): void {
     if (this.#done) return;
     this.#lastByteAt = this.#clock.monotonic();
+    if (this.#unreadable) return;
     if (this.#unpacker === undefined) {
       this.unpacked(chunk);
     } else if (!this.#unpacker.write(chunk)) {
@@ -240,6 +228,8 @@ export class Exchange implements UpstreamCall, UnpackedReceiver {
   unpackedEnd(): void {
     if (this.#done) return;
     this.#finish();
+    // Compressed data that ended before the response did: nothing waits for the rest.
+    this.connection?.discard();
     try {
       this.#receiver.end();
     } catch (cause) {
@@ -361,39 +351,4 @@ function requestHead(request: UpstreamRequest, host: string, path: string): stri
 
 function hasBody(method: UpstreamRequest['method']): boolean {
   return method === undefined || method === 'PUT';
-}
-
-/** By lower-case name. Of a repeated header, the first value. */
-export type ShownHeaders = Record<string, string>;
-
-/** Of a response: the headers that are passed on, and those that the transport reads. */
-export const WANTED_HEADERS: HeaderForm<ShownHeaders> = {
-  isWhole: false,
-  create: () => ({}),
-  keptAs: (name) => {
-    const lower = name.toLowerCase();
-    return lower === 'content-encoding' || lower === 'keep-alive' || isShown(lower) ? lower : undefined;
-  },
-  add: (headers, name, value) => {
-    headers[name] ??= value.trim();
-  },
-};
-
-function isShown(name: string): boolean {
-  return SHOWN_HEADERS.has(name) || SHOWN_PREFIXES.some((prefix) => name.startsWith(prefix));
-}
-
-function shownHeaders(headers: Record<string, string>, clock: Clock): Record<string, string> {
-  // The usual case costs no object.
-  if (!('content-encoding' in headers || 'keep-alive' in headers || 'retry-after' in headers)) return headers;
-  const { 'content-encoding': _encoding, 'keep-alive': _hint, ...shown } = headers;
-  const wait = shown['retry-after'];
-  if (wait !== undefined && /[a-z]/i.test(wait)) shown['retry-after'] = secondsUntil(wait, clock);
-  return shown;
-}
-
-/** Converts the date variant of `retry-after` to seconds from now; 0 for a past or invalid date. */
-function secondsUntil(date: string, clock: Clock): string {
-  const ms = Date.parse(date) - clock.now();
-  return String(ms > 0 ? Math.ceil(ms / 1000) : 0);
 }

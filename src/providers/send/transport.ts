@@ -40,7 +40,7 @@ export interface UpstreamRequest {
  * only call.
  */
 export interface UpstreamReceiver {
-  /** Header names are lower case; only those that `exchange.ts` lists. Redirects are not followed. */
+  /** Header names are lower case; only those that `answer-headers.ts` lists. Redirects are not followed. */
   head(status: number, headers: Record<string, string>): void;
   /** Decompressed, so the headers have no `content-encoding`. The receiver may keep the chunk. */
   data(chunk: Buffer): void;

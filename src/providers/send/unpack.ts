@@ -50,6 +50,8 @@ export class Unpacker {
   #unzip: Unzip | undefined;
   #paused = false;
   #afterDrain: (() => void) | undefined;
+  /** Replaces the report of damaged data, because the source broke before. */
+  #onDamage: (() => void) | undefined;
 
   constructor(encoding: Encoding, receiver: UnpackedReceiver) {
     this.#encoding = encoding;
@@ -66,7 +68,8 @@ export class Unpacker {
   end(): void {
     // Zero bytes are an empty body, whatever the header says.
     if (this.#unzip === undefined) this.#receiver.unpackedEnd();
-    else this.#unzip.end();
+    // A decompressor that ends while it has input loses the output of that input if the data is truncated.
+    else this.#afterOutput(() => this.#unzip!.end());
   }
 
   pause(): void {
@@ -85,8 +88,8 @@ export class Unpacker {
       run();
       return;
     }
-    this.#afterDrain = run;
-    this.#unzip.flush(() => this.#settle());
+    this.#onDamage = run;
+    this.#afterOutput(run);
   }
 
   /** Stops delivery. */
@@ -100,9 +103,8 @@ export class Unpacker {
     unzip.on('data', (chunk: Buffer) => this.#receiver.unpacked(chunk));
     unzip.on('end', () => this.#receiver.unpackedEnd());
     unzip.on('error', () => {
-      const afterDrain = this.#afterDrain;
       this.#afterDrain = undefined;
-      if (afterDrain) afterDrain();
+      if (this.#onDamage) this.#onDamage();
       else this.#receiver.unpackFailed();
     });
     unzip.on('drain', () => this.#receiver.unpackDrained());
@@ -115,6 +117,12 @@ export class Unpacker {
     if (this.#encoding === 'br') return createBrotliDecompress();
     // Servers use `deflate` for zlib or raw data; only a zlib header has 8 in its low nibble.
     return (first[0]! & 0x0f) === 8 ? createInflate() : createInflateRaw();
+  }
+
+  /** Calls `run` once the output of everything written has been delivered. */
+  #afterOutput(run: () => void): void {
+    this.#afterDrain = run;
+    this.#unzip!.flush(() => this.#settle());
   }
 
   /** The stream delivers its output in later ticks, and not while paused. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { brotliCompressSync, createGzip, deflateRawSync, deflateSync, gzipSync, constants as zlib } from 'node:zlib';
+import { readEncoding, Unpacker } from '../../../src/providers/send/unpack.ts';
 import { settle, until } from '../../../src/testing/clock/clock.ts';
 import { cutBytes } from '../../../src/testing/recordings/cuts.ts';
 import { TransportBench } from './transport.ts';
@@ -87,6 +88,33 @@ describe('compressed answers', () => {
     assert.equal((await exchange(scripted({ headers: { 'content-encoding': 'gzip' } }))).ended, true);
   });
 
+  test('an error status stays one, with its wait, whatever the encoding of its body', async () => {
+    for (const encoding of ['zip', 'gzip, br', 'gzip']) {
+      const headers = { 'content-encoding': encoding, 'retry-after': '7' };
+      const receiver = await exchange(scripted({ status: 429, headers, chunks: ['not packed at all'] }));
+      assert.deepEqual([receiver.status, receiver.headers['retry-after'], receiver.text], [429, '7', '']);
+      assert.equal(receiver.ended, encoding !== 'gzip');
+    }
+  });
+
+  test('truncated data is delivered up to where it ends, however it is cut', async () => {
+    const whole = gzipSync(events);
+    for (const step of [whole.length, 500, 50]) {
+      const pieces = cutBytes(whole.subarray(0, whole.length - 4), step);
+      const read = await unpacked('gzip', pieces);
+      assert.ok(read.text === events && read.end === 'failed', `in pieces of ${step}: ${read.text.length}`);
+    }
+  });
+
+  test('nothing is awaited after the end of the compressed data', async () => {
+    const bytes = Buffer.concat([gzipSync(events), Buffer.from('\0\0more')]);
+    const headers = { 'content-encoding': 'gzip', 'content-length': String(bytes.length + 100) };
+    const url = scripted({ headers, chunks: [bytes], end: 'stall' });
+    const receiver = await exchange(url);
+    assert.ok(receiver.ended && receiver.text === events);
+    await until(() => bench.requests(url)[0]?.closedEarlyAt !== undefined, 'the connection is closed');
+  });
+
   test('a small response that expands to 100 MB is stopped by a pause and ended by an abort', async () => {
     const bomb = gzipSync(Buffer.alloc(100 * 1024 * 1024));
     const { receiver, call } = send(scripted({ headers: { 'content-encoding': 'gzip' }, chunks: [bomb] }));
@@ -104,3 +132,20 @@ describe('compressed answers', () => {
     assert.equal(bench.clock.timers, 0);
   });
 });
+
+/** The output of pieces that all arrive before the first one is decompressed. */
+function unpacked(encoding: string, pieces: readonly Buffer[]): Promise<{ text: string; end: 'ended' | 'failed' }> {
+  return new Promise((resolve) => {
+    let text = '';
+    const unpacker = new Unpacker(readEncoding(encoding)!, {
+      unpacked: (chunk) => {
+        text += chunk;
+      },
+      unpackedEnd: () => resolve({ text, end: 'ended' }),
+      unpackFailed: () => resolve({ text, end: 'failed' }),
+      unpackDrained: () => {},
+    });
+    for (const piece of pieces) unpacker.write(piece);
+    unpacker.end();
+  });
+}
