@@ -11,7 +11,7 @@ import type { Closing, EncodeTarget, Relay, RelayedAnswer, RelayStream, Stamp } 
 import type { Losses } from '../conversation/losses.ts';
 import { memberHoldsNull, withoutNullKeywords } from '../conversation/plain-schema.ts';
 import { OWN_MEMBERS } from './decode.ts';
-import { metadataOf } from './encode-reply.ts';
+import { encodeReply, metadataOf } from './encode-reply.ts';
 import { encodeUsage } from './encode-usage.ts';
 import { errorEvent } from './encoder.ts';
 import { givenName, listMember, member } from './names.ts';
@@ -19,7 +19,7 @@ import { contentsEdit } from './relay-contents.ts';
 
 export const relay: Relay = {
   edits,
-  reply: (answer) => patched(answer.text, answer.stamp, usageEdit(answer), answer.closing),
+  reply,
   stream: (stamp) => new GeminiRelayStream(stamp),
   tierMember: 'serviceTier',
 };
@@ -66,6 +66,13 @@ function toolsEdit(document: JsonDocument): Edit[] {
     return key in tool ? { ...tool, [key]: listMember(tool, key, key).map(withoutNulls) } : tool;
   });
   return [{ key: 'tools', json: stringifyJson(tools) }];
+}
+
+/** A service may answer with a list, as the streaming method does; clients of the other one read an object. */
+function reply(answer: RelayedAnswer): string {
+  const { text, value, turn, stamp, closing } = answer;
+  if (Array.isArray(value)) return stringifyJson(encodeReply(turn, stamp, closing));
+  return patched(text, stamp, usageEdit(answer), closing);
 }
 
 /** The text of a reply or event with the gateway's members in it. */

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { FormatId } from '../../formats/conversation/conversation.ts';
-import { CLIENT_FORMATS, type ClientFormat } from '../../testing/clients/served-answer.ts';
+import { CLIENT_FORMATS, type ClientFormat, readServedWhole } from '../../testing/clients/served-answer.ts';
 import { playThrough } from '../../testing/laws/pipeline.ts';
+import { cutBytes } from '../../testing/recordings/cuts.ts';
 import { answerOf, type Told } from '../../testing/upstream/answers.ts';
 import { geminiAnswer } from '../../testing/upstream/gemini-answers.ts';
 import { responsesAnswer } from '../../testing/upstream/responses-answers.ts';
@@ -257,6 +258,48 @@ test('an answer is read by its first byte, whatever its content type says', asyn
           assert.match(answer.text, /Hello/, about);
         }
       }
+    }
+  }
+});
+
+test('white space and a byte order mark before the content may arrive alone, in any pieces', async () => {
+  for (const spoken of ['chat', 'messages'] as const) {
+    for (const isEvents of [true, false]) {
+      const body = answerOf(spoken, isEvents, { text: 'Hello' }).chunks!.join('');
+      for (const before of ['\ufeff', '\n', ' \r\n\ufeff']) {
+        for (const type of ['application/json', 'text/event-stream']) {
+          for (const stream of [true, false]) {
+            const start = Buffer.from(before);
+            const answer = await playThrough(
+              { served: 'chat', kind: spoken, spoken, stream },
+              { pieces: [...cutBytes(start, 1), Buffer.from(body)], headers: { 'content-type': type } },
+            );
+            const about = `${spoken}, ${JSON.stringify(before)}, ${type}, ${stream}: ${body.slice(0, 30)}`;
+            assert.equal(answer.row.error, null, about);
+            assert.match(answer.text, /Hel/, about);
+          }
+        }
+      }
+    }
+  }
+});
+
+test('a list of answers in the Gemini format is one answer to every client', async () => {
+  const reply = (said: string, more: object) => ({
+    candidates: [{ content: { role: 'model', parts: [{ text: said }] }, index: 0, ...more }],
+    usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 5, totalTokenCount: 15 },
+  });
+  for (const list of [
+    [reply('Grüße', { finishReason: 'STOP' })],
+    [reply('Gr', {}), reply('üße', { finishReason: 'STOP' })],
+  ]) {
+    for (const served of CLIENT_FORMATS) {
+      const answer = await playThrough(
+        { served, kind: 'gemini', spoken: 'gemini', stream: false },
+        { pieces: [Buffer.from(JSON.stringify(list))], headers: { 'content-type': 'application/json' } },
+      );
+      assert.equal(answer.row.error, null, served);
+      assert.equal(readServedWhole(served, answer.text).choices[0]!.text, 'Grüße', served);
     }
   }
 });

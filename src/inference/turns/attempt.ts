@@ -14,7 +14,7 @@ import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../..
 import type { AnswerEnd, AnswerWriter } from '../answer/client-answer.ts';
 import type { Transcript } from '../answer/transcript.ts';
 import type { Attempt, AttemptOwner, Send } from '../task.ts';
-import { announcedMode, bodyShape } from './body-shape.ts';
+import { announcedMode, bodyShape, contentStart } from './body-shape.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { emptyFailure, isRefusal, strayError, turnFailure } from './empty-answer.ts';
 import type { Passage, WholeReply } from './passage.ts';
@@ -162,12 +162,18 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
     if (this.#mode === 'stream') this.#startStream();
   }
 
-  /** The first byte of the body decides how it is read, whatever its content type says. */
-  #begin(chunk: Buffer): void {
+  /**
+   * The first byte of content decides how the body is read, whatever its content type says. What comes before it means
+   * nothing in either shape, and may arrive alone. Returns the rest; undefined if nothing of the content has arrived.
+   */
+  #begin(chunk: Buffer): Buffer | undefined {
+    const start = contentStart(chunk);
+    if (start === -1) return undefined;
     this.#began = true;
-    const shape = this.#setup.framing === undefined ? bodyShape(chunk) : undefined;
+    const shape = bodyShape(chunk[start]!);
     if (this.#mode === 'stream' && shape === 'object') this.#mode = 'whole';
     else if (this.#mode === 'whole' && shape === 'events') this.#startStream();
+    return shape === undefined ? chunk : chunk.subarray(start);
   }
 
   #startStream(): void {
@@ -184,8 +190,9 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
     this.answer.begin();
   }
 
-  data(chunk: Buffer): void {
-    if (!this.#began) this.#begin(chunk);
+  data(received: Buffer): void {
+    const chunk = this.#began || this.#setup.framing !== undefined ? received : this.#begin(received);
+    if (chunk === undefined) return;
     if (this.#mode === 'stream') {
       this.#read(chunk);
     } else if (this.#mode === 'error') {

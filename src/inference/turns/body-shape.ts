@@ -19,12 +19,13 @@ const OBJECT_START = 0x7b;
 const SPACE = 0x20;
 const BYTE_ORDER_MARK: ReadonlySet<number> = new Set([0xef, 0xbb, 0xbf]);
 
-/** The shape that the first byte of content shows; undefined for any other byte and for white space alone. */
-export function bodyShape(chunk: Buffer): BodyShape | undefined {
-  for (const byte of chunk) {
-    if (byte <= SPACE || BYTE_ORDER_MARK.has(byte)) continue;
-    if (byte === OBJECT_START) return 'object';
-    return EVENT_STARTS.has(byte) ? 'events' : undefined;
-  }
-  return undefined;
+/** The offset of the first byte of content, after white space and a byte order mark; -1 if there is none yet. */
+export function contentStart(chunk: Buffer): number {
+  return chunk.findIndex((byte) => byte > SPACE && !BYTE_ORDER_MARK.has(byte));
+}
+
+/** The shape that the first byte of content shows; undefined for any other byte. */
+export function bodyShape(first: number): BodyShape | undefined {
+  if (first === OBJECT_START) return 'object';
+  return EVENT_STARTS.has(first) ? 'events' : undefined;
 }
