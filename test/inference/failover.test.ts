@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { settle, until } from '../../src/testing/clock/clock.ts';
+import { rowOf } from '../../src/testing/gateway/ask-gateway.ts';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';
 import type { Answer } from '../../src/testing/upstream/upstream.ts';
 
@@ -292,6 +293,33 @@ test('the row of a request has its attempts, and the cost is the tokens times th
   );
   const [first, second] = attempts;
   assert.ok(second!.started >= first!.started + first!.latency - 2, JSON.stringify(attempts));
+});
+
+test('an attempt whose answer cannot be read has the status that the upstream sent', async (t) => {
+  const gateway = await startGateway(t, {
+    providers: { first: { model: { id: 'test/m' } }, second: { model: { id: 'test/m' } } },
+  });
+  const html = { headers: { 'content-type': 'text/html' }, chunks: ['<!doctype html>'], repeat: true };
+  gateway.upstream.script('first', html);
+  gateway.upstream.script('second', { ...html, headers: { 'content-type': 'text/event-stream' } });
+  for (const stream of [false, true]) {
+    const reply = await gateway.post(
+      '/chat/completions',
+      { model: 'test/m', stream, messages: [{ role: 'user', content: 'hi' }] },
+      { 'x-svc-metadata': 'enabled' },
+    );
+    const { svc_metadata: told } = (await reply.json()) as { svc_metadata: { attempts: { status: number }[] } };
+    assert.deepEqual(
+      told.attempts.map(({ status }) => status),
+      [200, 200],
+    );
+    const row = await rowOf(gateway, reply.headers.get('x-generation-id')!);
+    assert.deepEqual(
+      (row['provider_responses'] as { status: number }[]).map(({ status }) => status),
+      [200, 200],
+    );
+    gateway.clock.jump(60_000);
+  }
 });
 
 test('if no endpoint answers, the metadata of the error counts the attempts and selects no endpoint', async (t) => {

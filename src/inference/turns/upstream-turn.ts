@@ -213,7 +213,8 @@ export class UpstreamTurn implements AttemptOwner {
     }
   }
 
-  #failed(attempt: Attempt, failure: UpstreamFailure, sent: boolean): void {
+  #failed(attempt: Attempt, reported: UpstreamFailure, sent: boolean): void {
+    const failure = withStatusOf(attempt, reported);
     const { log, parts, route, task, context, owner } = this.#setup;
     const dispatched = this.#hedge.of(attempt);
     const { endpoint, rank } = dispatched.candidate;
@@ -286,6 +287,11 @@ export class UpstreamTurn implements AttemptOwner {
   #fail(error: GatewayError, metered: Metered | null = this.#lastCost): void {
     this.#setup.owner.turnFailed(error, metered);
   }
+}
+
+/** Formats do not know the status of the response in which they found a failure. */
+function withStatusOf({ status }: Attempt, failure: UpstreamFailure): UpstreamFailure {
+  return failure.status === null && status > 0 ? { ...failure, status } : failure;
 }
 
 /** A redirect, an error status and a refusal inside an answer cost nothing; a call that breaks off may. */

@@ -140,7 +140,7 @@ export async function rowOf(gateway: Gateway, id: string): Promise<Json> {
     asking = false;
   };
   return until(() => {
-    if (!asking) {
+    if (!asking && row === undefined) {
       asking = true;
       void look();
     }
