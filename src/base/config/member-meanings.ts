@@ -102,7 +102,7 @@ export const MEMBER_MEANINGS: Readonly<Record<string, Meaning>> = {
   ...ROUTING_MEANINGS,
   ...section('retention', 'How long data is kept.', {
     generations_days: [
-      'Days that rows of generations are kept; they are dropped by whole months. `null` keeps them forever. Sums and budgets are not affected.',
+      'Days that rows of generations are kept; they are dropped by whole months. `null` keeps them forever. Their totals (activity, analytics) are dropped with them; budgets are not affected.',
       'null',
     ],
     responses_days: ['Days that stored responses are kept after their last use.', DEFAULT_RETENTION.responsesDays],

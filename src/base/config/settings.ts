@@ -147,7 +147,7 @@ export interface HostSettings {
 
 /** Retention of accumulating data; null: forever. */
 export interface RetentionSettings {
-  /** Rows of generations, deleted by whole months. Sums and budgets stay. */
+  /** Rows of generations, deleted by whole months. Their totals go with them, budgets stay. */
   generationsDays: number | null;
   /** How long stored responses are kept. */
   responsesDays: number;
