@@ -39,10 +39,10 @@ for (const written of ['insert into blobs', 'update blobs set bytes', "update bl
         ? transaction.some((each) => each.includes('update videos set status'))
         : statement.includes(written) && written !== 'commit',
     );
-    const job: Record<string, unknown> = await until(async () => {
+    const job = await until(async () => {
       gateway.clock.jump(1_000);
       const found = (await (await gateway.get(`/videos/${id}`)).json()) as Record<string, unknown>;
-      return found['status'] !== 'in_progress' && found;
+      return found['status'] === 'in_progress' ? undefined : found;
     }, 'the job ends');
     assert.equal(database.lost.length, lost + 1);
     assert.deepEqual([job['status'], job['usage']], ['completed', { cost: 0.8, is_byok: false }], JSON.stringify(job));

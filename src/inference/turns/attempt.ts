@@ -162,10 +162,7 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
     if (this.#mode === 'stream') this.#startStream();
   }
 
-  /**
-   * The first byte of content decides how the body is read, whatever its content type says. What comes before it means
-   * nothing in either shape, and may arrive alone. Returns the rest; undefined if nothing of the content has arrived.
-   */
+  /** The first byte of content decides how the body is read, whatever its type says. Returns the content that has arrived. */
   #begin(chunk: Buffer): Buffer | undefined {
     const start = contentStart(chunk);
     if (start === -1) return undefined;
