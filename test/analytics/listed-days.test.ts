@@ -36,6 +36,8 @@ interface Placed {
   workspace: string;
   organization: string;
   late: boolean;
+  /** Ids of requests of batches begin with `gen-batch-`. */
+  batch: boolean;
 }
 
 const placed: fc.Arbitrary<Placed> = fc.record({
@@ -50,11 +52,13 @@ const placed: fc.Arbitrary<Placed> = fc.record({
   workspace: fc.constantFrom('w-1', 'w-1', 'w-2'),
   organization: fc.constantFrom('org-1', 'org-1', 'org-1', 'org-2'),
   late: fc.boolean(),
+  batch: fc.boolean(),
 });
 
-function rowOf({ day, minute, apart, ...of }: Placed): Generation {
+function rowOf({ day, minute, apart, batch, ...of }: Placed): Generation {
   const createdAt = START + day * DAY_MS + minute * 60_000;
-  const id = generationId(createdAt + apart * 60_000);
+  const plain = generationId(createdAt + apart * 60_000);
+  const id = batch ? plain.replace('gen-', 'gen-batch-') : plain;
   const accepted = sampleAccepted(id, {
     ...{ createdAt, workspaceId: of.workspace, organizationId: of.organization, keyId: of.key, apiType: of.apiType },
   });
@@ -96,7 +100,8 @@ test('pages are those of a list that reads every row', async (t) => {
   await enterRows(database, entered);
   await countTotals(database);
   await enterRows(database, uncounted);
-  const all = [...entered, ...uncounted].sort((a, b) => (a.id < b.id ? 1 : -1));
+  const made = ({ id }: Generation) => id.slice(-32);
+  const all = [...entered, ...uncounted].sort((a, b) => (made(a) < made(b) ? 1 : -1));
   await fc.assert(
     fc.asyncProperty(filters, async (filter) => {
       const wanted = all.filter((row) => fulfils(row, filter)).map(({ id }) => id);
@@ -114,7 +119,7 @@ test('pages are those of a list that reads every row', async (t) => {
 
 const USUAL: Placed = {
   ...{ day: 0, minute: 0, apart: 0, model: 'often', provider: 'Often', apiType: 'completions', ended: 'well' },
-  ...{ key: 'k-1', workspace: 'w-1', organization: 'org-1', late: false },
+  ...{ key: 'k-1', workspace: 'w-1', organization: 'org-1', late: false, batch: false },
 };
 
 async function listed(database: Database, filter: GenerationFilter): Promise<string[]> {

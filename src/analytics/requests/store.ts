@@ -68,14 +68,26 @@ const OUTCOMES: Readonly<Record<Outcome, string>> = {
 const SLACK_MS = 3_600_000;
 const TIME_DIGITS = 12;
 
-/** The beginning of ids that are made at a time. */
-function idAt(ms: number): string {
-  return `gen-${Math.max(0, ms).toString(16).padStart(TIME_DIGITS, '0')}`;
+/** The ids of requests, and of those of batches. Each kind sorts by its digits; `end` sorts after all of them. */
+const KINDS = [
+  { prefix: 'gen-', end: 'gen-batch-' },
+  { prefix: 'gen-batch-', end: 'gen-batch.' },
+] as const;
+/** SQL: the digits of an id, by which both kinds sort together. */
+const DIGITS = 'right(g.id, 32)';
+
+/** The first digits of ids that are made at a time. */
+function digitsAt(ms: number): string {
+  return Math.max(0, ms).toString(16).padStart(TIME_DIGITS, '0');
+}
+
+function digitsOf(id: string): string {
+  return id.replace(/^gen-(?:batch-)?/, '');
 }
 
 /** When an id was made, in ms; undefined for what is no id. */
 function timeOf(id: string | undefined): number | undefined {
-  const digits = /^gen-([0-9a-f]{12})/.exec(id ?? '')?.[1];
+  const digits = /^[0-9a-f]{12}/.exec(digitsOf(id ?? ''))?.[0];
   return digits === undefined ? undefined : Number.parseInt(digits, 16);
 }
 
@@ -103,11 +115,11 @@ export async function listGenerations(
   let below: string | undefined;
   for await (const run of runs) {
     await limitTime(tx, remaining);
-    const least = idAt(run.from - SLACK_MS);
-    const most = idAt(run.until + SLACK_MS);
+    const least = digitsAt(run.from - SLACK_MS);
+    const most = digitsAt(run.until + SLACK_MS);
     // Runs overlap by the slack.
-    const ids = { least, below: below === undefined || most < below ? most : below };
-    rows.push(...(await pageOf(tx, { ...filter, limit: limit - rows.length }, ids)));
+    const digits = { least, below: below === undefined || most < below ? most : below };
+    rows.push(...(await pageOf(tx, { ...filter, limit: limit - rows.length }, digits)));
     if (rows.length === limit) break;
     below = least;
   }
@@ -128,11 +140,11 @@ async function limitTime(tx: Queryable, remaining: () => number): Promise<void> 
   await tx.query(`select set_config('statement_timeout', $1, true)`, [`${Math.max(1, Math.ceil(remaining()))}ms`]);
 }
 
-/** @param ids a range of ids; `below` is exclusive */
+/** @param digits a range of the digits of ids; `below` is exclusive */
 async function pageOf(
   tx: Queryable,
   filter: GenerationFilter,
-  ids: { least?: string; below?: string },
+  digits: { least?: string; below?: string },
 ): Promise<GenerationRow[]> {
   const parameters: unknown[] = [filter.organizationId];
   const conditions = ['g.organization_id = $1'];
@@ -141,12 +153,6 @@ async function pageOf(
   };
   where(filter.from, (value) => `g.created_at >= ${value}`);
   where(filter.until, (value) => `g.created_at < ${value}`);
-  // The same range by ids, which are indexed.
-  where(filter.from && idAt(filter.from.getTime() - SLACK_MS), (value) => `g.id >= ${value}`);
-  where(filter.until && idAt(filter.until.getTime() + SLACK_MS), (value) => `g.id < ${value}`);
-  where(filter.before, (value) => `g.id < ${value}`);
-  where(ids.least, (value) => `g.id >= ${value}`);
-  where(ids.below, (value) => `g.id < ${value}`);
   where(filter.id, (value) => `g.id = ${value}`);
   where(filter.models, (value) => `g.model = any(${value})`);
   where(filter.provider, (value) => `g.provider_name = ${value}`);
@@ -162,10 +168,15 @@ async function pageOf(
   if (filter.outcome !== undefined) conditions.push(OUTCOMES[filter.outcome]);
   // Lets the index of failed requests be used.
   if (filter.errorType !== undefined) conditions.push(FAILED);
+  const limit = `$${parameters.push(filter.limit)}`;
+  // Each kind of ids is read from the end of its range of the index.
+  const kinds = rangesOf(filter, digits).map(([least, below]) => {
+    const range = `g.id >= $${parameters.push(least)} and g.id < $${parameters.push(below)}`;
+    return `(select * from generations g where ${conditions.join(' and ')} and ${range} order by g.id desc limit ${limit})`;
+  });
   return tx.query<GenerationRow>(
     `with page as (
-       select * from generations g where ${conditions.join(' and ')}
-       order by g.id desc limit $${parameters.push(filter.limit)}
+       select * from (${kinds.join(' union all ')}) g order by ${DIGITS} desc limit ${limit}
      )
      select g.id, g.created_at as "createdAt", g.model, g.provider_name as "providerName", g.api_type as "apiType",
             g.streamed, g.status, g.error, g.cancelled, g.estimated, g.finish_reason as "finishReason",
@@ -177,7 +188,23 @@ async function pageOf(
             g.output_tokens as "completionTokens", g.cost_nano as "costNano", g.latency_ms as "latencyMs",
             g.generation_ms as "generationMs"
        from page g left join api_keys k on k.id::text = g.key_id
-      order by g.id desc`,
+      order by ${DIGITS} desc`,
     parameters,
   );
+}
+
+/** For each kind of ids, the range that a page may be in; its end is exclusive. */
+function rangesOf(
+  { from, until, before }: GenerationFilter,
+  digits: { least?: string; below?: string },
+): readonly (readonly [string, string])[] {
+  // The range of times, by ids, which are indexed.
+  const least = [digits.least, from && digitsAt(from.getTime() - SLACK_MS)].filter((each) => each !== undefined);
+  const below = [digits.below, until && digitsAt(until.getTime() + SLACK_MS), before && digitsOf(before)];
+  const first = least.toSorted().at(-1) ?? '';
+  const last = below.filter((each) => each !== undefined).toSorted()[0];
+  return KINDS.map(({ prefix, end }) => {
+    const ends = last === undefined ? [end] : [end, prefix + last];
+    return [prefix + first, ends.toSorted()[0]!];
+  });
 }
