@@ -40,7 +40,7 @@ export function modelOf(value: unknown): string {
 }
 
 /**
- * Makes the request of an item. Without a model of the batch, its body names one.
+ * Makes the request of an item; its id shows that it is one. Without a model of the batch, its body names one.
  * @throws GatewayError as the endpoint itself would, and for what a batch does not support
  */
 export function acceptItem(body: Buffer, target: ItemTarget, caller: Caller, now: number): AcceptedRequest {
@@ -52,7 +52,7 @@ export function acceptItem(body: Buffer, target: ItemTarget, caller: Caller, now
   const request = accept(FORMATS[target.endpoint], document, caller, now, aboutOf(target));
   if (request.presetId !== undefined) refuseMembers(request.document);
   checkText(request);
-  return request;
+  return { ...request, id: request.id.replace(/^gen-/, 'gen-batch-') };
 }
 
 function editsOf({ model, provider }: ItemTarget): Edit[] {

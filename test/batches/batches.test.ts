@@ -30,6 +30,7 @@ test('a batch runs, its results come in the order of its requests, and its usage
     assert.deepEqual([id, error, response.status_code], [`item-${n}`, null, 200]);
     assert.equal(response.body.choices[0].message.content, `word ${n}`);
     assert.equal(response.body.id, response.request_id);
+    assert.match(response.request_id, /^gen-batch-[0-9a-f]{32}$/);
     const { body: generation } = await send('GET', `/generation?id=${response.request_id}`);
     cost += generation.data.total_cost;
   }

@@ -146,8 +146,7 @@ export class ResultReader {
 
   #accept({ body }: ClaimedItem, caller: Caller) {
     try {
-      const request = acceptItem(body, this.#batch, caller, this.#part.createdAt.getTime());
-      return { ...request, id: request.id.replace(/^gen-(batch-)?/, 'gen-batch-') };
+      return acceptItem(body, this.#batch, caller, this.#part.createdAt.getTime());
     } catch (error) {
       if (error instanceof GatewayError) return error;
       throw error;
