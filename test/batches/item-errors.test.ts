@@ -21,7 +21,7 @@ const CAUSES: [answer: Answer, type: string][] = [
   [errorOf('chat', 403, 'not for you'), 'provider_unavailable'],
   [errorOf('chat', 404, 'no such model'), 'not_found'],
   [errorOf('chat', 413, 'too large'), 'payload_too_large'],
-  [errorOf('chat', 422, 'cannot be processed'), 'invalid_request'],
+  [errorOf('chat', 422, 'cannot be processed'), 'unprocessable'],
   [errorOf('chat', 500, 'broken'), 'provider_unavailable'],
   [errorOf('chat', 502, 'broken'), 'provider_unavailable'],
   [errorOf('chat', 504, 'slow'), 'timeout'],

@@ -46,6 +46,14 @@ const gateway = await startGateway(
   },
 );
 
+/** The error type that stands for each status. */
+const TYPES: Record<number, string> = {
+  400: 'invalid_request',
+  404: 'not_found',
+  413: 'payload_too_large',
+  422: 'unprocessable',
+};
+
 const other = (format: Format): Format => (format === 'chat' ? 'messages' : 'chat');
 
 function countOf(key: string): number {
@@ -155,6 +163,8 @@ for (const { served, spoken, name } of FORMAT_PAIRS) {
       ]);
       const failed = await ask(gateway, served, `test/${spoken}`);
       assert.ok([status, 400].includes(failed.status), `${status} became ${failed.status}`);
+      const { error } = failed.json;
+      assert.equal(error.error_type ?? error.metadata.error_type, TYPES[failed.status], failed.text);
       assert.equal(countOf(spoken), before + 1);
       assert.equal((await ask(gateway, served, `test/${spoken}`)).status, 200);
       if (status === 404) continue;

@@ -128,6 +128,7 @@ export function errorCode(error: GatewayError): string {
     case 'context_length_exceeded':
       return 'context_length_exceeded';
     case 'invalid_request':
+    case 'unprocessable':
       return 'invalid_prompt';
     case 'content_policy_violation':
       return 'image_content_policy_violation';

@@ -94,8 +94,9 @@ export function clientError(attempts: readonly FailedAttempt[], timeoutStatus = 
   const verdict = VERDICTS[failure.kind];
   const hidden = PRIVATE.has(failure.kind);
   const waits = attempts.flatMap((attempt) => attempt.failure.retryAfterSeconds ?? []);
-  return new GatewayError(verdict.type, describe(last), {
-    status: statusFor(failure, verdict, timeoutStatus),
+  const status = statusFor(failure, verdict, timeoutStatus);
+  return new GatewayError(typeFor(verdict, status), describe(last), {
+    status,
     ...(waits.length > 0 && verdict.status !== 400 && { retryAfterSeconds: Math.min(...waits) }),
     ...(attempts.every((attempt) => attempt.failure.kind === 'rate_limit') && {
       availability: capacityExhausted(attempts, waits),
@@ -144,6 +145,12 @@ function statusFor({ kind, status, details }: UpstreamFailure, verdict: Verdict,
   if (details?.['error_code'] === 'thread_not_found') return 404;
   if (kind === 'invalid_request' && status === 422) return 422;
   return kind === 'not_found' && status === 400 ? 400 : verdict.status;
+}
+
+/** The type that stands for the status, where the upstream's status was kept. */
+function typeFor({ type }: Verdict, status: number): ErrorType {
+  if (type === 'invalid_request' && status === 422) return 'unprocessable';
+  return type === 'not_found' && status === 400 ? 'invalid_request' : type;
 }
 
 function scrubbed(raw: unknown): unknown {
