@@ -102,6 +102,18 @@ test('zero retention is demanded by the vendor of the model, with or without ret
   assert.equal((await google.post(PATH, ask('google/z', { provider: { ...only.provider, zdr: true } }))).status, 200);
 });
 
+test('a provider that the request wants is 403 if a guardrail forbids it, and 404 if the model has none of the name', async () => {
+  const key = await guarded({ ignored_providers: ['kept'] });
+  for (const [only, status] of [
+    ['kept', 403],
+    ['nobody', 404],
+  ] as const) {
+    const reply = await key.post(PATH, ask('google/z', { provider: { only: [only] } }));
+    assert.equal(reply.status, status);
+    assert.match(JSON.stringify(reply), /no allowed providers/);
+  }
+});
+
 test('free and paid endpoints that train or publish are excluded apart', async () => {
   const cases: [string, number[]][] = [
     ['enable_paid_model_training', [404, 200, 200]],

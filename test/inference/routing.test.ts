@@ -326,7 +326,7 @@ test('errors over HTTP: 403 for lists, 404 privacy_restricted, 404 with every ru
     return [reply.status, error.availability?.['code'], error.availability?.['excluded_by']];
   };
   assert.deepEqual(await refused({ provider: { only: ['nobody'] } }), [
-    403,
+    404,
     'constraint_filtered',
     ['allowed_providers'],
   ]);

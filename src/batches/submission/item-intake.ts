@@ -161,7 +161,7 @@ export class ItemIntake {
       if (error.type === 'context_length_exceeded') return undefined;
       // With one model for all, what is wrong with the routing of the first item holds for all of them, except with its body.
       const isOfItem = target.model === null || error.status === 400;
-      throw isOfItem ? this.#form.explain(error, item.position, item.customId) : error;
+      throw isOfItem ? this.#form.explain(error, item.position, item.customId) : asForbidden(error);
     }
   }
 
@@ -199,6 +199,15 @@ function sizeOf({ presetId, document }: AcceptedRequest, body: Buffer): number {
 function addBytes(items: ModelItems, bytes: number): void {
   items.bytes += bytes;
   items.longest = Math.max(items.longest, bytes);
+}
+
+/** Providers that the batch does not allow are 403 here, as those are that a guardrail forbids. */
+function asForbidden(error: GatewayError): GatewayError {
+  const { path } = error.details;
+  const isList = path === 'provider.only' || path === 'provider.ignore';
+  return isList && error.type === 'not_found'
+    ? new GatewayError('permission_denied', error.message, error.details)
+    : error;
 }
 
 /** The items are no longer wanted: they were removed while they arrived, or another process has read them all. */

@@ -144,7 +144,7 @@ export function namesOf(rules: readonly Rule[], prepared: PreparedEndpoint): str
 
 /**
  * Reports the first kind of rules that leaves no endpoint: lists, then privacy, then other constraints. `metadata` has
- * every rule that excluded each endpoint.
+ * every rule that excluded each endpoint. What a guardrail forbids is 403, everything else 404.
  * @param endpoints those that have the operation, each excluded by some rule
  */
 export function allExcluded(
@@ -164,7 +164,7 @@ export function allExcluded(
   const names = unique(decisive.map(({ name }) => name));
   const reason = kind === 'list' ? byLists(decisive) : `: ${names.join(', ')}`;
   return new GatewayError(
-    kind === 'list' ? 'permission_denied' : 'not_found',
+    kind === 'list' && !excludesAll(endpoints, decisive) ? 'permission_denied' : 'not_found',
     `${TEXTS[kind ?? 'constraint']}${reason}`,
     {
       ...(path !== undefined && { path }),
@@ -179,6 +179,12 @@ export function allExcluded(
       metadata: { excluded_endpoints: excludedBy(endpoints, excluding) },
     },
   );
+}
+
+/** Whether the lists of the request alone leave no endpoint. Otherwise a guardrail forbids the ones that they leave. */
+function excludesAll(endpoints: readonly PreparedEndpoint[], lists: readonly Rule[]): boolean {
+  const own = lists.filter(({ path }) => path !== undefined);
+  return !endpoints.some((endpoint) => own.every((rule) => rule.keeps(endpoint)));
 }
 
 /** Names the lists without a path, which come from guardrails. */

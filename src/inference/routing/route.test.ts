@@ -246,7 +246,7 @@ test('a prompt that cannot fit excludes an endpoint; one that may not fit only l
   );
   // If a list excludes the endpoint that has the context, the list is the reason.
   const listed = refusalIn(world, { provider: { only: ['none'] } }, { promptBytes: 20_000 });
-  assert.equal(listed.status, 403);
+  assert.equal(listed.status, 404);
   // Bytes of inline media say nothing about tokens.
   assert.deepEqual(providersIn(world, { media: { images: 1, documents: 0 } }, { promptBytes: 2_000_000 }), [
     'small',
@@ -265,10 +265,10 @@ test('max_price is compared with the price of a long prompt', () => {
   assert.deepEqual(providersIn(world, asked, { promptBytes: 8_000 }), ['two']);
 });
 
-test('lists that leave no endpoint are 403, privacy 404 privacy_restricted; lists are reported first', () => {
+test('lists of the request that leave no endpoint are 404, privacy 404 privacy_restricted; lists are reported first', () => {
   const world = routingWorld(THREE);
   const list = refusalIn(world, { provider: { only: ['nobody'], zdr: true } });
-  assert.equal(list.status, 403);
+  assert.equal(list.status, 404);
   assert.equal(list.details.path, 'provider.only');
   assert.match(list.message, /no allowed providers/);
   assert.deepEqual(list.details.availability?.['excluded_by'], ['allowed_providers', 'data_policy:zdr']);
@@ -369,5 +369,5 @@ test('configured fallbacks come after the endpoints of a request that names one 
   assert.deepEqual(endpointsIn(world, { fallbackModels: ['a/m'] }), [...usual, ...usual]);
   assert.deepEqual(endpointsIn(world, { model: 'a/other' }), ['two:a/other']);
   // A model that no endpoint may serve is refused, as without fallbacks.
-  assert.equal(refusalIn(world, { provider: { only: ['nobody'] } }).status, 403);
+  assert.equal(refusalIn(world, { provider: { only: ['nobody'] } }).status, 404);
 });
