@@ -57,6 +57,9 @@ interface ErrorDetails {
   cause?: unknown;
 }
 
+/** The API reference, at the same host (`src/pages`). */
+const DOCS_URL = '/docs';
+
 /** A refusal or failure that is safe to show to the caller. Any other exception becomes a generic 500. */
 export class GatewayError extends Error {
   readonly type: ErrorType;
@@ -68,7 +71,8 @@ export class GatewayError extends Error {
     this.name = 'GatewayError';
     this.type = type;
     this.status = details.status ?? ERROR_STATUS[type];
-    this.details = details;
+    const { availability } = details;
+    this.details = availability ? { ...details, availability: { ...availability, docs_url: DOCS_URL } } : details;
   }
 }
 

@@ -49,8 +49,11 @@ export class Policy implements GuardrailTerms {
     Object.freeze(this);
   }
 
-  /** @throws GatewayError 403 when requests may not use this regional root */
-  admit(region: DataRegion): void {
+  /**
+   * @param requested the models of the request
+   * @throws GatewayError 403 when requests may not use this regional root
+   */
+  admit(region: DataRegion, requested: readonly string[] = []): void {
     const { regions } = this;
     if (regions === null || regions.has(region)) return;
     const allowed = [...regions].join(', ');
@@ -59,7 +62,14 @@ export class Policy implements GuardrailTerms {
       regions.size === 0
         ? 'the guardrails of this key have no region in common'
         : `the guardrails of this key only allow requests through these regions: ${allowed}; this request used ${region}`,
-      { availability: { code: 'region_restricted', retryable: false, excluded_by: ['data_region'] } },
+      {
+        availability: {
+          code: 'region_restricted',
+          retryable: false,
+          requested_models: requested,
+          excluded_by: ['data_region'],
+        },
+      },
     );
   }
 

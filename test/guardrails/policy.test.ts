@@ -150,6 +150,14 @@ test('GET /key names the regions that all guardrails of the key allow', async ()
 
 test('requests through a region that is not allowed are refused with 403 whatever the operation', async () => {
   const key = await guarded({ allowed_data_regions: ['europe'] });
+  const { body: refused } = await key.post(PATH, { ...ask('test/a'), models: ['test/b'] });
+  assert.deepEqual(refused.error.availability, {
+    code: 'region_restricted',
+    retryable: false,
+    requested_models: ['test/a', 'test/b'],
+    excluded_by: ['data_region'],
+    docs_url: '/docs',
+  });
   const through = async (host: string, path: string, body: Json) =>
     (await postThrough(gateway, host, key.token, path, body)).status;
   assert.equal(await through('eu.example.com', PATH, ask('test/a')), 200);

@@ -146,7 +146,12 @@ test('routers, plugins and :online are reported as missing features, not as mist
   const online = await refused('/chat/completions', ask('test/chat:online'), /needs a search engine, and none is/);
   assert.equal(online.availability, undefined);
   const mistyped = await refused('/chat/completions', ask('test/chad:online'), /not a known model/);
-  assert.equal(mistyped.availability.code, 'model_not_found');
+  assert.deepEqual(mistyped.availability, {
+    code: 'model_not_found',
+    retryable: false,
+    requested_models: ['test/chad'],
+    docs_url: '/docs',
+  });
   await refused(
     '/chat/completions',
     { ...ask('test/chat'), plugins: [{ id: 'webb' }] },

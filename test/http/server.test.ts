@@ -191,7 +191,7 @@ describe('errors', () => {
         code: 429,
         message: 'slow down',
         metadata: { provider_name: 'Acme', error_type: 'rate_limit_exceeded' },
-        availability: { code: 'capacity_exhausted', retryable: true },
+        availability: { code: 'capacity_exhausted', retryable: true, docs_url: '/docs' },
       },
       user_id: 'user_1',
     });

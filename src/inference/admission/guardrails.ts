@@ -14,7 +14,8 @@ import { changeDocument } from './changed-document.ts';
 export function applyFilters(context: Admission, { clock }: Pick<InferenceParts, 'clock'>): void {
   const { request } = context;
   const policy = policyOf(request.caller);
-  policy.admit(request.about.region);
+  const { model, fallbackModels } = request.facts;
+  policy.admit(request.about.region, model === undefined ? fallbackModels : [model, ...fallbackModels]);
   const { filters } = policy.compiled;
   if (filters === undefined) return;
   const { document, hits } = filters.screen(request.document, request.format.texts, clock);

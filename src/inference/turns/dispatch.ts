@@ -260,6 +260,7 @@ function busyError(candidates: readonly Candidate[]): GatewayError {
       availability: {
         code: 'temporarily_unavailable',
         retryable: true,
+        requested_models: [...new Set(candidates.map(({ endpoint }) => endpoint.modelId))],
         retry_after: 1,
         affected_providers: [...new Set(candidates.map(({ endpoint }) => endpoint.provider.name))],
       },
