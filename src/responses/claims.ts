@@ -15,11 +15,28 @@ export class Claims {
   /** What to do when the response is no longer to be run: it was cancelled or deleted. */
   readonly #held = new Map<string, () => void>();
   #timer: Timer | undefined;
+  /** How far the wall clock is ahead of the monotonic one. */
+  #ahead: number;
+  /** Of the wall clock, until a monotonic time. */
+  #jump = { ms: 0, until: Number.NEGATIVE_INFINITY };
 
   constructor({ database, clock }: { database: Database; clock: Clock }) {
     this.#database = database;
     this.#clock = clock;
     this.id = uuidv7(clock.now());
+    this.#ahead = clock.now() - clock.monotonic();
+  }
+
+  /**
+   * The time by which claims have ended. When the wall clock jumps ahead, because it was set or the machine was suspended, that
+   * is the time without the jump until living processes have renewed theirs.
+   */
+  now(): number {
+    const [wall, monotonic] = [this.#clock.now(), this.#clock.monotonic()];
+    const ms = wall - monotonic - this.#ahead;
+    this.#ahead = wall - monotonic;
+    if (ms > RENEW_MS) this.#jump = { ms, until: monotonic + 2 * RENEW_MS };
+    return monotonic < this.#jump.until ? wall - this.#jump.ms : wall;
   }
 
   /** Until when a response that begins now is claimed. */

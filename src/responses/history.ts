@@ -4,6 +4,7 @@ import { type JsonDocument, readDocument } from '../base/json.ts';
 import { applyEdits } from '../base/json-edits.ts';
 import type { Sealing } from '../sealing/index.ts';
 import type { Queryable } from '../storage/database.ts';
+import type { Claims } from './claims.ts';
 import { isLost, isOver, memberOf, type StoredResponse } from './response.ts';
 import { dataKeysOf, presented } from './sealed.ts';
 import { chainOf, contentsOf, type Viewer } from './store.ts';
@@ -13,6 +14,7 @@ const LONGEST_CHAIN = 1_000;
 
 interface HistoryParts {
   database: Queryable;
+  claims: Claims;
   sealing: Sealing;
   limits: { inferenceBodyBytes: number };
 }
@@ -35,7 +37,7 @@ export async function historyOf(id: string, viewer: Viewer, parts: HistoryParts)
     const problem = 'the workspace has no stored response with this id';
     throw new GatewayError('not_found', `${path}: ${problem}`, { path });
   }
-  if (!isOver(newest) && !isLost(newest, viewer.now.getTime())) {
+  if (!isOver(newest) && !isLost(newest, parts.claims.now())) {
     throw invalidField(path, 'names a response that has not ended yet');
   }
   if (chain[0]!.previousId !== null) throw incomplete(chain.length, path);

@@ -71,7 +71,7 @@ function getResponse(parts: ResponseOperationParts): Operation<Caller> {
         const followed = { id: row.id, workspaceId: row.workspaceId, key, after: after ?? -1, headers: {} };
         return follow(new HttpSink(exchange), followed, { ...parts, clock, keepAliveComment });
       }
-      exchange.reply(200, shown(row, contents.answer, parts.clock.now()));
+      exchange.reply(200, shown(row, contents.answer, parts.claims.now()));
     },
   };
 }
@@ -123,13 +123,13 @@ function cancelResponse(parts: ResponseOperationParts): Operation<Caller> {
       await parts.database.transaction(async (tx) => {
         const row = orNotFound(await store.lockResponse(tx, id, viewerOf(exchange, parts)), RESPONSE);
         if (!row.background) throw invalidField('response_id', 'names a response that does not run in the background');
-        if (isOver(row) || isLost(row, parts.clock.now())) return;
+        if (isOver(row) || isLost(row, parts.claims.now())) return;
         await store.cancelResponse(tx, id);
         await parts.changes.announce(tx, CANCELLED_TOPIC, id);
         await parts.changes.announce(tx, EVENTS_TOPIC, id);
       });
       const { row, contents } = await found(exchange, parts);
-      exchange.reply(200, shown(row, contents.answer, parts.clock.now()));
+      exchange.reply(200, shown(row, contents.answer, parts.claims.now()));
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import type { RetentionSettings } from '../base/config.ts';
 import type { JobKind } from '../jobs/index.ts';
 import type { Database } from '../storage/database.ts';
+import type { Claims } from './claims.ts';
 import { deleteUnused } from './conversations/conversations.sql.ts';
 import { deleteExpired, failLost, queuedBefore } from './store.ts';
 
@@ -13,13 +14,14 @@ const WOKEN_AT_ONCE = 200;
 
 interface TidyParts {
   database: Database;
+  claims: Claims;
   clock: Clock;
   retention(): RetentionSettings;
   /** Sends the job of a queued response again. */
   wake(id: string): Promise<void>;
 }
 
-export function tidyResponsesJob({ database, clock, retention, wake }: TidyParts): JobKind {
+export function tidyResponsesJob({ database, claims, clock, retention, wake }: TidyParts): JobKind {
   return {
     name: 'responses.tidy',
     runs: 'one',
@@ -27,7 +29,7 @@ export function tidyResponsesJob({ database, clock, retention, wake }: TidyParts
     everyMs: TIDY_MS,
     atStart: true,
     async run({ signal }) {
-      await failLost(database, new Date(clock.now()));
+      await failLost(database, new Date(claims.now()));
       for (const id of await queuedBefore(database, new Date(clock.now() - TIDY_MS), WOKEN_AT_ONCE)) await wake(id);
       while ((await deleteExpired(database, new Date(clock.now()), REMOVED_AT_ONCE)) === REMOVED_AT_ONCE) {
         signal.throwIfAborted();

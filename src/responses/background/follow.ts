@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { stringifyJson } from '../../base/json.ts';
 import type { HttpSink } from '../../inference/index.ts';
 import type { Changes, Database } from '../../storage/database.ts';
+import type { Claims } from '../claims.ts';
 import { isLost, isOver, shown } from '../response.ts';
 import { type DataKey, presented } from '../sealed.ts';
 import { findResponse, findRow, type Viewer } from '../store.ts';
@@ -23,6 +24,7 @@ interface FollowParts {
   database: Database;
   clock: Clock;
   announcements: EventAnnouncements;
+  claims: Claims;
   keepAliveComment: string;
 }
 
@@ -113,16 +115,16 @@ class Follower {
 
   /** JSON of a response that is over, or was deleted. */
   async #isOver(): Promise<{ answer: string } | undefined> {
-    const { database, clock } = this.#parts;
+    const { database, clock, claims } = this.#parts;
     const { id, workspaceId, key } = this.#followed;
     const viewer: Viewer = { workspaceId, now: new Date(clock.now()) };
     const found = await findRow(database, id, viewer);
-    if (found !== undefined && !isOver(found) && !isLost(found, clock.now())) return undefined;
+    if (found !== undefined && !isOver(found) && !isLost(found, claims.now())) return undefined;
     const row = found && (await findResponse(database, id, viewer));
     if (row === undefined)
       return { answer: stringifyJson({ id, object: 'response', status: 'cancelled', output: [] }) };
     const answer = await presented(() => key.open('answer', row.answer));
-    return { answer: stringifyJson(shown(row, answer, clock.now())) };
+    return { answer: stringifyJson(shown(row, answer, claims.now())) };
   }
 
   async #sendStored(): Promise<void> {

@@ -6,6 +6,7 @@ import type { Exchange } from '../../http/operation.ts';
 import { type AcceptedRequest, askAhead, type HttpSink, type InferenceParts } from '../../inference/index.ts';
 import type { Jobs } from '../../jobs/index.ts';
 import type { Database } from '../../storage/database.ts';
+import type { Claims } from '../claims.ts';
 import type { NewResponse } from '../new-response.ts';
 import { stateMembers, type Wanted } from '../wanted.ts';
 import { insertEvents } from './events.sql.ts';
@@ -20,6 +21,7 @@ export interface SubmitParts {
   jobs: Pick<Jobs, 'send'>;
   runner: Pick<BackgroundRunner, 'kind'>;
   announcements: EventAnnouncements;
+  claims: Claims;
 }
 
 interface Submitted {

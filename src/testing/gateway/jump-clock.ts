@@ -5,6 +5,8 @@ import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
 
 export class JumpClock implements Clock {
   #aheadMs = 0;
+  /** The wall clock alone. */
+  #setMs = 0;
   /** The real monotonic time at which the clock is frozen. */
   #stoodAt: number | undefined;
   readonly #pending = new Set<JumpTimer>();
@@ -17,13 +19,18 @@ export class JumpClock implements Clock {
   }
 
   now(): number {
-    return Math.floor(systemClock.now() + this.#aheadMs - this.#behind(systemClock.monotonic()));
+    return Math.floor(systemClock.now() + this.#aheadMs + this.#setMs - this.#behind(systemClock.monotonic()));
   }
 
   monotonic(): number {
     // Read once: the time between two readings would set a frozen clock back.
     const real = systemClock.monotonic();
     return real + this.#aheadMs - this.#behind(real);
+  }
+
+  /** Sets the wall clock alone, as a time server does, or a machine that was suspended: no timer fires. */
+  setWall(ms: number): void {
+    this.#setMs += ms;
   }
 
   get standing(): boolean {
