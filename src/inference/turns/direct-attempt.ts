@@ -20,7 +20,7 @@ import { fetchResults } from '../media/fetch-results.ts';
 import type { Attempt, Send, WholeAnswer } from '../task.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import type { DirectAttemptSetup } from './direct-attempt-setup.ts';
-import { cut, empty, endless, tooLarge } from './direct-failures.ts';
+import { cut, empty, endless, lastEvents, tooLarge } from './direct-failures.ts';
 import { isEventStream, isMedium, refusalOf } from './reply-headers.ts';
 
 export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
@@ -140,8 +140,14 @@ export class DirectAttempt<Answer> implements Attempt, UpstreamReceiver {
   end(): void {
     if (this.#mode === 'whole') this.#readWhole();
     else if (this.#mode === 'error') this.#refused();
-    else if (this.#mode === 'stream') this.#fail(cut());
+    else if (this.#mode === 'stream') this.#closed();
     else if (this.#mode === 'bytes') this.#completeBytes(undefined);
+  }
+
+  /** The stream ended in order, but before its end marker. */
+  #closed(): void {
+    for (const [name, data] of lastEvents(this.#reader!)) this.#event(name, data);
+    if (this.#mode === 'stream') this.#fail(cut());
   }
 
   failed(failure: UpstreamFailure, sent: boolean): void {

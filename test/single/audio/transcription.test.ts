@@ -210,6 +210,21 @@ test('a service that does not stream is streamed in one piece, and a stream that
   assert.ok(!text.includes('transcript.text.done'));
 });
 
+test('a stream may end without the blank line of its last event, and a bare error in it is the error', async () => {
+  const headers = { 'content-type': 'text/event-stream' };
+  const ask = async (chunks: string[]) => {
+    gateway.upstream.script('tokens', [{ headers, chunks }]);
+    return gateway.post('/audio/transcriptions', { model: 'test/tokens', input_audio, stream: true });
+  };
+  for (const end of ['\n', '']) {
+    const text = await (await ask([...EVENTS.slice(0, 2), EVENTS[2]!.trimEnd() + end])).text();
+    assert.match(text, /transcript\.text\.done/);
+    assert.ok(!text.includes('"type":"error"'), text);
+  }
+  const bare = await ask(['{"error":{"message":"the audio is too long","type":"invalid_request_error","code":null}}']);
+  assert.match(await bare.text(), /the audio is too long/);
+});
+
 test('@openrouter/sdk: JSON and form pass its schemas', async () => {
   script('whisper', VERBOSE);
   const asJson = await openrouter.stt.createTranscription({
