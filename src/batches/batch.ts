@@ -16,9 +16,9 @@ export const BATCH_STATES = [
 export type BatchState = (typeof BATCH_STATES)[number];
 
 /**
- * `start`: a process begins with the items. `unrunnable`: it finds that it never can. `ran`: every item has a result.
- * `closed`: the results are summed. `overdue`: the window is over. `cancel`: the client asks. `stopped`: no item of a
- * cancelled batch is running any more.
+ * `start`: a process begins with the items. `unrunnable`: the items can never run. `ran`: every item has a result.
+ * `closed`: the results are summed. `overdue`: the window is over. `cancel`: the client cancels. `stopped`: no item of
+ * a cancelled batch is running any more.
  */
 export type BatchEvent = 'start' | 'unrunnable' | 'ran' | 'closed' | 'overdue' | 'cancel' | 'stopped';
 
@@ -67,12 +67,12 @@ export interface Batch {
   /** The key that pays: its limits and rules apply to each item at the moment it runs. */
   keyHash: string;
   shape: BatchShape;
-  /** Of the submission, lower case; they hold for each item. */
+  /** Headers of the submission, in lower case; they apply to each item. */
   headers: Readonly<Record<string, string>>;
   /** The root that received the batch. */
   region: string;
   endpoint: BatchEndpoint;
-  /** Null: each item names its own. */
+  /** Null: each item names its own model. */
   model: string | null;
   provider: BatchPreferences | null;
   state: BatchState;
@@ -87,7 +87,7 @@ export interface Batch {
   cancelledAt: Date | null;
   total: number;
   completed: number;
-  /** Those that never ran included. */
+  /** Includes items that never ran. */
   failed: number;
   /** Items that never ran, because the batch was cancelled. */
   cancelled: number;
@@ -98,7 +98,7 @@ export interface Batch {
   error: string | null;
   /** The retention is over, and inputs and results are removed. */
   purgedAt: Date | null;
-  /** The client's, unique in the workspace, with the hash of the body that it belongs to. */
+  /** The client's idempotency key, unique in the workspace, with the hash of the body that it belongs to. */
   idempotencyKey: string | null;
   bodySha256: Buffer | null;
   /** When a process last began to work on it. */

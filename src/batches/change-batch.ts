@@ -1,4 +1,4 @@
-/** What a client does with its batches, whatever API it uses: finding, cancelling and deleting them. */
+/** Finds, cancels and deletes batches for a client, whatever API it uses. */
 import type { Caller } from '../access/index.ts';
 import { authorOf, changeAs } from '../audit/index.ts';
 import { GatewayError, orNotFound } from '../base/errors.ts';
@@ -35,7 +35,7 @@ export async function ownBatch(
 }
 
 /**
- * Items that have not begun do not run. Returns the batch as it is then.
+ * Cancels a batch: items that have not begun do not run. Returns the batch after the change.
  * @param tooLate states in which the batch stays as it is
  * @throws GatewayError 409 in other later states
  */
@@ -64,7 +64,7 @@ export function cancelBatch(
   });
 }
 
-/** Returns what providers have of its data. @throws GatewayError 409 before a final state */
+/** Deletes a batch. Returns what providers still have of its data. @throws GatewayError 409 before a final state */
 export function deleteBatch(
   exchange: Exchange<Caller>,
   id: string,

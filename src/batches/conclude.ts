@@ -9,7 +9,7 @@ import { CANCELLED, EXPIRED, itemErrorOf } from './results/result.ts';
 import type { RunParts } from './running/run.ts';
 import * as store from './store.ts';
 
-/** `over`: the batch is final or gone. Otherwise: look again after so many milliseconds. */
+/** `over`: the batch is final or deleted. Otherwise the milliseconds until the next check. */
 type Conclusion = 'over' | { lookAfterMs: number; isCancelling: boolean };
 
 const SOON_MS = 1_000;
@@ -21,7 +21,7 @@ interface Ending {
 
 type BeginParts = Pick<RunParts, 'database' | 'clock' | 'callerOfKey' | 'inference'> & Ending;
 
-/** Begins a batch that no process has looked at yet. Returns it as it is now. */
+/** Begins a batch that no process has worked on yet. Returns its current state. */
 export async function begin(parts: BeginParts, id: string): Promise<Batch | undefined> {
   const { database, clock, callerOfKey, inference, ended } = parts;
   const found = await store.findBatch(database, id);

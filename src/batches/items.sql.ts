@@ -84,8 +84,8 @@ export async function readInOrder(tx: Queryable): Promise<void> {
 }
 
 /**
- * Takes the next free items of a batch in progress, in their order, up to a number and, except for the first, a number of
- * bytes. Items that another process is taking at this moment are passed over.
+ * Claims the next free items of a batch in progress, in their order, up to a number and, except for the first, a number
+ * of bytes. Items that another process is claiming at this moment are skipped.
  */
 export async function claimItems(
   tx: Queryable,
@@ -111,7 +111,10 @@ export async function claimItems(
   return items.sort((one, other) => one.position - other.position);
 }
 
-/** Keeps every item of this claim for longer; never for less than a native batch keeps its own, however late this arrives. */
+/**
+ * Extends the claim of every item. It never ends earlier than the claim of a native batch on its items, however late
+ * this statement arrives.
+ */
 export async function renewClaim(db: Queryable, batchId: string, claim: string, until: Date): Promise<void> {
   const sql = `update batch_items set free_at = $3
     where batch_id = $1 and claim = $2 and outcome is null and free_at < $3`;
@@ -119,7 +122,7 @@ export async function renewClaim(db: Queryable, batchId: string, claim: string, 
 }
 
 /**
- * Gives items back that are to run later, except those that another process has taken meanwhile.
+ * Returns items that are to run later, except those that another process has claimed meanwhile.
  * @param attempts how many attempts of each are not counted
  */
 export async function putBack(

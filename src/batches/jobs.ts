@@ -10,7 +10,7 @@ const DAY_MS = 24 * 3_600_000;
 const RETENTION_MS = 30 * DAY_MS;
 const PURGED_AT_ONCE = 100;
 
-/** Removes what is no longer kept, and continues what was left because its job was lost. */
+/** Removes batches after the retention, and continues work whose job was lost. */
 export function tidyJob(
   parts: Pick<RunParts, 'database' | 'clock'>,
   others: readonly { wakeForgotten(): Promise<void> }[],
@@ -35,7 +35,7 @@ export function tidyJob(
   };
 }
 
-/** Removes the items of a batch that never came to be. */
+/** Removes the items of a batch whose submission failed. */
 export function removeItems({ database }: Pick<RunParts, 'database'>, batchId: string): Promise<void> {
   return database.transaction(async (tx) => {
     // The connection may have been lost while the batch was inserted; then it exists, and its intake does not.

@@ -109,7 +109,7 @@ export async function changeState(tx: Queryable, id: string, change: StateChange
   );
 }
 
-/** What is known once all items have arrived. @param model null: each item names its own */
+/** Stores the facts that are known once all items have arrived. @param model null: each item names its own */
 export async function setItems(
   tx: Queryable,
   id: string,
@@ -168,8 +168,8 @@ export async function markSeen(db: Queryable, id: string, at: Date): Promise<voi
 }
 
 /**
- * Unfinished batches, except those that are known or of which items are still arriving: first one of each workspace, then the
- * second of each, and so on; those that have waited longest first.
+ * Unfinished batches, except those that are known or whose items are still arriving: first one of each workspace, then
+ * the second of each, and so on; those that have waited longest first.
  */
 export function unfinishedBatches(
   db: Queryable,
@@ -209,7 +209,10 @@ export async function isArriving(db: Queryable, batchId: string): Promise<boolea
   return (await db.query('select 1 from batch_intakes where batch_id = $1', [batchId])).length > 0;
 }
 
-/** In the transaction after which no item arrives any more, or that removes the items. False: one of the two has happened. */
+/**
+ * Call it in the transaction after which no item arrives any more, or that removes the items. False: one of the two has
+ * happened already.
+ */
 export async function endIntake(tx: Queryable, batchId: string): Promise<boolean> {
   return (await tx.query('delete from batch_intakes where batch_id = $1 returning batch_id', [batchId])).length > 0;
 }

@@ -18,11 +18,11 @@ export interface ChangeParts {
   changes: Pick<Changes, 'announce'>;
   clock: Clock;
   sealing: Sealing;
-  /** In the transaction that leaves work to do: has some process look for it. */
+  /** Call it in the transaction that leaves work to do: some process then looks for that work. */
   wake(tx: Queryable, intern: Pick<Intern, 'id'>): Promise<void>;
 }
 
-/** What an event brings besides the next state. */
+/** The changes of an event besides the next state. */
 export interface EventFacts extends Partial<Pick<Intern, 'hostname' | 'lastFailureMessage' | 'lossAcknowledged'>> {
   at: Date;
 }

@@ -3,7 +3,7 @@ import { GatewayError } from '../base/errors.ts';
 
 type Status = 400 | 404 | 408 | 409 | 410 | 413 | 415 | 429 | 500 | 502 | 503 | 504;
 
-/** Of one reason, the usual status and whether a retry can help. */
+/** The usual status of a reason, and whether a retry can help. */
 const REASONS = {
   bad_request: [400, false],
   invalid_body: [400, false],

@@ -1,4 +1,4 @@
-/** What one process does for interns: their agents, runs and jobs. */
+/** The agents, runs and jobs of interns in one process. */
 import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import { uuidv7 } from '../base/ids.ts';
@@ -184,7 +184,7 @@ export class InternRuntime {
     throw internError('intern_not_ready', 'The intern was stopped.');
   }
 
-  /** A write waits for this, so nothing runs that should not when it resolves. @param id null: any may have changed */
+  /** A write waits for this: when it resolves, nothing runs that should not. @param id null: any may have changed */
   async #changed(id: string | null): Promise<void> {
     const ids = id === null ? [...this.#host.epochs().keys()] : [id];
     await Promise.all(ids.filter((each) => this.#host.holds(each)).map((each) => this.#follow(each)));
@@ -221,7 +221,7 @@ export class InternRuntime {
   }
 }
 
-/** The database with its statements and transactions behind a turnstile. */
+/** The database with a limit on concurrent statements and transactions. */
 function inTurn(database: Database, turnstile: Turnstile): Pick<Database, 'query' | 'transaction'> {
   return {
     query: (text, values) => turnstile.pass(() => database.query(text, values)),

@@ -2,7 +2,7 @@
 import type { ConstructorOptions, Db, PgBoss } from 'pg-boss';
 import type { Queryable } from '../storage/database.ts';
 
-/** PostgreSQL schema that belongs to pg-boss alone. It migrates it; backups leave it out. */
+/** PostgreSQL schema of pg-boss alone. pg-boss migrates it; backups leave it out. */
 const JOBS_SCHEMA = 'gatehouse_jobs';
 
 /**

@@ -6,7 +6,7 @@
  * A job is a wake-up call, not the truth: its handler reads what is to be done from the tables of its own folder, so that
  * a job that runs twice, or was lost with a restored database, does no harm.
  *
- * Not here: work for each request (that is `inference/`), what one process does for itself (a timer of `base/clock.ts`).
+ * Not here: work for each request (`inference/`), and regular work of a single process (a timer of `base/clock.ts`).
  */
 export { installJobs } from './install.ts';
 export {

@@ -12,7 +12,7 @@ const JOBS_TOPIC = 'jobs';
 
 /** Work of one kind. Describe it once, where its folder is wired. */
 export interface JobKind<Data extends object = object> {
-  /** `folder.verb`; the queue's name for good, since queued jobs carry it. */
+  /** `folder.verb`. It is also the name of the queue and must not change, since queued jobs carry it. */
   readonly name: string;
   /** `many`: jobs of this kind run side by side. `one`: one at a time in the whole installation. */
   readonly runs: 'many' | 'one';
@@ -20,7 +20,7 @@ export interface JobKind<Data extends object = object> {
   readonly concurrency?: number;
   /** Longest run in seconds, after which it counts as failed. Default 900. */
   readonly expireSeconds?: number;
-  /** How often a failed run is tried again: after a second, then more and more rarely. Default 10. */
+  /** How often a failed run is retried: after a second, then after longer and longer delays. Default 10. */
   readonly retries?: number;
   /** Seconds between two polls for jobs that are not announced (delayed, retried). Default 5. */
   readonly pollSeconds?: number;
@@ -28,7 +28,7 @@ export interface JobKind<Data extends object = object> {
   readonly everyMs?: number;
   /** Each process sends a job when it begins to run jobs: work may be left from a process that died. */
   readonly atStart?: boolean;
-  /** Throws: the job failed and is tried again. */
+  /** If it throws, the job has failed and is retried. */
   run(job: Job<Data>): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export interface Jobs {
   send<Data extends object>(kind: JobKind<Data>, data: Data, options?: SendOptions): Promise<void>;
   /** True while the tables of the job runner are missing or cannot be used, although the database can be reached. */
   readonly failing: boolean;
-  /** Jobs that run are aborted and given back; no new one begins. */
+  /** Running jobs are aborted and returned to the queue; no new one begins. */
   close(): Promise<void>;
 }
 
@@ -85,7 +85,7 @@ const RETRIES = 10;
 const RETRY_SECONDS = 1;
 const RETRY_MOST_SECONDS = 3600;
 const POLL_SECONDS = 5;
-/** Finished jobs say nothing that the folders' own tables do not. */
+/** Finished jobs contain nothing that the folders' own tables do not have. */
 const KEPT_SECONDS = 3600;
 const START_AGAIN_MS = 2_000;
 /** Of pg-boss, in each process. */

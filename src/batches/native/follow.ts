@@ -17,14 +17,14 @@ import type { NativeParts } from './plan.ts';
 import { ResultReader } from './read.ts';
 import { rebuildContent } from './rebuild.ts';
 
-/** `over`: the part is gone. Otherwise the next step follows after so many milliseconds. */
+/** `over`: the part is deleted. Otherwise the milliseconds until the next step. */
 type Next = 'over' | number;
 
 const FIRST_POLL_MS = 1_000;
 const LONGEST_POLL_MS = 60_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 300_000;
-/** Failures in a row after which a part that was not submitted is given up. */
+/** Failures in a row after which a part is abandoned that was not submitted. */
 const MOST_FAILURES = 8;
 /** How long a request may take effect after its connection broke. */
 const UNSETTLED_MS = 30_000;
@@ -33,11 +33,11 @@ const FIND_AGAIN_MS = 5_000;
 const GRACE_MS = 24 * 3_600_000;
 const WRITTEN_AT_ONCE = 500;
 
-/** What a step works with. */
+/** The dependencies of a step. */
 interface Step {
   part: NativePart;
   batch: Batch;
-  /** This process still has the part. Rejects if not. */
+  /** Resolves if this process still has the part, and rejects otherwise. */
   change(change: Parameters<typeof sql.changePart>[3]): Promise<void>;
   signal: AbortSignal;
 }
@@ -288,7 +288,7 @@ function fallsBack({ provider }: Batch): boolean {
   return provider?.allow_fallbacks !== false;
 }
 
-/** Nothing more of the batch is wanted. */
+/** The batch is over: no further results are needed. */
 function isOver(batch: Batch, clock: Pick<Clock, 'now'>): boolean {
   return batch.state === 'cancelling' || isTerminal(batch.state) || clock.now() >= batch.expiresAt.getTime();
 }

@@ -14,7 +14,7 @@ const LONGEST_SECONDS = 3_600;
 const CLAIM_MS = 10_000;
 const RENEW_MS = 2_500;
 const BUSY_SECONDS = 2;
-/** A native batch that no process has looked at for so long has lost its job. */
+/** A native batch that no process has worked on for this time has lost its job. */
 const FORGOTTEN_MS = 600_000;
 
 interface NativeJob {
@@ -26,7 +26,7 @@ export interface NativeJobs {
   kind: JobKind<NativeJob>;
   /** Starts the first step of a new part when `tx` commits. */
   start(tx: Queryable, partId: string): Promise<void>;
-  /** The parts of a batch look at it now. */
+  /** Wakes up the jobs of a batch's parts. */
   wake(batchId: string): Promise<void>;
   /** Continues parts whose job was lost. */
   wakeForgotten(): Promise<void>;

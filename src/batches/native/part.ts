@@ -34,7 +34,7 @@ export interface NativePart {
   triedAt: Date | null;
   uploadId: string | null;
   upstreamId: string | null;
-  /** Batches of the account that were taken for it. */
+  /** Batches of the account that were mistaken for this one. */
   notOurs: readonly string[];
   /** The provider was asked to cancel it. */
   cancelled: boolean;
@@ -49,7 +49,7 @@ export function itemId(partId: string, position: number): string {
   return `${partId.replaceAll('-', '')}x${position}`;
 }
 
-/** Undefined for the id of something else. */
+/** Undefined for an id that is not of an item. */
 export function positionOf(partId: string, id: string): number | undefined {
   const prefix = `${partId.replaceAll('-', '')}x`;
   const digits = id.startsWith(prefix) ? id.slice(prefix.length) : '';

@@ -31,7 +31,7 @@ export interface NativeParts extends RunParts {
   blobs: Blobs;
 }
 
-/** As in `run.ts`: a killed process is replaced after about 12 s. */
+/** As in `run.ts`: another process replaces a killed one after about 12 s. */
 const CLAIM_MS = 10_000;
 const RENEW_MS = 2_500;
 const TAKEN_AT_ONCE = 64;
@@ -50,7 +50,7 @@ export function mayRunNatively({ model }: Pick<Batch, 'model'>, { catalog }: Pic
 }
 
 /**
- * Plans what is left to plan of a batch, unless another process does. `start` sends the first job of a new part.
+ * Plans the remaining items of a batch, unless another process does. `start` sends the first job of a new part.
  * @returns the milliseconds after which planning can continue, because a rate limit or a budget is reached
  */
 export async function planNative(
@@ -194,7 +194,7 @@ class Assembly {
     return this.#service.frame({ marker: this.id, model: this.#first!.call.model });
   }
 
-  /** The item as a part of the upload; undefined if it is none. */
+  /** The item as a part of the upload; undefined if it cannot be one. */
   async #lineOf(item: ClaimedItem): Promise<Buffer | undefined> {
     const { callerOfKey, inference, clock } = this.#parts;
     let caller: Caller;

@@ -19,7 +19,7 @@ const TOGETHER_BYTES = 4 * 1024 * 1024;
 interface ReadOptions {
   /** Items without a response may run one by one. */
   mayRunAgain: boolean;
-  /** The batch is cancelled or its window is over: items without a response end with it. */
+  /** True if the batch is cancelled or its window is over: items without a response end with it. */
   isOver: boolean;
 }
 
@@ -48,7 +48,7 @@ export class ResultReader {
     this.#options = options;
   }
 
-  /** May be called again from the start: what is settled stays. The first result of an item counts. */
+  /** May be called again from the start: settled results stay. The first result of an item counts. */
   async read(results: AsyncIterable<UpstreamResult>, signal: AbortSignal): Promise<void> {
     for await (const result of results) {
       signal.throwIfAborted();

@@ -20,7 +20,7 @@ import { CreateFileBatchBody, METADATA } from './schema.ts';
 /** Enough for all members at their longest; a longer body cannot be meant. */
 const MOST_BYTES = 128 * 1024;
 
-/** The body of a request as far as it says which API it is of. */
+/** The members of a body that show which API it is of. */
 interface BegunBody {
   /** The whole body, if it is a small JSON object. */
   document: JsonDocument | undefined;
@@ -43,7 +43,10 @@ export async function beginBody(body: AsyncIterable<Buffer>): Promise<BegunBody>
   return { document: isWhole ? documentOf(Buffer.concat(begun)) : undefined, content: continued(begun, chunks) };
 }
 
-/** Undefined for what is no JSON object and seems to be of the gateway's own API, which says what is wrong with it. */
+/**
+ * Undefined for a body that is not a JSON object and seems to be of the gateway's own API, which then reports the
+ * error.
+ */
 function documentOf(bytes: Buffer): JsonDocument | undefined {
   try {
     return readDocument(bytes);

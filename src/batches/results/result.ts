@@ -1,4 +1,4 @@
-/** What became of an item: its result, and the wire form of that. */
+/** The result of an item, and its wire representation. */
 import type { GatewayError } from '../../base/errors.ts';
 import type { WholeSink } from '../../inference/index.ts';
 import { type Batch, wireId } from '../batch.ts';
@@ -27,7 +27,7 @@ export const CANCELLED: ItemError = {
   error_type: 'unmapped',
 };
 
-/** Texts of upstreams may contain what the database cannot store: U+0000, and half surrogate pairs. */
+/** Texts of upstreams may contain characters that the database cannot store: U+0000 and lone surrogates. */
 const storableText = (text: string) => text.toWellFormed().replaceAll('\0', '');
 
 export function itemErrorOf({ type, message, details }: GatewayError): ItemError {

@@ -1,4 +1,4 @@
-/** Writes the results of a batch in this process: those of a moment together. */
+/** Writes the results of a batch in this process, those that arrive together in one statement. */
 import { type Clock, sleep } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -19,7 +19,9 @@ export class ResultWriter {
   readonly #parts: WriterParts;
   readonly #signal: AbortSignal;
   #results: items.ItemResult[] = [];
-  /** Results that the database has refused once when written alone, perhaps only because of a deadlock. */
+  /**
+   * Results that the database has refused once although they were written alone, perhaps only because of a deadlock.
+   */
   readonly #refused = new WeakSet<items.ItemResult>();
   #writing: Promise<void> | undefined;
   /** The database takes no results at the moment: nothing further should run. */

@@ -1,6 +1,7 @@
 /**
- * How many items of a batch run at once, so that batches get what upstreams have left: one more after each success until the
- * first refusal for load, from then on one more after each round of successes, and half after each refusal.
+ * Limits how many items of a batch run at once, so that batches use only the spare capacity of upstreams. The limit
+ * grows by one after each success until the first refusal for load, and from then on after each round of successes.
+ * Each refusal halves it.
  */
 
 interface PaceLimits {

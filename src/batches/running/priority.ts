@@ -1,10 +1,11 @@
 /**
- * Interactive requests come first: while there are any, items begin so rarely that the event loop, which all requests of a
- * process share, is idle at least half of the time. Without them nothing is held back.
+ * Gives priority to interactive requests. While there are any, items begin so rarely that the event loop, which all
+ * requests of a process share, is idle at least half of the time. Without interactive requests, items are not held
+ * back.
  */
 import type { Clock } from '../../base/clock.ts';
 
-/** What else this process does. */
+/** The other work of this process. */
 interface Load {
   /** Interactive requests that run, and those begun so far. */
   readonly open: number;

@@ -1,7 +1,7 @@
 /**
  * One batch in this process: takes its items in small groups, sends each through the inference pipeline, and writes one
- * result for each. What this process has taken is marked with its claim until a moment that it moves on while it lives;
- * when it dies, others take the items after that moment. When an item begins is decided by `runner.ts`.
+ * result for each. The process claims the items that it takes until a time that it extends as long as it lives. If it
+ * dies, other processes take the items after that time. When an item begins is decided by `runner.ts`.
  */
 import type { Caller } from '../../access/index.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -42,7 +42,7 @@ interface RunOptions {
   signal: AbortSignal;
 }
 
-/** How long items stay taken without a sign of life; a killed process is replaced after about 12 s. */
+/** How long items stay claimed without a renewal; another process replaces a killed one after about 12 s. */
 const CLAIM_MS = 10_000;
 const RENEW_MS = 2_500;
 /** Of the items that are taken at once, except for the first. */
@@ -50,7 +50,7 @@ const CLAIMED_BYTES = 4 * 1024 * 1024;
 /** Bodies in memory, of all runs; above it, no further items are taken. */
 const HELD_BYTES = 32 * 1024 * 1024;
 const FIRST_AT_ONCE = 4;
-/** A batch that must wait for longer leaves its place to others. */
+/** A batch that must wait for longer makes room for others. */
 const LONGEST_PAUSE_MS = 5_000;
 /** Runs of an item that end in a refusal for load, or with the process, after which the item fails. */
 const MOST_ATTEMPTS = 30;
@@ -139,14 +139,14 @@ export class BatchRun implements TakesTurns {
     });
   }
 
-  /** Begins no further item, and gives back those that are waiting. */
+  /** Begins no further item, and returns those that are waiting. */
   leave(): void {
     this.#leaving = true;
     this.#giveBack();
     this.#options.changed();
   }
 
-  /** The process closes: gives up what does not end in a moment. */
+  /** The process closes: abandons items that do not end within a moment. */
   close(): void {
     this.leave();
     this.#parts.clock.timer(CLOSING_MS, () => {

@@ -27,11 +27,11 @@ const TOPIC = 'batches';
 const LOOK_MS = 2_000;
 /** Batches that a process works on side by side. */
 const MOST_OPEN = 64;
-/** Of these, places for batches of workspaces that have none open. */
+/** The part of `MOST_OPEN` that is reserved for batches of workspaces that have none open. */
 const RESERVED = 8;
-/** When there are more, a batch leaves its place to others after this time. */
+/** When more are waiting, a batch makes room for others after this time. */
 const TURN_MS = 60_000;
-/** A batch is looked at again at least this often. */
+/** A batch is checked at least this often. */
 const LONGEST_LOOK_MS = 60_000;
 /** After a failure. */
 const AGAIN_MS = 5_000;
@@ -110,7 +110,7 @@ export class BatchRunner {
     this.#look();
   }
 
-  /** Tells all processes of the batch when `tx` commits. */
+  /** Announces the batch to all processes when `tx` commits. */
   async announce(tx: Queryable, id: string): Promise<void> {
     await this.#parts.changes.announce(tx, TOPIC, id);
   }
@@ -120,7 +120,7 @@ export class BatchRunner {
     return this.#files.startReading(tx, id);
   }
 
-  /** Gives everything back that does not end in a moment. */
+  /** Returns all items that do not end within a moment. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#timer?.cancel();

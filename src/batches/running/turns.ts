@@ -1,6 +1,7 @@
 /**
- * Which run may begin the next item in a process: turns by workspace, whatever number of batches each has. The workspace with
- * the fewest running items is next, of several the one that has waited longest; its batches take turns in the same way.
+ * Chooses the run that may begin the next item in a process. Workspaces take turns, however many batches each has: the
+ * one with the fewest running items is next, and of several the one that has waited longest. Its batches take turns in
+ * the same way.
  */
 export interface TakesTurns {
   readonly workspaceId: string;
@@ -22,7 +23,7 @@ export class Turns<Run extends TakesTurns> {
   readonly #most: number;
   readonly #reserved: number;
 
-  /** @param most items that run at once; the last eighth of them is for workspaces of which nothing runs */
+  /** @param most items that run at once; the last eighth of them is for workspaces with no running item */
   constructor(most: number) {
     this.#most = most;
     this.#reserved = Math.floor(most / 8);
@@ -61,7 +62,7 @@ export class Turns<Run extends TakesTurns> {
     return total < this.#most - (chosen.running === 0 ? 0 : this.#reserved) ? chosen.run : undefined;
   }
 
-  /** The run has begun an item: the others come before it. */
+  /** The run has begun an item, so it goes after the others. */
   begun(run: Run): void {
     const workspace = this.#workspaces.find(({ id }) => id === run.workspaceId);
     if (workspace === undefined) return;

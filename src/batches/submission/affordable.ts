@@ -1,7 +1,7 @@
 /**
- * Whether a batch can be paid for at all. Nothing is reserved: budgets and limits hold for each item when it runs. A batch is
- * refused only if the budgets could not even pay for its prompts, estimated as low as possible, so that a batch is not
- * refused that could have run.
+ * Checks whether a batch can be paid for at all. Nothing is reserved: budgets and limits apply to each item when it
+ * runs. A batch is refused only if the budgets could not even pay for its prompts, estimated as low as possible, so
+ * that no batch is refused that could have run.
  */
 import type { Caller } from '../../access/index.ts';
 import { GatewayError } from '../../base/errors.ts';

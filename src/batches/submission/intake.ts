@@ -27,7 +27,7 @@ export class BodyIntake {
   readonly #items: ItemIntake;
   readonly #origin: Origin;
   readonly #header: Header = {};
-  /** What the items so far were checked with; undefined if some are unchecked. */
+  /** The target that the items so far were checked against; undefined if some are unchecked. */
   #checkedWith: ItemTarget | undefined;
   #hasRequests = false;
 

@@ -123,7 +123,8 @@ export class ItemIntake {
   }
 
   /**
-   * Checks what holds for all items of a model alike, and whether all can be paid. @throws GatewayError of routing, or 402
+   * Checks the rules that are the same for all items of a model, and whether all items can be paid for. @throws
+   * GatewayError of routing, or 402
    */
   async checkTogether(target: ItemTarget): Promise<void> {
     const { inference, clock } = this.#parts;
@@ -210,7 +211,7 @@ function asForbidden(error: GatewayError): GatewayError {
     : error;
 }
 
-/** The items are no longer wanted: they were removed while they arrived, or another process has read them all. */
+/** The items are not needed any more: they were removed while they arrived, or another process has read them all. */
 export class IntakeEnded extends GatewayError {
   constructor() {
     super('invalid_request', 'the body took longer than a day');

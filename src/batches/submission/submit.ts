@@ -1,4 +1,4 @@
-/** Takes a batch in, whatever API it comes through: stores its items while the body arrives, then the batch. */
+/** Accepts a batch, whatever API it comes through: stores its items while the body arrives, then the batch. */
 import type { Caller } from '../../access/index.ts';
 import { authorOf, changeAs } from '../../audit/index.ts';
 import { uuidv7 } from '../../base/ids.ts';
@@ -21,7 +21,7 @@ export interface SubmitParts extends IntakeParts {
   runner: BatchRunner;
 }
 
-/** What every batch of a submission has, whatever its body says. */
+/** The facts of a submission that do not depend on its body. */
 export type Origin = Pick<ItemTarget, 'region' | 'shape' | 'headers'>;
 
 export interface Submission {
@@ -117,7 +117,7 @@ export async function submittedBefore(
 
 type NewBatch = ItemTarget & Pick<Batch, 'id' | 'total' | 'idempotencyKey' | 'bodySha256'>;
 
-/** @param begin what else the transaction does that inserts the batch */
+/** @param begin further work of the transaction that inserts the batch */
 export async function insert(
   made: NewBatch,
   exchange: Exchange<Caller>,

@@ -1,6 +1,6 @@
 /**
- * What an agent sends, checked before the protocol's library sees it: the library writes about messages that it does not expect to
- * the standard error of this process, in the agent's own words.
+ * Checks the messages of an agent before the protocol's library sees them, because the library writes unexpected
+ * messages to the standard error of this process, in the agent's own words.
  */
 import type { AnyMessage, SessionNotification, SessionUpdate, Stream } from '@agentclientprotocol/sdk/unstable';
 

@@ -46,7 +46,7 @@ const STEERING = '_session/steering';
 export class AcpSession implements AgentSession {
   readonly id: string;
   readonly #parts: AcpSessionParts;
-  /** An earlier conversation, to be told with the first prompt. */
+  /** An earlier conversation, which is added to the first prompt. */
   #log: string;
   #mode: string | undefined;
   #events: AgentEvents | null = null;

@@ -24,7 +24,9 @@ type Protocol = Awaited<ReturnType<typeof loadProtocol>>;
 export interface AcpOptions {
   /** Absolute path in the sandbox. */
   readonly workspace: string;
-  /** The agent's own names of the modes; without one, the agent is never told, and consent is given by the gateway. */
+  /**
+   * The agent's own names of the modes. Without one, the mode is not sent to the agent, and the gateway gives consent.
+   */
   readonly modes: Readonly<Partial<Record<ApprovalMode, string>>>;
   /** `request`: `_session/steering`, if the agent offers it. `prompt`: a second prompt joins the turn that runs. */
   readonly steering: 'request' | 'prompt';
@@ -40,7 +42,7 @@ const LONGEST_MESSAGE_BYTES = 16 * 1024 * 1024;
 /** Of the log that an agent without `session/load` gets, the latest characters. */
 const LONGEST_LOG = 100_000;
 
-/** Greets the agent. Rejects with AgentGone, or AgentRefused. */
+/** Does the handshake with the agent. Rejects with AgentGone, or AgentRefused. */
 export async function connectOverAcp(stdio: AgentStdio, options: AcpOptions): Promise<AgentConnection> {
   const protocol = await loadProtocol();
   const sessions = new Map<string, AcpSession>();
@@ -152,7 +154,7 @@ class AcpConnection implements AgentConnection {
     return session;
   }
 
-  /** Why its process ended, which may be known a moment after the connection has. */
+  /** Why its process ended. This may be known a moment after the connection has ended. */
   async #limit(): Promise<AgentGone['limit']> {
     let limit: AgentGone['limit'] = null;
     const known = this.#exited.then((ending) => {
@@ -162,7 +164,7 @@ class AcpConnection implements AgentConnection {
     return limit;
   }
 
-  /** Within the time for greetings. */
+  /** Within the time limit of the handshake. */
   async #answered<T>(work: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
     const timer = this.#options.clock.timer(GREETING_TIMEOUT_MS, () => {

@@ -6,7 +6,7 @@ import type { Readable, Writable } from 'node:stream';
 
 /** Settings that take effect when the agent starts. */
 export interface AgentSettings {
-  /** Standing prompt. */
+  /** The instructions of the intern. */
   readonly instructions: string | null;
   /** `author/slug`. Null: the gateway chooses the workspace's default model. */
   readonly model: string | null;
@@ -18,7 +18,10 @@ interface AgentProgram {
   readonly path: string;
 }
 
-/** What is started in the sandbox. Model calls go to `http://127.0.0.1:3128/api/v1` there, without a key. */
+/**
+ * The program that is started in the sandbox. Its model calls go to `http://127.0.0.1:3128/api/v1` there, without a
+ * key.
+ */
 export interface AgentCommand {
   /** Program and arguments, as in the sandbox. */
   readonly argv: readonly [string, ...string[]];
@@ -36,7 +39,7 @@ export interface AgentStdio {
   readonly exited: Promise<unknown>;
 }
 
-/** Where things are in the sandbox: absolute paths. */
+/** Absolute paths in the sandbox. */
 export interface AgentSurroundings {
   /** Node.js, as a path or a name that `PATH` has. */
   readonly node: string;
@@ -51,7 +54,9 @@ export interface AgentSurroundings {
 export interface AgentProfile {
   readonly name: string;
   command(settings: AgentSettings, surroundings: AgentSurroundings): AgentCommand;
-  /** Greets the agent. Rejects with AgentGone if it ends, and with AgentRefused if it cannot be used. */
+  /**
+   * Does the handshake with the agent. Rejects with AgentGone if it ends, and with AgentRefused if it cannot be used.
+   */
   connect(stdio: AgentStdio, surroundings: AgentSurroundings): Promise<AgentConnection>;
 }
 
@@ -59,7 +64,7 @@ export interface AgentConnection {
   /** Resolves when the agent can no longer be reached. Never rejects. */
   readonly gone: Promise<void>;
   /**
-   * A session in which nothing runs. Rejects with AgentGone, and with AgentRefused.
+   * Opens a session in which nothing runs. Rejects with AgentGone, and with AgentRefused.
    * @param known the agent's id of an earlier session, also of an earlier process; null for a new one
    * @param log what was said in that session, oldest first, for agents that cannot load one
    */
@@ -83,7 +88,7 @@ export interface AgentSession {
   prompt(prompt: AgentPrompt, events: AgentEvents): Promise<TurnEnd>;
   /** Adds a message to the turn that runs. Resolves with false if the agent cannot do that now. */
   steer(text: string): Promise<boolean>;
-  /** Asks for the end of the turn that runs; `prompt` then resolves. Pending questions are answered with `cancel`. */
+  /** Requests the end of the running turn; `prompt` then resolves. Pending questions are answered with `cancel`. */
   cancel(): void;
 }
 
@@ -115,7 +120,7 @@ export interface QuestionField {
 }
 
 export type AgentQuestion =
-  /** `operation`: what it is about to do, such as `shell`. */
+  /** `operation`: the operation that needs consent, such as `shell`. */
   | { readonly kind: 'permission'; readonly operation: string | null; readonly options: readonly PermissionOption[] }
   | { readonly kind: 'elicitation'; readonly message: string; readonly fields: readonly QuestionField[] };
 

@@ -1,4 +1,4 @@
-/** Questions of an agent as tool calls, and the answers of callers to them. */
+/** Converts questions of an agent to tool calls, and reads the answers of callers. */
 import type { GatewayError } from '../../base/errors.ts';
 import type { AgentAnswer, AgentQuestion, PermissionOption, QuestionField } from '../agents/index.ts';
 import { internError } from '../errors.ts';

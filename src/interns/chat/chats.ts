@@ -20,9 +20,9 @@ interface ChatParts {
   clock: Clock;
   log: Log;
   namespace: Namespace;
-  /** The agent of an intern that runs; it is started if it does not. @throws GatewayError, AgentGone, AgentRefused */
+  /** The agent of a running intern; it is started if it does not run. @throws GatewayError, AgentGone, AgentRefused */
   agentOf(intern: Intern): Promise<Agent>;
-  /** Ends an agent that does not react. */
+  /** Ends an agent that does not respond. */
   endAgent(internId: string): void;
 }
 
@@ -83,7 +83,7 @@ export class Chats {
     }
   }
 
-  /** Runs a prompt without a reader. */
+  /** Runs a prompt without a client. */
   invoke(intern: Intern, sessionId: string | null, text: string, caller: string): Promise<InvokedReply> {
     this.#checkRate(intern.id);
     return this.#prompt(intern, sessionId ?? crypto.randomUUID(), { text, mode: 'self-drive' }, caller, undefined);

@@ -84,7 +84,7 @@ export class ChunkWriter {
     this.#sink.end();
   }
 
-  /** The client is gone. */
+  /** The client has disconnected. */
   stop(): void {
     this.#timer.cancel();
   }
@@ -120,7 +120,7 @@ function failure({ status, message, details }: GatewayError): Members {
   return { choices, error: { code: status, message, metadata } };
 }
 
-/** The end of a response whose writer is gone. @param error null: it was written already */
+/** The end of a response whose writer has failed. @param error null: it was written already */
 export function endingText(
   identity: ChunkIdentity,
   namespace: Namespace,

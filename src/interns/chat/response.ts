@@ -33,7 +33,7 @@ export class ChatResponse implements RunReader {
     sink.onDrain(() => this.#run?.drained(this));
   }
 
-  /** The client is gone, or has been told. */
+  /** The client has disconnected, or has its error. */
   get isOver(): boolean {
     return this.#isOver || this.#sink.closed;
   }

@@ -1,4 +1,4 @@
-/** One turn of an agent, and at most one reader of what it says. */
+/** One turn of an agent, and at most one reader of its output. */
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { GatewayError } from '../../base/errors.ts';
 import {
@@ -24,7 +24,7 @@ export interface RunEnding {
 
 export type TextPart = 'content' | 'reasoning';
 
-/** What a reader gets, in order. After a question or the end it gets nothing more. */
+/** The output that a reader gets, in order. A question or the end is the last of it. */
 export type RunOutput =
   | { readonly type: 'text'; readonly part: TextPart; readonly text: string; readonly model: string | null }
   | { readonly type: 'question'; readonly id: string; readonly question: AgentQuestion; readonly model: string | null }
@@ -40,7 +40,7 @@ interface RunParts {
   session: AgentSession;
   prompt: AgentPrompt;
   meter: RunMeter;
-  /** No one reads it or answers: permissions are given, other questions declined, output is not kept. */
+  /** The run has no reader: permissions are given, other questions declined, output is not kept. */
   unattended: boolean;
   /** A question has its id now. */
   asked(id: string): void;
@@ -131,7 +131,7 @@ export class Run {
     this.#flush();
   }
 
-  /** The reader is gone. A run that streams is cancelled. */
+  /** The reader has disconnected. A run that streams is cancelled. */
   leave(reader: RunReader, reason: 'client_closed_request' | 'timeout'): void {
     if (reader !== this.#reader) return;
     this.#reader = undefined;
@@ -236,7 +236,7 @@ export class Run {
     else this.#ended('failed', this.#failure(message ?? 'The intern gave up.'), usage);
   }
 
-  /** What fails before the agent has said anything did not run. */
+  /** A run that fails before the agent has written anything counts as not run. */
   #failure(message: string): GatewayError {
     return this.#hasSpoken ? ended(message) : internError('turn_failed', message);
   }

@@ -1,4 +1,4 @@
-/** The sessions of interns, and what was said in them. */
+/** The SQL of the sessions of interns and of their logs. */
 import type { Queryable } from '../../storage/database.ts';
 import type { SessionEntry } from '../agents/index.ts';
 

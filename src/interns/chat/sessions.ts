@@ -1,4 +1,4 @@
-/** Opens the sessions of an intern at its agent, and keeps what is needed to open them again. */
+/** Opens the sessions of an intern at its agent, and keeps the data to open them again. */
 import type { Clock } from '../../base/clock.ts';
 import { uuidv7 } from '../../base/ids.ts';
 import type { Database } from '../../storage/database.ts';

@@ -1,4 +1,4 @@
-/** The holder of an intern, asked by another process. */
+/** Answers the requests of other processes about interns that this process holds. */
 import { GatewayError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { PeerResponse } from '../../peers/index.ts';

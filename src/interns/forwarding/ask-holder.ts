@@ -1,4 +1,6 @@
-/** A request about an intern that another process holds: asked there, and answered here as if it ran here. */
+/**
+ * Forwards a request about an intern to the process that holds it, and returns the response as if the intern ran here.
+ */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Namespace } from '../../base/namespace.ts';

@@ -1,4 +1,4 @@
-/** Archived workspaces of deleted interns, and sandboxes that are left. */
+/** The SQL of archived workspaces of deleted interns, and of sandboxes that remain to be destroyed. */
 import { type Columns, insertRow } from '../../storage/columns.ts';
 import type { Queryable } from '../../storage/database.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Makes one process at a time responsible for an intern: the one that has the pipes of the agent. A process that dies loses its
- * interns: at once if it ran on this machine, where the kernel reports it, and otherwise after 15 s of silence. A process that
- * was only silent notices its loss when it renews its claim.
+ * Makes one process at a time responsible for an intern: the one that has the pipes of the agent. A process that dies
+ * loses its interns: at once if it ran on this machine, where the kernel reports its death, and otherwise after 15 s
+ * without a renewal. A process that is alive but was silent notices its loss when it renews its claim.
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -15,7 +15,7 @@ interface HolderParts {
   database: Pick<Database, 'query' | 'transaction'>;
   clock: Clock;
   log: Log;
-  /** Another process may hold the intern now: whatever runs of it here must end. */
+  /** Another process may hold the intern now: everything of it that runs here must end. */
   lost(internId: string): void;
   /** Where others can reach this process, which listens when it resolves. Called once. */
   endpoint(): Promise<sql.Endpoint>;
@@ -60,7 +60,7 @@ export class Holders {
     return this.take(internId);
   }
 
-  /** Whether this process took it, and was not told that it lost it. */
+  /** Whether this process took the intern, and has not learned that it lost it. */
   holds(internId: string): boolean {
     return this.#taken.has(internId);
   }

@@ -1,7 +1,7 @@
-/** How agents want their settings: as files of their own formats. */
+/** Writes the settings of agents as files in their own formats. */
 import type { AgentSettings } from '../connection.ts';
 
-/** The gateway's provider for OpenCode, and that it asks before it acts. */
+/** The gateway as a provider for OpenCode, and the permission mode in which OpenCode asks before it acts. */
 export function openCodeConfiguration(model: string, gateway: string, instructions: string | null): string {
   const [ask, server] = ['ask', { tool_call: true, limit: { context: 128_000, output: 32_000 } }];
   return JSON.stringify({
@@ -23,7 +23,7 @@ export function openCodeConfiguration(model: string, gateway: string, instructio
   });
 }
 
-/** Codex's provider, and nothing that the sandbox around it does better. */
+/** The gateway as the provider of Codex; its web search and its further agents are off. */
 export function codexConfiguration({ model }: AgentSettings, gateway: string): string {
   const quoted = JSON.stringify;
   return [

@@ -1,6 +1,6 @@
 /**
- * Agents that the operator installs: how each known program is started, and in which points it differs from others. They get no
- * key: the way out of the sandbox adds it.
+ * Agents that the operator installs: how each known program is started, and how it differs from others. They get no
+ * key: the egress proxy adds it.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { AgentInstallation } from '../../../base/config.ts';
