@@ -1,6 +1,6 @@
 /**
- * The one door of the pipeline: makes a request out of a parsed body, for any sender. HTTP operations, token counting
- * and the legacy completions use it, and so does everything that runs without a client's connection.
+ * The only entrance to the pipeline: makes a request out of a parsed body, for any sender. HTTP operations, token
+ * counting and text completions use it, and so does everything that runs without a client's connection.
  */
 import type { Caller } from '../access/index.ts';
 import { generationId } from '../base/ids.ts';

@@ -1,6 +1,6 @@
 /**
- * Work that takes long before the first turn: plugins that ask other services, tools that have to be listed, and calls that
- * the client has approved. Meanwhile the client's stream is kept alive, and the work is aborted when the client disconnects
+ * Slow work before the first turn: plugins that call other services, tools that have to be listed, and calls that the
+ * client has approved. Meanwhile the client's stream is kept alive, and the work is aborted when the client disconnects
  * or the gateway shuts down.
  */
 import { GatewayError } from '../base/errors.ts';
@@ -15,7 +15,7 @@ import type { Task } from './task.ts';
 import { Abandoned } from './turns/dispatch.ts';
 import type { ToolsRunning } from './turns/gateway-tools.ts';
 
-/** What tools and plugins may use before the first turn. */
+/** The facilities that tools and plugins may use before the first turn. */
 export type EarlyRunning = Omit<ToolsRunning, 'conversation'>;
 
 export class EarlyWork implements Interruptible {

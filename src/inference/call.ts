@@ -42,7 +42,7 @@ export class Call implements TurnOwner, Interruptible {
   #turn: UpstreamTurn;
   /** The turns that are complete, except the last of the answer. */
   readonly #earlier: EarlierTurns;
-  /** The last turn whose cost is in `#earlier`; the current one until the next is dispatched. */
+  /** The last turn whose cost is in `#earlier`: the current one, until the next is dispatched. */
   #last: Dispatched | undefined;
   /** The attempt of the last complete turn, while the next one has shown nothing. */
   #lastAttempt: Attempt | undefined;
@@ -149,7 +149,7 @@ export class Call implements TurnOwner, Interruptible {
     }
   }
 
-  /** Runs what the model asked of the gateway, then the next turn. The turn's own cost is settled in the reservation. */
+  /** Runs the tools that the model called, then the next turn. The turn's own cost is settled in the reservation. */
   async #runTools(dispatched: Dispatched, metered: Metered): Promise<void> {
     const { attempt } = dispatched;
     this.#earlier.add(metered);

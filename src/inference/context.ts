@@ -1,4 +1,4 @@
-/** What the stages of the pipeline find out about a request on its way, in addition to the request itself. */
+/** The facts that the stages of the pipeline add to a request. */
 import type { Clock } from '../base/clock.ts';
 import type { Hit } from '../guardrails/index.ts';
 import type { RateLimitHold } from '../rate-limits/index.ts';
@@ -38,7 +38,7 @@ export interface UpstreamJob {
   readonly estimate: Generation;
 }
 
-/** A request on its way through admission, which needs no place to send an answer to. */
+/** A request during admission, which needs no destination for an answer. */
 export class Admission<R extends AcceptedRequest = AcceptedRequest> {
   /** The request as later stages see it: guardrail filters replace it by a redacted one. */
   request: R;
@@ -48,7 +48,7 @@ export class Admission<R extends AcceptedRequest = AcceptedRequest> {
   hits: readonly Hit[] | undefined;
   /** Stored files that the request references and that are media; undefined if there are none. */
   files: ReferencedFiles | undefined;
-  /** What plugins have done; undefined for most requests. */
+  /** The actions of plugins; undefined for most requests. */
   stages: readonly PipelineStage[] | undefined;
   /** How long the moderation service took; undefined for most requests. */
   moderationMs: number | undefined;
@@ -94,7 +94,7 @@ export class RequestContext<R extends AcceptedRequest = AcceptedRequest> extends
   searched: ReadonlyMap<string, SearchResult> | undefined;
   /** A plugin's verdicts on the turns so far; undefined for most requests. */
   alignment: { readonly calls: readonly object[] } | undefined;
-  /** Tools that were paid before the first turn, and what is reserved for them; undefined for most requests. */
+  /** Tools that were charged before the first turn, and the reservation for them; undefined for most requests. */
   prepaid: Prepaid | undefined;
   /** The upstream's id of the answer that this thread continues. */
   previousId: string | undefined;

@@ -26,7 +26,7 @@ const FORMATS = { chat, responses, image, embedding } as const;
 
 interface Asking {
   operation: keyof typeof FORMATS;
-  /** Whose tool asks. */
+  /** The request whose tool sends this one. */
   request: AcceptedRequest;
   signal: AbortSignal;
   serve: Serve;
@@ -61,7 +61,7 @@ export async function askNested(body: Fields, asking: Asking): Promise<Fields> {
   return JSON.parse(sink.body!.toString()) as Fields;
 }
 
-/** What a request has cost, with those that its own tools have made. */
+/** The cost of a request, including requests that its own tools have made. */
 function costOf(row: Generation, metered: Metered | undefined): NestedCost {
   const { nano, byokNano } = metered?.nested ?? NOTHING;
   return { nano: row.costNano + nano, byokNano: row.byokNano + byokNano };

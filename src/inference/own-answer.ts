@@ -1,6 +1,7 @@
 /**
- * An answer without a turn of the model: calls of an earlier answer, which this request has continued, wait for functions of the
- * client again. Its row has the cost of the tools; the requests that they have made have rows of their own.
+ * An answer without a turn of the model: calls of an earlier answer, which this request has continued, wait for
+ * functions of the client again. Its row has the cost of the tools; requests that the tools have made have rows of
+ * their own.
  */
 import type { Part } from '../formats/conversation/conversation.ts';
 import type { Closing, Stamp } from '../formats/conversation/format.ts';

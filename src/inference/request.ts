@@ -23,7 +23,7 @@ export interface AcceptedRequest<Format extends AnyFormat = AnyFormat> {
   /** Wall time in ms of the moment of acceptance. */
   readonly startedAt: number;
   readonly about: RequestAbout;
-  /** In the order in which they act; undefined if there are none, the usual case. */
+  /** In the order in which they run; undefined if there are none, the usual case. */
   readonly plugins: readonly RequestedPlugin[] | undefined;
   /** A tool of another request makes it (`nested.ts`): 1, or 2 if a tool of such a request does. */
   readonly nested?: number;
@@ -38,7 +38,7 @@ export type ConversationRequest = AcceptedRequest<ServedFormat>;
 /** A request of an operation with a single public format. */
 export type DirectRequest = AcceptedRequest<DirectFormat<unknown, unknown>>;
 
-/** What the request's sender says besides its body. Of these, a provider receives only the headers that it `forwards`. */
+/** What the sender states in addition to the body. Of this, a provider receives only the headers that it `forwards`. */
 export interface RequestAbout {
   readonly requestId: string | null;
   readonly region: DataRegion;

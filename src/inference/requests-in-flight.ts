@@ -10,7 +10,7 @@ export interface Interruptible {
 export class RequestsInFlight {
   readonly #log: Log;
   readonly #requests = new SlotList<Interruptible>();
-  /** Number of requests begun so far. */
+  /** Number of requests that have begun so far. */
   begun = 0;
 
   constructor(log: Log) {

@@ -15,7 +15,7 @@ import type { Candidate } from './routing/index.ts';
 import { serve } from './serve.ts';
 
 export interface ResumedJob {
-  /** What is needed of the request to read the result. */
+  /** The facts of the request that are needed to read the result. */
   request: DirectRequest;
   /** The endpoint and the credential that the job was sent with. */
   candidate: Candidate;
@@ -26,8 +26,8 @@ export interface ResumedJob {
 }
 
 /**
- * Writes the result to the sink. Resolves with the row; undefined if the process stopped first. Never rejects for what an
- * upstream does: every error is sent to the sink.
+ * Writes the result to the sink. Resolves with the row; undefined if the process stopped first. Never rejects because
+ * of the upstream: every error is sent to the sink.
  */
 export async function resumeJob(job: ResumedJob, sink: Sink, parts: InferenceParts): Promise<Generation | undefined> {
   const { request, candidate, id, estimate } = job;

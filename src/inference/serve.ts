@@ -5,10 +5,10 @@
  *    refuse, redact or flag it.
  * 2. `answer/log-contents` listens to the answer if its content is logged, `answer/export-generation` if its workspace has
  *    destinations.
- * 3. `plugins` change it if it asks for any.
+ * 3. `plugins` that the request names change it.
  * 4. `routing` ranks the endpoints that may serve it. Then other services list their tools, and calls run that the client
- *    has approved or that waited for it. `before-turns.ts` waits for these and for plugins. If they wait again, that is the
- *    answer (`own-answer.ts`).
+ *    has approved or that waited for it. `before-turns.ts` waits for these and for plugins. If the calls wait again, the
+ *    answer consists of them (`own-answer.ts`).
  * 5. `cache` replays the answer to an identical request that opted in.
  * 6. `turns` reserve, send and read; `answer` writes to the client; `accounting` turns usage into cost and the row.
  */
@@ -102,7 +102,7 @@ async function entered(context: RequestContext, thrown: unknown, parts: Inferenc
   );
 }
 
-/** What a step of admission may spend. */
+/** The paid work that a step of admission may do. */
 function payingOf(context: RequestContext, parts: InferenceParts): Paying | undefined {
   if (context.request.plugins === undefined) return undefined;
   const leaving = new AbortController();

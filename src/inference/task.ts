@@ -68,8 +68,8 @@ export interface Task {
    */
   prepare?(endpoint: Endpoint, about: Preparing): Promise<void> | undefined;
   /**
-   * Whether the same endpoint may succeed after this failure, because what was prepared for the attempt no longer
-   * exists there. Undefined: it may not. Resolves when it can be tried again.
+   * Whether the same endpoint may succeed after this failure, because the vendor has lost what was prepared for the
+   * attempt. Undefined: it may not. Resolves when the endpoint can be retried.
    */
   recover?(attempt: Attempt, failure: UpstreamFailure): Promise<void> | undefined;
   /**
@@ -170,7 +170,7 @@ export interface Attempt {
   readonly visible: boolean;
   /** An earlier call of this attempt was answered, so the attempt costs something even if the last call failed. */
   readonly paid?: boolean;
-  /** What the gateway has to run before the answer can continue (`turns/turn-loop.ts`). */
+  /** The calls that the gateway has to run before the answer can continue (`turns/turn-loop.ts`). */
   readonly calls?: readonly ToolCallPart[] | undefined;
   /** Beta features that its body needs besides those of the client (`anthropic-beta`). */
   readonly betas?: readonly string[] | undefined;

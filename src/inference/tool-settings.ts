@@ -1,4 +1,4 @@
-/** Reads the settings that requests give server tools and plugins; errors name the path of the member. */
+/** Reads the settings of server tools and plugins in requests; errors name the path of the member. */
 import { invalidField } from '../base/errors.ts';
 import type { Fields } from '../formats/conversation/fields.ts';
 

@@ -1,4 +1,4 @@
-/** What spend offers: reservations, open generations and the questions about money. `index.ts` describes their use. */
+/** The interface of spend: reservations, open generations and queries about money. `index.ts` describes their use. */
 import type { Nano } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
 import type { Queryable } from '../storage/database.ts';

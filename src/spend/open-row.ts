@@ -93,7 +93,10 @@ export class OpenRow implements OpenGeneration {
     });
   }
 
-  /** A reservation that was to be handed over is gone, and the budgets count the cost all the same. */
+  /**
+   * The amounts taken from leases. After a failed hand-over the reservation is gone, so the budgets count the cost
+   * beyond the leases.
+   */
   #taken(cost: Charge): Taken[] {
     if (this.#handing === undefined) return this.#reservation.settle(cost);
     return this.#reservation.parts.map(({ window }) => {

@@ -135,7 +135,7 @@ export function withLosses(answer: Metered, losses: readonly Metered[]): Metered
   };
 }
 
-/** The sum of an answer's turns, each priced for itself. */
+/** The sum of an answer's turns, each at its own price. */
 export function sumOfTurns(earlier: readonly Metered[], last: Metered | null): Metered | null {
   if (earlier.length === 0) return last;
   const all = last === null ? earlier : [...earlier, last];

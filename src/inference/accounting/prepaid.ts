@@ -1,6 +1,6 @@
 /**
- * What a request pays before its first turn, such as for a search of the plugin `web`. The first payment opens the
- * request's generation, so that the journal knows of it if the process dies before an endpoint is asked.
+ * Payments of a request before its first turn, such as for a search of the plugin `web`. The first payment opens the
+ * request's generation, so that the journal has it if the process dies before an endpoint is called.
  */
 import { type OpenGeneration, type Spend, unservedAttempt } from '../../spend/index.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
@@ -28,7 +28,7 @@ export class Prepaid {
     return this.#generation;
   }
 
-  /** The generation, for a request that no endpoint is asked for. Rejects with GatewayError 503 as below. */
+  /** The generation, for a request that calls no endpoint. Rejects with GatewayError 503 as below. */
   async open(): Promise<OpenGeneration> {
     this.#opening ??= this.#open();
     await this.#opening;

@@ -39,7 +39,7 @@ export function acceptedOf({ request, hits }: Admission, apiType: ApiType): Acce
 }
 
 export interface Ending {
-  /** The HTTP status that the client got; null when it got none. */
+  /** The HTTP status that the client got; null if no status was sent. */
   status: number | null;
   error: GatewayError | null;
   cancelled: boolean;

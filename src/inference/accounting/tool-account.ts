@@ -10,9 +10,9 @@ export class ToolAccount implements ToolSpending {
   readonly #journal: (() => Promise<void>) | undefined;
   /** Called whenever the cost changes. */
   changed: () => void = () => {};
-  /** Includes calls that are being made: a request that ends meanwhile is charged for them. */
+  /** Includes calls that are running: a request that ends before them is charged for them. */
   #costNano: Nano = 0n;
-  /** The part of the cost that no reply has confirmed: of calls that are being made, or whose outcome is unknown. */
+  /** The part of the cost that no reply has confirmed: of calls that are running or whose outcome is unknown. */
   #supposedNano: Nano = 0n;
   /** Cost of requests that tools have made. They have rows of their own, so this request's row leaves it out. */
   #nested: NestedCost | undefined;

@@ -9,7 +9,7 @@ const MAX_LISTED = 20;
 
 type Outcome = Pick<Ending, 'responses' | 'error' | 'cancelled'>;
 
-/** Excluded endpoints with the names of the rules, then candidates in order. Undefined if every endpoint was asked. */
+/** Excluded endpoints with the names of the rules, then candidates in order. Undefined if every endpoint was tried. */
 export function unaskedOf(
   context: Pick<RequestContext, 'request' | 'skipped'>,
   { considered, candidates }: Pick<Route, 'considered' | 'candidates'>,
@@ -34,7 +34,7 @@ export function unaskedOf(
   return unasked.length === 0 ? undefined : unasked;
 }
 
-/** Why candidates that were not reached were not needed. */
+/** Why the remaining candidates were not reached. */
 function endOf({ responses, error, cancelled }: Outcome): string {
   if (error === null && !cancelled) return 'answered_before';
   if (responses.some(({ status }) => status === 200)) return 'answered_before';

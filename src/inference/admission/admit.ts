@@ -1,4 +1,4 @@
-/** Admission: what may refuse or change a request before anything else sees it. A step is one line here. */
+/** Admission: the steps that may refuse or change a request before anything else sees it, one line each. */
 import type { Admission } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import { beforeFilters } from '../plugins/index.ts';

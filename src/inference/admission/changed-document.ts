@@ -1,4 +1,4 @@
-/** Replaces the request on its way by one with another body, for the stages that change it. */
+/** Replaces the request by one with another body, for the stages that change it. */
 import type { JsonDocument } from '../../base/json.ts';
 import type { Admission } from '../context.ts';
 import { factsOf, isConversationFormat } from '../request.ts';

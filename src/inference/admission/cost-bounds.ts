@@ -156,7 +156,7 @@ function maxPromptTokens(endpoint: Endpoint, facts: RequestFacts, prompt: Prompt
   return contextLength === null ? counted : Math.min(counted, contextLength);
 }
 
-/** Rate limits count what tools of the upstream have read afterwards; budgets reserve it. */
+/** Rate limits count the tokens that the upstream's tools have read only afterwards; budgets reserve them. */
 function promptWithResults(promptTokens: number, { work }: RequestFacts, { contextLength }: Endpoint): number {
   if (work === undefined) return promptTokens;
   return Math.max(promptTokens, Math.min(promptTokens + work.tokens, contextLength ?? Number.POSITIVE_INFINITY));

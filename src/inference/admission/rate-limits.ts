@@ -19,7 +19,7 @@ import type { Admission } from '../context.ts';
 import type { InferenceParts } from '../parts.ts';
 import type { Task, TokenBound } from '../task.ts';
 
-/** The configured limits of keys and workspaces that set none of their own. */
+/** The configured limits, for keys and workspaces without limits of their own. */
 export interface RateDefaults {
   key: RateLimits;
   workspace: RateLimits;

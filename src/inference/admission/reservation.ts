@@ -27,7 +27,7 @@ export class RequestReservation {
   #earlierTokens = 0;
   #earlierUsage: Usage | undefined;
 
-  /** @param task undefined as long as only tools are paid for (`ofTask`) */
+  /** @param task undefined as long as only tools are charged (`ofTask`) */
   constructor(context: Admission, task: Task | undefined, parts: InferenceParts) {
     this.#context = context;
     this.#task = task;
@@ -35,7 +35,7 @@ export class RequestReservation {
     this.#budgets = budgetsOf(context.request.caller, parts.accountBalanceNano());
   }
 
-  /** From now on for the turns of this task too. */
+  /** Reserves for the turns of this task too from now on. */
   ofTask(task: Task): this {
     this.#task = task;
     return this;
@@ -73,7 +73,7 @@ export class RequestReservation {
     this.#earlierTokens = this.#context.rateLimitHold?.heldTokens ?? 0;
   }
 
-  /** A turn of the answer is complete: of its bound, its cost stays reserved. @param spent by this turn */
+  /** A turn of the answer is complete: only its cost stays reserved, not its bound. @param spent by this turn */
   turnEnded(spent: Charge, usage: Usage): void {
     this.#earlier = plus(this.#earlier, spent);
     this.#earlierTokens += tokensOf(usage);
@@ -166,7 +166,7 @@ export class RequestReservation {
     });
   }
 
-  /** @returns the refusal, with figures for all that this request holds and asks for together */
+  /** @returns the refusal, with the sum of what this request holds and what it requests */
   #ask(charge: Charge): undefined | Refusal | Promise<Refusal | undefined> {
     if (this.#reservation === undefined) {
       const all = this.#earlier === NOTHING ? charge : plus(this.#earlier, charge);

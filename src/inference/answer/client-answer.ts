@@ -15,7 +15,7 @@ import { isVisible, visibleSize } from '../turns/visible-output.ts';
 import type { AnswerScreen } from './answer-screen.ts';
 import type { Transcript } from './transcript.ts';
 
-/** What an attempt writes its answer to. Methods throw GatewayError 403 when a filter blocks the answer. */
+/** The destination of an attempt's answer. Methods throw GatewayError 403 when a filter blocks the answer. */
 export interface AnswerWriter {
   /** The upstream streams its answer. */
   begin(): void;
@@ -29,7 +29,7 @@ export interface AnswerWriter {
   finish(): void;
   /** The upstream's answer came in one piece. */
   reply(whole: WholeReply): void;
-  /** A limit of the gateway's own that the answer has passed. */
+  /** A limit of the gateway that the answer has exceeded. */
   readonly failure: UpstreamFailure | undefined;
   /** True once the client can see something of the stream; from then on no other endpoint may answer. */
   readonly visible: boolean;
@@ -75,7 +75,7 @@ export class ClientAnswer implements AnswerWriter {
   readonly #setup: ClientAnswerSetup;
   #pending = '';
   #events: TurnEvent[] | undefined;
-  /** What `#events` are together, once all have arrived. */
+  /** The turn that `#events` form, once all have arrived. */
   #gathered: Turn | undefined;
   #writer: StreamWriter | undefined;
   readonly failure = undefined;

@@ -1,6 +1,6 @@
 /** Replaces the strings of a JSON value. */
 
-/** Encrypted by their makers, or media: they contain no readable text. */
+/** Members with encrypted data or media, which contain no readable text. */
 const SEALED = new Set(['signature', 'encrypted_content', 'encrypted_index', 'thought_signature', 'thoughtSignature']);
 const MEDIA = new Set(['data', 'file_data', 'b64_json']);
 const IDS = new Set(['id', 'type', 'tool_call_id', 'tool_use_id', 'call_id', 'item_id']);

@@ -1,4 +1,4 @@
-/** The least that the prompt of a request can cost, to decide whether a batch is accepted. */
+/** The lowest possible cost of a request's prompt, to decide whether a batch is accepted. */
 import type { Price } from '../../base/money.ts';
 import type { Endpoint } from '../../catalog/index.ts';
 import type { Sink } from '../answer/sink.ts';

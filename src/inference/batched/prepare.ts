@@ -26,8 +26,8 @@ export interface BatchableCall {
   candidate: Candidate;
   call: BatchedCall;
   /**
-   * Counts the request against rate limits and reserves its bound. Undefined: a budget does not carry it in addition to what is
-   * reserved. Rejects with GatewayError 429.
+   * Counts the request against rate limits and reserves its bound. Undefined: a budget does not cover it in addition to
+   * what is reserved. Rejects with GatewayError 429.
    */
   reserve(): Promise<Reservation | undefined>;
 }

@@ -52,7 +52,7 @@ function passing(error: unknown): void {
   if (!(error instanceof GatewayError)) throw error;
 }
 
-/** The pipeline without what concerns the traffic of this process. */
+/** The pipeline without the parts that concern the traffic of this process. */
 export function standalone(parts: InferenceParts, spend: SettledOnly): InferenceParts {
   const health = new Health(parts.clock);
   const { attempted: _, cached: __, ...rest } = uncounted(parts);

@@ -1,5 +1,5 @@
 /**
- * A worker thread that does one order after the other: a hostile document can neither block the process nor use its
+ * A worker thread that handles one order after the other: a hostile document can neither block the process nor use its
  * memory. The thread starts on first use and ends after a minute without use.
  */
 import { Worker } from 'node:worker_threads';

@@ -1,7 +1,7 @@
 /** The thread's half of `OneByOne`: answers each order, once its parser is loaded. */
 import { parentPort } from 'node:worker_threads';
 
-/** Instead of news: an installation that lacks the parser, which is no fault of the document. */
+/** Sent instead of a result: the parser is not installed, which is not a fault of the document. */
 export interface NotLoaded {
   id: number;
   notLoaded: Error;

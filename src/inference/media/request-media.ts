@@ -150,7 +150,7 @@ export class RequestMedia {
 const REFUSALS: ReadonlySet<number | null> = new Set([400, 403, 404]);
 const NO_FILE = /\bfiles?\b[^.]*\b(?:not found|not exist|no longer|expired|deleted)\b|\bno such file\b/i;
 
-/** Whether a vendor says that it does not have a file. Gemini answers 403, with the name in its text. */
+/** Whether a vendor reports that it does not have a file. Gemini answers 403, with the name in its text. */
 function isLost(copies: readonly VendorCopy[], { status, message }: UpstreamFailure): boolean {
   if (!REFUSALS.has(status)) return false;
   const names = copies.map(({ vendorId }) => vendorId.slice(vendorId.lastIndexOf('/') + 1));

@@ -1,4 +1,4 @@
-/** Accepts the request of an HTTP exchange: reads what its headers say besides the body. */
+/** Accepts the request of an HTTP exchange: reads its headers in addition to the body. */
 import type { Caller } from '../../access/index.ts';
 import { invalidField } from '../../base/errors.ts';
 import type { JsonDocument } from '../../base/json.ts';

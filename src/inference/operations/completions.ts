@@ -1,4 +1,4 @@
-/** `POST /completions` and `POST /messages/count_tokens`: what OpenAI and Anthropic tools call in addition. */
+/** `POST /completions` and `POST /messages/count_tokens`, further operations that OpenAI and Anthropic tools call. */
 import { Type } from 'typebox';
 import type { Caller } from '../../access/index.ts';
 import { type JsonDocument, readDocument, stringifyJson } from '../../base/json.ts';

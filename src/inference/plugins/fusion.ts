@@ -1,6 +1,6 @@
 /**
- * The plugin `fusion`, and the model `svc/fusion`: the server tool `svc:fusion` without declaring it. With the model, the
- * panel is asked first, and the model that the router has chosen writes the answer.
+ * The plugin `fusion`, and the model `svc/fusion`: they add the server tool `svc:fusion` to a request that does not
+ * declare it. With the model, the panel is asked first, and the model that the router has chosen writes the answer.
  */
 import Type from 'typebox';
 import { readDocument, stringifyJson } from '../../base/json.ts';

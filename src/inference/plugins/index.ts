@@ -1,7 +1,8 @@
 /**
- * Plugins: what the gateway does to a request or to its answer because the request's member `plugins` names it
+ * Plugins: changes to a request or to its answer that the request's member `plugins` names
  * ([guide](../../../docs/guides/plugins.md)). One file or folder each, listed in `registry.ts`; `plugin.ts` is the
- * contract. Not here: tools that the model calls (`tools/`), guardrails, which apply without being asked for.
+ * contract. Not here: tools that the model calls (`tools/`), and guardrails, which apply whether the request names them
+ * or not.
  */
 
 export { withPluginSettings } from './described.ts';

@@ -1,4 +1,4 @@
-/** The contract of a plugin: what the gateway does to a request or its answer when `plugins` names it. */
+/** The contract of a plugin: a change to a request or its answer that the request's `plugins` names. */
 import type { TProperties } from 'typebox';
 import type { Conversation, Message, Part, Turn, TurnEvent } from '../../formats/conversation/conversation.ts';
 import type { Fields } from '../../formats/conversation/fields.ts';
@@ -43,7 +43,7 @@ export interface RequestedPlugin {
   readonly path: string;
 }
 
-/** What a step before guardrail filters may use. */
+/** The facilities that a step before guardrail filters may use. */
 export type AdmissionParts = Pick<
   InferenceParts,
   'accountPolicy' | 'catalog' | 'clock' | 'docx' | 'egress' | 'files' | 'limits' | 'ocr' | 'pdf'
@@ -58,7 +58,7 @@ export interface AdmissionStep {
   readonly paying: Paying | undefined;
 }
 
-/** Paid means of a step before guardrail filters. */
+/** The facilities for paid work of a step before guardrail filters. */
 export interface Paying {
   readonly spending: ToolSpending;
   /** Aborted when the client disconnects. */
@@ -70,7 +70,7 @@ export interface PluginStep {
   readonly settings: Fields;
   readonly path: string;
   readonly parts: InferenceParts;
-  /** For what takes long or costs something. */
+  /** The facilities for slow or paid work. */
   readonly early: EarlyRunning;
   /** The endpoints that may serve the request, however long its prompt is. @throws GatewayError as routing does */
   candidates(): readonly Candidate[];
@@ -89,7 +89,7 @@ export interface JudgeStep {
   readonly parts: InferenceParts;
 }
 
-/** What judging may use. */
+/** The facilities that judging may use. */
 export type JudgeRunning = Pick<ToolsRunning, 'ask' | 'signal'>;
 
 /** Judges each turn of an answer once it is complete, before its tools run. */

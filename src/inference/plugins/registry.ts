@@ -1,4 +1,4 @@
-/** Every plugin, in the order in which they act. */
+/** Every plugin, in the order in which they run. */
 import { alignment } from './alignment/index.ts';
 import { contextCompression } from './context-compression/index.ts';
 import { fileParser } from './file-parser/index.ts';

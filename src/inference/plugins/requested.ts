@@ -60,7 +60,7 @@ function refusal(id: string): string {
   return `must be the id of a plugin, not ${JSON.stringify(id.slice(0, 100))}: ${[...BY_ID.keys()].join(', ')}`;
 }
 
-/** Plugins act in the order of the registry, however the client orders them. */
+/** Plugins run in the order of the registry, however the client orders them. */
 export function sorted(requested: readonly RequestedPlugin[]): readonly RequestedPlugin[] {
   if (requested.length === 1) return requested;
   return requested.toSorted((a, b) => PLUGINS.indexOf(a.plugin) - PLUGINS.indexOf(b.plugin));

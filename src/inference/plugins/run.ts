@@ -49,7 +49,7 @@ export async function runPlugins(plugins: readonly RequestedPlugin[], running: R
   }
 }
 
-/** What the plugins change in one answer; undefined if nothing. */
+/** The revision of one answer by the plugins; undefined if none changes it. */
 export function revisionOf(
   context: RequestContext<ConversationRequest>,
   conversation: () => Conversation,
@@ -64,7 +64,7 @@ export function revisionOf(
   return revisions.length <= 1 ? revisions[0] : inTurn(revisions.reverse());
 }
 
-/** What judges the turns of one answer; undefined for most requests. */
+/** The judge of the turns of one answer; undefined for most requests. */
 export function judgeOf(context: RequestContext<ConversationRequest>, parts: InferenceParts): TurnJudge | undefined {
   for (const { plugin, settings } of context.request.plugins ?? []) {
     if (plugin.judge !== undefined) return plugin.judge({ context, settings, parts });

@@ -1,4 +1,6 @@
-/** The provider account that started some work: only its credential can fetch the result, maybe from another process. */
+/**
+ * The provider account that started some work. Only its credential can fetch the result, which another process may do.
+ */
 import { createHash } from 'node:crypto';
 import { GatewayError, invalidField } from '../../base/errors.ts';
 import type { ByokCaller, ByokCredentials } from '../../byok/index.ts';

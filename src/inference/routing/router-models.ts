@@ -51,7 +51,7 @@ export function offersOf(
   });
 }
 
-/** The same for models that are asked without the rest of a request. */
+/** The same for a list of models, without the rest of a request. */
 export function offersWhere(models: readonly Model[], isAllowed: (endpoint: Endpoint) => boolean): readonly Offer[] {
   return offersOf(models, (model) => prepare(model).filter(({ endpoint }) => isAllowed(endpoint)));
 }

@@ -182,7 +182,7 @@ function pricingAt(pricing: Pricing, promptTokens: number): Pricing {
   return result;
 }
 
-/** Excludes endpoints that lack a needed feature according to the catalog. Unknown support is found out by trying. */
+/** Excludes endpoints that lack a needed feature according to the catalog. Endpoints with unknown support are tried. */
 function addNeeds(rules: Rule[], needs: Needs, requireParameters: boolean): void {
   const feature = (name: string, path: string, keeps: Rule['keeps']): void => {
     rules.push({ name: `feature:${name}`, kind: 'constraint', path, keeps });

@@ -41,8 +41,8 @@ export function tierRank(tier: string | undefined, { chain, also }: WantedTiers)
 }
 
 /**
- * The tier to ask the upstream for: one whose price the catalog has. The client's own tier is not passed on elsewhere, since
- * the upstream would charge more than is reserved.
+ * The tier to request from the upstream: one whose price the catalog has. The client's own tier is not passed on
+ * elsewhere, since the upstream would charge more than is reserved.
  */
 export function tierFor({ tier }: Endpoint, wanted: string | undefined): EncodeTarget['serviceTier'] {
   if (tier !== undefined) return tier.name;

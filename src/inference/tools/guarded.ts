@@ -1,6 +1,6 @@
 /**
- * Guardrail filters on server tools. What a tool is sent is written by the model, so filters of answers apply; what it
- * returns goes to the model, so filters of requests do.
+ * Guardrail filters on server tools. The model writes the arguments of a call, so filters of answers apply to them. The
+ * result goes to the model, so filters of requests apply to it.
  */
 import { parseJson, readDocument, stringifyJson } from '../../base/json.ts';
 import { textOf } from '../../formats/conversation/fields.ts';

@@ -1,4 +1,4 @@
-/** `svc:image_generation`: the model has an image made, by a request of its own to the images operation. */
+/** `svc:image_generation`: makes an image for the model, by a request to the images operation. */
 import { GatewayError, invalidField } from '../../base/errors.ts';
 import { readDocument, stringifyJson } from '../../base/json.ts';
 import { type Fields, fieldsOf, listOf, restOf, textOf, textOrUndefined } from '../../formats/conversation/fields.ts';
@@ -11,7 +11,7 @@ import { type RequestedTool, type ServerTool, ToolError, type ToolOutcome } from
 const LONGEST_PROMPT = 32_000;
 /** Images may take minutes. */
 const TIMES_A_CALL = 5;
-/** Members of the operation that are not for the request to set. */
+/** Members of the operation that a request cannot set. */
 const OWN = ['prompt', 'n', 'stream', 'user', 'session_id', 'provider', 'plugins'];
 
 const checkSchema = valueCheck(image.schema);

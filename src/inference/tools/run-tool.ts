@@ -1,4 +1,4 @@
-/** Runs one call of a server tool within the limits of the installation. Whatever goes wrong is a result for the model. */
+/** Runs one call of a server tool within the limits of the installation. A failure is a result for the model. */
 import { GatewayError } from '../../base/errors.ts';
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import { argumentsProblem } from '../../formats/adapters/deferred-tools/index.ts';
@@ -84,7 +84,7 @@ function shownBy({ message, shown }: ToolError, tool: RunTool, input: Fields): T
   return { ...failure(message, tool, input), ...shown };
 }
 
-/** The arguments, or what is wrong with them. */
+/** The arguments, or the error in them. */
 function inputOf(text: string, schema: Fields): Fields | string {
   let value: unknown;
   try {

@@ -60,7 +60,7 @@ export interface DeclaredTool {
   readonly settings: Fields;
 }
 
-/** What tools need of the installation before they run. */
+/** The parts of the installation that tools need before they run. */
 export type Installation = Pick<
   InferenceParts,
   'limits' | 'webSearch' | 'catalog' | 'requestContainers' | 'workspaceFiles' | 'vectorStores'
@@ -91,7 +91,7 @@ export interface RequestedTool {
   readonly ownCalls?: 'apply_patch';
   /** Calls change data that outlives the answer, so the request must not be answered from the response cache. */
   readonly lasting?: true;
-  /** What the tool wants of upstreams that have it themselves. Absent: the gateway runs every call. */
+  /** The settings for upstreams that have the tool themselves. Absent: the gateway runs every call. */
   readonly native?: NativeWish | undefined;
   /** A call may take this many times the limit of one call. Default 1. */
   readonly timesLimit?: number;

@@ -1,4 +1,6 @@
-/** `svc:web_fetch`: reads a page, a PDF or a text from a URL: the upstream does, or the gateway through the checked egress. */
+/**
+ * `svc:web_fetch`: the upstream, or the gateway through the checked egress, reads a page, a PDF or a text from a URL.
+ */
 import { EgressError, type EgressReply } from '../../egress/index.ts';
 import { type Fields, textOf } from '../../formats/conversation/fields.ts';
 import type { NativeWish } from '../../formats/conversation/native-tool.ts';

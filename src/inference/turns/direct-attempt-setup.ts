@@ -10,7 +10,7 @@ import type { Framing } from '../../providers/index.ts';
 import type { Transcript } from '../answer/transcript.ts';
 import type { AttemptOwner } from '../task.ts';
 
-/** What an attempt of an operation with a single public format needs. */
+/** The setup of an attempt of an operation with a single public format. */
 export interface DirectAttemptSetup<Answer> {
   format: DirectFormatId;
   plan: CallPlan<Answer>;

@@ -1,4 +1,4 @@
-/** One call to an endpoint: sent, with what its outcome means for slots, cooldowns and the trace. */
+/** Sends one call to an endpoint, and applies its outcome to slots, cooldowns and the trace. */
 import type { UpstreamFailure } from '../../formats/conversation/failure.ts';
 import type { Stamp } from '../../formats/conversation/format.ts';
 import { OPERATION_NAMES } from '../../otlp/index.ts';

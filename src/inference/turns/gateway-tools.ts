@@ -26,7 +26,7 @@ export interface GatewayToolKind {
   wanted(request: ToolRequest, parts: InferenceParts): WantedTools | undefined;
 }
 
-/** What a kind of tools reads of a request before it is served. */
+/** The facts of a request that a kind of tools reads before the request is served. */
 export interface ToolRequest {
   readonly format: ServedFormat;
   readonly document: JsonDocument;
@@ -35,15 +35,15 @@ export interface ToolRequest {
 export interface WantedTools {
   /** UTF-8 bytes that their definitions add to the request, at most. */
   readonly definitionBytes: number;
-  /** What an upstream that has the tools itself may do with them, at most. Absent: nothing. */
+  /** The upper limit of what an upstream that has the tools itself may do with them. Absent: nothing. */
   readonly nativeWork?: UpstreamWork | undefined;
   /** Running them changes data that outlives the answer. */
   readonly lasting: boolean;
   /** Loads what they need; undefined if there is nothing to wait for. */
   load?(asking: ToolsAsking): Promise<void> | undefined;
   /**
-   * Asks other services what the tools are. Called once, before the first turn. Absent: there is nothing to ask.
-   * Rejects with GatewayError.
+   * Lists the tools of other services. Called once, before the first turn. Absent: there are none to list. Rejects with
+   * GatewayError.
    */
   readonly discover?: ((running: ToolsRunning) => Promise<void>) | undefined;
   /**
@@ -91,7 +91,7 @@ export interface ToolsAsking {
   readonly parts: InferenceParts;
 }
 
-/** What the pipeline offers to running tools. */
+/** The facilities of the pipeline for running tools. */
 export interface ToolsRunning extends ToolsAsking {
   /** Aborted when the client disconnects or the gateway shuts down. */
   readonly signal: AbortSignal;
@@ -117,7 +117,8 @@ export interface ToolSpending {
   /** Rejects with GatewayError 402 when a budget does not cover the amount. */
   hold(nano: Nano): Promise<void>;
   /**
-   * The held call was made, or was not. Not called where its outcome is unknown: it is charged, and marked as estimated.
+   * Settles the held call, made or not. Not called if the outcome of the call is unknown: the call is then charged, and
+   * marked as estimated.
    * @param spent at most what was held
    */
   settle(held: Nano, spent: Nano): void;

@@ -69,7 +69,7 @@ export class Hedge {
     this.#abort(loser);
   }
 
-  /** The attempt has failed. Returns true if another one runs or is being sought, so the caller need not act. */
+  /** The attempt has failed. Returns true if another one runs or is being prepared, so the caller need not act. */
   failed(attempt: Attempt): boolean {
     this.#timer?.cancel();
     this.#timer = undefined;

@@ -90,8 +90,8 @@ export class JoinedTurn {
   }
 
   /**
-   * What the gateway has to run before the answer can continue; undefined until the turn is over, or if nothing. Empty for
-   * a turn that is only paused or judged.
+   * The calls that the gateway has to run before the answer can continue; undefined until the turn is over, or if there
+   * are none. Empty for a turn that is only paused or judged.
    */
   get calls(): readonly ToolCallPart[] | undefined {
     return this.#ended && this.#waits ? [...this.#held.values()] : undefined;

@@ -1,4 +1,4 @@
-/** One request on its way to endpoints of one spoken format, and its answer on the way back. */
+/** Converts one request for endpoints of one spoken format, and its answer back. */
 import type { Body } from '../../base/body.ts';
 import type { TextEncoding } from '../../base/byte-text.ts';
 import type { GatewayError } from '../../base/errors.ts';

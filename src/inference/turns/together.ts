@@ -1,4 +1,4 @@
-/** Two kinds of tools of one request as one. */
+/** Combines two kinds of tools of one request. */
 import type { GatewayTools, WantedTools } from './gateway-tools.ts';
 
 /** @param first gets the client's conversation; the second gets what the first has made of it */

@@ -1,6 +1,6 @@
 /**
  * The loop of an answer that takes several turns: after each, the gateway runs the tools that the model asked for, and
- * the next turn continues with their results. Each turn is dispatched, reserved, journalled and charged for itself.
+ * the next turn continues with their results. Each turn is dispatched, reserved, journalled and charged separately.
  */
 import { GatewayError } from '../../base/errors.ts';
 import type { Nano } from '../../base/money.ts';
@@ -54,7 +54,7 @@ export const NO_TOOLS: WantedTools = {
   }),
 };
 
-/** The most upstream turns of one answer whose tools have no limit of their own. */
+/** The maximum number of upstream turns of an answer whose tools have no limit of their own. */
 const MAX_TURNS = 6;
 
 /** The part of an attempt that the loop reads. */
@@ -134,7 +134,7 @@ export class TurnLoop {
   }
 
   /**
-   * Has a complete turn judged, and runs what it asks of the gateway. Resolves with true if another turn follows.
+   * Lets a complete turn be judged, and runs the tools that it calls. Resolves with true if another turn follows.
    * @throws GatewayError 502 for a model that does not come to an end, 403 when a filter blocks what a tool shows, and
    * what the judge throws
    */

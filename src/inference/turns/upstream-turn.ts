@@ -116,7 +116,10 @@ export class UpstreamTurn implements AttemptOwner {
     this.#hedge.start(dispatched);
   }
 
-  /** Ends the turn: aborts what runs and what would follow. Returns its cost so far, as far as it is known. */
+  /**
+   * Ends the turn: aborts the running attempts, and starts no further one. Returns the cost so far, as far as it is
+   * known.
+   */
   stop(): Metered | null {
     this.close();
     const current = this.current;
@@ -187,7 +190,7 @@ export class UpstreamTurn implements AttemptOwner {
     return this.#setup.context.request.facts.fallbackOnRefusal && this.#dispatcher.hasOtherModel(rank);
   }
 
-  /** A filter blocked the answer. The upstream has done its work and is paid even so. */
+  /** A filter blocked the answer. The upstream has done its work and is charged nevertheless. */
   attemptBlocked(attempt: Attempt, error: GatewayError, complete: boolean): void {
     this.#ends(attempt, () => {
       this.#answered(this.#hedge.of(attempt));

@@ -1,4 +1,4 @@
-/** What the engines' replies and queries have in common. */
+/** Functions for the replies and queries of all engines. */
 import { fieldsOf, listOf, textOf } from '../../formats/conversation/fields.ts';
 import type { SearchQuery, SearchResult } from './engine.ts';
 

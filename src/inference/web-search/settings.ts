@@ -19,7 +19,7 @@ const MAX_CHARACTERS = 100_000;
 /** Characters of all results together. */
 const CONTEXT_CHARACTERS: Readonly<Record<string, number>> = { low: 5_000, medium: 15_000, high: 30_000 };
 
-/** The names of the lists of domains, which the plugin calls otherwise. */
+/** The names of the lists of domains, which differ in the plugin. */
 const DOMAIN_LISTS = { allowed: 'allowed_domains', excluded: 'excluded_domains' };
 
 /** @throws GatewayError 400 with the path of a member that is not valid. Unknown members are ignored. */

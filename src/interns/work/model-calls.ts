@@ -1,6 +1,7 @@
 /**
- * The model calls of one intern's sandbox, as the egress proxy reports them, and their runs: a call belongs to the run whose session
- * it names, or to the only run. The cost of a run is the sum of the charges of its calls in the ledger.
+ * Assigns the model calls of an intern's sandbox, which the egress proxy reports, to its runs: a call belongs to the
+ * run whose session it names, or else to the only run. The cost of a run is the sum of the charges of its calls in the
+ * ledger.
  */
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Nano } from '../../base/money.ts';
@@ -15,7 +16,7 @@ export type RunUsage = AgentUsage & { readonly costNano: Nano | null };
 /** Counts the calls of one run. */
 export interface RunMeter {
   /**
-   * At the end of the run. Waits for the rows of its calls, at most some seconds.
+   * Call it at the end of the run. Waits for the rows of its calls, at most some seconds.
    * @param reported what the agent says
    */
   usage(reported: AgentUsage | null): Promise<RunUsage | null>;

@@ -1,4 +1,4 @@
-/** Takes an intern apart: its workspace is archived, then its sandbox, vault and key end. */
+/** Deletes an intern: archives its workspace, then ends its sandbox, vault and key. */
 import { endInternKey } from '../../access/index.ts';
 import type { Changed } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -54,7 +54,7 @@ export async function teardown(parts: TeardownParts, intern: Intern): Promise<Te
   }
 }
 
-/** Returns why it is not archived. */
+/** Returns why the workspace is not archived; undefined if it is. */
 async function archived(parts: TeardownParts, intern: Intern): Promise<string | undefined> {
   const { database, sandboxes, log } = parts;
   if (await hasArchive(database, intern.id)) return undefined;

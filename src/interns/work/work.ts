@@ -1,6 +1,6 @@
 /**
- * Background work of requests: starting and deleting interns. A job only announces work; what to do is
- * read from the intern's row, so a job that runs twice, or in another process than the one before, does no harm.
+ * Background work of requests: starts and deletes interns. A job only announces work. Its handler reads the intern's
+ * row to find what to do, so a job that runs twice, or in another process than before, does no harm.
  */
 import { type Changed, changeAs, gatewayAuthor } from '../../audit/index.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -35,7 +35,7 @@ export interface Teardown {
   finish(tx: Queryable, changed: Changed, at: Date): Promise<void>;
 }
 
-/** Does what the intern waits for. Throws: another process holds it, or this one closes; try again. */
+/** Does the pending work of the intern. Throws if another process holds it or this one closes; then it is retried. */
 export async function work(parts: WorkParts, id: string, signal: AbortSignal): Promise<void> {
   const { atWork } = parts;
   // Several jobs may be for one intern: of later requests, and repeated ones. They run in turn, and each finds what is left to do.
@@ -100,7 +100,7 @@ async function destroy(parts: WorkParts, intern: Intern, signal: AbortSignal): P
 }
 
 /**
- * Records what became of work that began in the epoch of `intern`, unless a later request overtook it.
+ * Records the outcome of work that began in the epoch of `intern`, unless a later request overtook it.
  * @returns the intern now; undefined if it is gone, or was
  */
 async function happened(
@@ -125,7 +125,7 @@ export async function broke(parts: WorkParts, intern: Intern, error: unknown): P
   await happened(parts, intern, 'broken', { lastFailureMessage: messageOf(error) });
 }
 
-/** What a caller may see of it. */
+/** The part of a failure that a caller may see. */
 export function messageOf(error: unknown): string {
   return error instanceof GatewayError ? error.message : 'Internal error; see the log of the gateway.';
 }

@@ -1,4 +1,4 @@
-/** Number and cost of generations by UTC day, model and endpoint. */
+/** The SQL of activity: number and cost of generations by UTC day, model and endpoint. */
 import type { Queryable } from '../../storage/database.ts';
 
 export interface ActivityQuery {

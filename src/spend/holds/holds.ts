@@ -32,8 +32,8 @@ export interface HoldDraft {
 export interface Holds {
   draft(): HoldDraft;
   /**
-   * Enters rows that a hold pays for, in one transaction with what `work` writes and returns the rows of. What the hold does not
-   * cover is entered all the same.
+   * Enters the rows that `work` returns, in one transaction with what it writes; the hold pays for them. Cost that the
+   * hold does not cover is entered too.
    */
   enter(id: string, work: (tx: Queryable) => Promise<readonly Generation[]>): Promise<void>;
   /**

@@ -1,4 +1,7 @@
-/** Judges the turns of one answer by the rules of the plugin `alignment`, and decides what follows. */
+/**
+ * Judges the turns of one answer by the rules of the plugin `alignment`, and decides whether a turn is shown, retried
+ * or refused.
+ */
 import { GatewayError } from '../../../base/errors.ts';
 import type { Message, Part } from '../../../formats/conversation/conversation.ts';
 import type { Fields } from '../../../formats/conversation/fields.ts';
@@ -20,7 +23,7 @@ export class Alignment implements TurnJudge {
   readonly #step: JudgeStep;
   readonly #rules: readonly string[];
   readonly #threshold: number;
-  /** Retries that are left. */
+  /** Remaining retries. */
   #retries: number;
 
   constructor(step: JudgeStep) {

@@ -1,6 +1,6 @@
 /**
  * The plugin `alignment`: a model judges whether each turn of the answer keeps to the rules of the request. A turn that
- * does not is withheld and written again, or only recorded.
+ * breaks a rule is withheld and written again, or only recorded.
  */
 import Type from 'typebox';
 import { optional, word } from '../../../formats/conversation/loose-schema.ts';

@@ -1,4 +1,7 @@
-/** Asks the installation's moderation service whether texts break its rules, in the format of OpenAI's `/moderations`. */
+/**
+ * Sends texts to the installation's moderation service, in the format of OpenAI's `/moderations`, to learn whether they
+ * break its rules.
+ */
 import type { ModerationSettings } from '../../../base/config.ts';
 import type { Egress } from '../../../egress/index.ts';
 import { fieldsOf, listOf } from '../../../formats/conversation/fields.ts';
@@ -15,7 +18,7 @@ interface Verdict {
 export interface Moderator {
   /** As currently configured; null if it is not. */
   settings(): ModerationSettings | null;
-  /** Undefined if the service did not answer, or not with a verdict for each text. */
+  /** Undefined if the service did not answer with a verdict for each text. */
   check(settings: ModerationSettings, texts: readonly string[]): Promise<Verdict | undefined>;
 }
 

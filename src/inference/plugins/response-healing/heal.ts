@@ -33,7 +33,7 @@ export function heal(text: string, output: OutputFormat): Healed {
   return { text, outcome: 'unrepairable' };
 }
 
-/** Two objects become an array, a cut text ends early: whether the result is what was wanted, the schema decides. */
+/** Two objects become an array, a cut text ends early: the schema decides whether the result is acceptable. */
 function fits(value: unknown, output: OutputFormat): boolean {
   if (value === undefined) return false;
   if (output.type === 'schema' && output.schema !== undefined) return fitsSchema(value, output.schema);

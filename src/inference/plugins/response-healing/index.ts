@@ -1,7 +1,7 @@
 /**
- * Response healing: an answer that should be JSON and is not quite becomes JSON. Fences, prose and thinking around it
- * are removed, faults are repaired, and the schema of the request decides whether the result is used. Text is held back
- * until its choice is complete, in streams too.
+ * Response healing: turns an answer that is almost JSON into JSON. Fences, prose and thinking around it are removed,
+ * faults are repaired, and the schema of the request decides whether the result is used. Text is held back until its
+ * choice is complete, in streams too.
  */
 import type { OutputFormat, Part, Turn, TurnEvent } from '../../../formats/conversation/conversation.ts';
 import { collect, eventsOf } from '../../../formats/conversation/replay.ts';

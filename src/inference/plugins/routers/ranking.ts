@@ -7,7 +7,7 @@ export type CostTier = (typeof COST_TIERS)[number];
 
 type Scores = Pick<RouterQuestion, 'score'>;
 
-/** Offers with a known price, cheapest first, each with its place among them from 0 to 1. */
+/** Offers with a known price, cheapest first, each with its rank from 0 to 1. */
 export function byPrice(offers: readonly Offer[]): { offer: Offer; place: number }[] {
   const priced = offers.filter(({ price }) => Number.isFinite(price)).toSorted((a, b) => a.price - b.price);
   return priced.map((offer, index) => ({ offer, place: (index + 0.5) / priced.length }));

@@ -3,7 +3,7 @@
  * numbers; `@@ text` says after which line the next section is.
  */
 
-/** What is wrong with a diff, for the model. */
+/** A faulty diff; the message is for the model. */
 export class DiffError extends Error {}
 
 interface Section {
@@ -14,7 +14,7 @@ interface Section {
   atEnd: boolean;
 }
 
-/** Each of them is looked for in the whole file. */
+/** Each of them is searched for in the whole file. */
 const MOST_SECTIONS = 64;
 const END_OF_FILE = '*** End of File';
 /** Some models write the envelope of whole patches, too. */
@@ -106,7 +106,7 @@ function placeOf(lines: readonly string[], old: readonly string[], from: number,
 /** How lines are normalized before they are compared, the strictest first. */
 const WAYS: readonly ((line: string) => string)[] = [(line) => line, (line) => line.trimEnd(), (line) => line.trim()];
 
-/** The first place at or after `from`. @throws DiffError */
+/** The first position at or after `from`. @throws DiffError */
 function found(lines: readonly string[], old: readonly string[], from: number, what: string): number {
   for (const way of WAYS) {
     const place = firstPlace(lines.map(way), old.map(way), from);

@@ -93,8 +93,8 @@ export function bodyWith(asking: Asking): Fields {
 }
 
 /**
- * The items of a reply that calls functions of the client, with ids of calls that no other model of the request has made up
- * as well; undefined if it calls none.
+ * The items of a reply that calls functions of the client, with call ids that are unique among all models of the
+ * request; undefined if it calls none.
  */
 export function itemsThatCall(reply: Fields): Fields[] | undefined {
   const items = listOf(reply['output']).map(fieldsOf);

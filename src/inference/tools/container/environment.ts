@@ -79,7 +79,7 @@ export function environmentOf(settings: Fields): Environment {
   };
 }
 
-/** Where a tool without an environment of its own works: where commands do, if there are any. */
+/** The environment of a tool without one of its own: that of the command tools, if there are any. */
 export function environmentBeside(declared: readonly DeclaredTool[]): Environment {
   const running = declared.find(({ name, settings }) => COMMANDS.includes(name) && settings['engine'] === 'svc');
   return environmentOf(running?.settings ?? {});

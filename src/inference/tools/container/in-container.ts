@@ -1,4 +1,4 @@
-/** What a tool checks before its code can run in a container. */
+/** The checks of a tool before its code runs in a container. */
 import type { ToolsRunning } from '../../turns/gateway-tools.ts';
 import type { Installation, RequestedTool, ToolOutcome } from '../tool.ts';
 import { checkFiles } from './copies.ts';
@@ -41,7 +41,7 @@ export function inContainer(
   };
 }
 
-/** The outcome with what the model has to know of the container. */
+/** The outcome with the notes about the container for the model. */
 async function withNote(
   containers: RequestContainers,
   { request }: ToolsRunning,

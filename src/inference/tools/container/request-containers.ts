@@ -1,4 +1,4 @@
-/** The containers of requests: opened for the first call that needs one, given back when the request ends. */
+/** The containers of requests: opened for the first call that needs one, released when the request ends. */
 import { type GatewayError, invalidField } from '../../../base/errors.ts';
 import { type Containers, type ContainerUse, checkDomains } from '../../../containers/index.ts';
 import type { ToolsRunning } from '../../turns/gateway-tools.ts';

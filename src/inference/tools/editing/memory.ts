@@ -160,7 +160,7 @@ async function rename(folder: MemoryFolder, from: string, to: string): Promise<D
   return { result: `Successfully renamed ${from} to ${to}`, action: 'write', key: to };
 }
 
-/** A file is in no file, and no folder has its name. */
+/** A file is never inside another file, and never has the name of a folder. */
 function checkPlace(path: string, paths: readonly string[]): void {
   const other = paths.find((each) => isIn(path, each) || isIn(each, path));
   if (other !== undefined)

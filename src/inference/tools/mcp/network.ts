@@ -46,7 +46,7 @@ export class McpNetwork {
     return Promise.race([this.#call.run(call, run), broken.promise, this.#lost.promise]);
   }
 
-  /** Nothing that a server says on its own is used, so no stream is opened for it. */
+  /** Messages that a server sends on its own are not used, so no stream is opened for them. */
   readonly fetchWithoutStream: FetchLike = (url, init) =>
     (init?.method ?? 'GET') === 'GET' ? Promise.resolve(new Response(null, { status: 405 })) : this.fetch(url, init);
 

@@ -1,4 +1,4 @@
-/** The declaration of an MCP server: where it is, which of its tools the model gets, and which of them ask first. */
+/** The declaration of an MCP server: its address, the tools that the model gets, and those that need approval. */
 import { invalidField } from '../../../base/errors.ts';
 import { type Fields, isFields } from '../../../formats/conversation/fields.ts';
 import { Members } from '../../tool-settings.ts';
@@ -102,7 +102,7 @@ function allowed(value: unknown, path: string): ServerSettings['allows'] {
   return filterOf(value, path);
 }
 
-/** Without a setting, every call asks first. */
+/** Without a setting, every call needs approval. */
 function approval(value: unknown, path: string, canAsk: boolean): ServerSettings['asksFirst'] {
   if (value === 'never') return () => false;
   if (!canAsk) {

@@ -107,6 +107,6 @@ export function told({ stdout, stderr, exitCode, ended }: CommandOutput): object
   return { stdout, stderr, exit_code: exitCode, ...(ended !== undefined && { ended }) };
 }
 
-/** What models have to know of how commands run. */
+/** How commands run, for the model. */
 export const ABOUT_COMMANDS =
   'Files stay for the following calls; variables, folders and background processes end with a command.';

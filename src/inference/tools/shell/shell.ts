@@ -60,7 +60,7 @@ interface Action {
   max_output_length?: number;
 }
 
-/** As the model wants it. @param input valid; empty for arguments that are not */
+/** The call as the model requests it. @param input valid; empty for arguments that are not */
 function actionOf(input: Fields): Action {
   const { timeout_ms: time, max_output_length: length } = input;
   return {

@@ -12,7 +12,7 @@ import type { FusionSettings } from './settings.ts';
 
 /** The router model whose order the gateway's choice of a panel follows. */
 export const FUSION_MODEL = 'svc/fusion';
-/** Of a panel that the request does not name. */
+/** Number of members of a panel that the request does not name. */
 const USUAL_MEMBERS = 3;
 const MAX_SOURCES = 100;
 const NO_ANSWER = 'the model gave no answer';
@@ -47,7 +47,7 @@ export function panelOf({ models }: FusionSettings, { parts, request }: ToolsRun
   return found.slice(0, USUAL_MEMBERS).map(({ id }) => id);
 }
 
-/** Asks all of them. A model that fails does not fail the others. */
+/** Sends the question to all of them. A model that fails does not fail the others. */
 export async function askPanel(
   models: readonly string[],
   question: string,
