@@ -113,7 +113,7 @@ const ACCEPTED = {
   }),
 };
 
-/** What became of it. */
+/** The outcome of a request. */
 const OUTCOME = {
   /** Catalog id of the model that answered; the requested model if none did. */
   model: column('model', kind.text(), { model: STRING }),

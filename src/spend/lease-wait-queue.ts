@@ -1,6 +1,6 @@
 /**
- * Queue of reservations that the leases do not cover. While any waits, the process asks the database for the missing
- * amount, recalls idle leases of other processes, and tries again whenever something is returned.
+ * Queue of reservations that the leases do not cover. While any waits, the process requests the missing amount from the
+ * database, recalls idle leases of other processes, and retries whenever something is returned.
  */
 import type { Clock } from '../base/clock.ts';
 import { LeaseQueue, type WaitingRequest } from '../base/lease-queue.ts';

@@ -196,7 +196,7 @@ export interface LeaseRequest {
   needNano: Nano;
   /** Granted beyond the need as far as there is room, because other requests wait for it. */
   wantNano: Nano;
-  /** Granted beyond both, up to one eighth of the room, so that not every request asks. */
+  /** Granted beyond both, up to one eighth of the room, so that not every request needs the database. */
   spareNano: Nano;
   /** As in `Budget`. */
   spentBy?: SpentBy | undefined;

@@ -44,7 +44,7 @@ export class BudgetWindow {
   /** Leases of other processes in the last answer. */
   othersLeased: Nano = 0n;
   /** Monotonic times in ms. */
-  /** When the database was asked what it has answered last. */
+  /** When the query began whose answer is the latest one. */
   askedAt = Number.NEGATIVE_INFINITY;
   askAgainAt = 0;
   recallAgainAt = 0;

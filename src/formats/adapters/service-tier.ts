@@ -1,4 +1,4 @@
-/** Replaces the client's service tier by the one that the endpoint is asked for. */
+/** Replaces the client's service tier by the one that is requested from the endpoint. */
 import type { TurnAdapter } from './adapter.ts';
 
 export const serviceTier: TurnAdapter = (conversation, { target }) => {

@@ -58,7 +58,10 @@ function onlyFields(message: Fields, fieldsByRole: NonNullable<ChatDialect['mess
   return kept;
 }
 
-/** What an assistant message says outside of its content, a refusal or spoken words, as part of the content. */
+/**
+ * Moves text of an assistant message that is outside of its content (a refusal, a transcript of audio) into the
+ * content.
+ */
 function withSaidTexts(message: Fields, fields: readonly string[]): Fields {
   if (message['role'] !== 'assistant') return message;
   const { content } = message;

@@ -44,7 +44,7 @@ export class RelayedChoice {
     }
   }
 
-  /** What the events add to this choice, as members of a delta. */
+  /** The additions of the events to this choice, as members of a delta. */
   additions(events: readonly TurnEvent[]): { content: string; reasoning: string; calls: Fields[] } {
     const added = { content: '', reasoning: '', calls: [] as Fields[] };
     for (const event of events) {
@@ -170,8 +170,8 @@ function withUnknown(calls: readonly Fields[], raw: readonly unknown[]): readonl
 }
 
 /**
- * The chunk text with `reasoning` inserted before its only `reasoning_content`; undefined if its place is ambiguous. In
- * JSON text, `"reasoning_content":` is always a key: within a string the quotes would be escaped.
+ * The chunk text with `reasoning` inserted before its only `reasoning_content`; undefined if the position is ambiguous.
+ * In JSON text, `"reasoning_content":` is always a key: within a string the quotes would be escaped.
  */
 export function withReasoning(text: string, reasoning: string): string | undefined {
   const key = '"reasoning_content":';

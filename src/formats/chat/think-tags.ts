@@ -18,7 +18,7 @@ export class ThinkTags {
     return this.#state === 'over';
   }
 
-  /** What a piece of content adds. Text that may be the start of a tag is held back until that is decided. */
+  /** The events of a piece of content. Text that may be the start of a tag is held back until that is decided. */
   read(piece: string): Told {
     const told = { reasoning: '', text: '' };
     let rest = this.#held + piece;

@@ -358,7 +358,7 @@ export interface Turn {
   extras?: Extras;
 }
 
-/** What a delta adds to its part: texts are concatenated, `citation` is appended. */
+/** The addition of a delta to its part: texts are concatenated, `citation` is appended. */
 export interface PartDelta {
   text?: string;
   arguments?: string;

@@ -10,7 +10,7 @@ export interface Contents {
   /** Kinds of input, in the catalog's terms. */
   kinds: string[];
   marked: boolean;
-  /** Collects the images, where they are wanted. */
+  /** Collects the images, if the caller needs them. */
   found?: Set<unknown>;
 }
 

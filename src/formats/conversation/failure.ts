@@ -42,7 +42,7 @@ export interface UpstreamFailure {
   /** `error.details` of the messages format, unchanged. */
   details?: Record<string, unknown>;
   retryAfterSeconds?: number;
-  /** What the upstream says it used, if it says so together with an error inside an answer. It is charged. */
+  /** The usage that the upstream reports together with an error inside an answer. It is charged. */
   usage?: Usage;
   /**
    * The client held the answer back for at least half of the time. Then a timeout or a closed connection is not the
@@ -53,7 +53,7 @@ export interface UpstreamFailure {
   raw?: unknown;
 }
 
-/** The failure with what the upstream says it used; unchanged if it says nothing. */
+/** The failure with the usage that the upstream reports; unchanged if it reports none. */
 export function withUsage(failure: UpstreamFailure, usage: Usage | undefined): UpstreamFailure {
   return usage === undefined ? failure : { ...failure, usage };
 }

@@ -57,7 +57,7 @@ export function isImpossibleCount(value: unknown): boolean {
   return typeof value === 'object' && value !== null && isRawNumber(value);
 }
 
-/** Whether a member asks for anything: it is neither absent nor null nor an empty list. */
+/** Whether a member has an effect: it is neither absent nor null nor an empty list. */
 export function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 }

@@ -7,8 +7,8 @@ interface FileReference {
   /** The member with the id, below the part, such as `file.file_id`. */
   member: string;
   /**
-   * What the part may hold: `image` only images, `medium` everything but texts, `document` anything, `upload` files for a
-   * vendor's own tools.
+   * The files that the part may hold: `image` only images, `medium` everything but texts, `document` anything, `upload`
+   * files for a vendor's own tools.
    */
   holds: 'image' | 'medium' | 'document' | 'upload';
 }
@@ -42,7 +42,7 @@ export interface FoundReference extends FileReference {
   part: Fields;
 }
 
-/** What the ids of this gateway's files begin with. */
+/** The prefix of ids of this gateway's files. */
 export const OWN_FILE_PREFIX = 'svc_file_';
 
 /** Members that hold the content of messages, tool results and documents. Arguments of tool calls are not among them. */

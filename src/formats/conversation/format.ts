@@ -118,7 +118,8 @@ export interface EncodeTarget {
    */
   maxOutputTokens: number | null;
   /**
-   * A cap that the gateway imposes on the output (what is left of a budget); wins over a larger one from the client.
+   * An output cap that the gateway sets, because a budget allows no more; takes precedence over a larger one of the
+   * client.
    */
   capOutputTokens?: number;
   /** The tier to request instead of the client's; null: none. Absent: the client's. */
@@ -155,7 +156,7 @@ export interface RelayedAnswer {
   text: string;
   /** The parsed text (`parseJson`). */
   value: unknown;
-  /** What `decodeReply` made of it. */
+  /** The result of `decodeReply`. */
   turn: Turn;
   stamp: Stamp;
   closing: Closing;

@@ -1,6 +1,6 @@
 /**
- * What a translation could not carry. Tuning parameters are dropped and reported. Content or features exclude the
- * endpoint: `Uncarried` is thrown, the router tries the next endpoint and answers 400 when none is left.
+ * The losses of a translation. Tuning parameters are dropped and reported. Content or features exclude the endpoint:
+ * `Uncarried` is thrown, the router tries the next endpoint and answers 400 when none is left.
  */
 
 export class Losses {

@@ -36,7 +36,7 @@ export interface McpTrace {
   asked(step: ToolStart): OpaquePart;
   /** Labels of servers whose tools the history has listed. */
   listedIn(request: Fields): ReadonlySet<string>;
-  /** What the client has answered and no call of the history has carried out. */
+  /** Approvals of the client whose calls are not in the history yet. */
   answersIn(request: Fields): McpAnswer[];
   /**
    * The messages with the requests for approval as calls with results.

@@ -1,6 +1,6 @@
 /**
- * Server tools that an upstream has itself. A provider's definition lists them as rows (`ProviderKind.nativeTools`); a
- * request's tool says what it wants (`FunctionTool.native`); `formats/adapters/native-tools.ts` brings both together.
+ * Server tools that an upstream has itself. A provider's definition lists them as rows (`ProviderKind.nativeTools`). A
+ * request's tool states its settings (`FunctionTool.native`). `formats/adapters/native-tools.ts` matches the two.
  */
 import type { FormatId } from './conversation.ts';
 import { type Fields, fieldsOf } from './fields.ts';

@@ -1,9 +1,9 @@
-/** What the gateway reads of a request besides its conversation. */
+/** The facts that the gateway reads of a request besides its conversation. */
 import type { ProviderPreferences } from './preferences.ts';
 
 /**
- * What an upstream does with tools of its own while it answers, at most: each search has a price, pages are part of the prompt,
- * and images are made by a model of their own.
+ * The upper limit of the work that an upstream does with its own tools while it answers: each search has a price, pages
+ * are part of the prompt, and another model makes the images.
  */
 export interface UpstreamWork {
   searches: number;
@@ -51,7 +51,7 @@ export interface RequestFacts {
   marksCache?: boolean;
   /** Calls that the upstream may make on its own within the answer. Absent: none. */
   inner?: InnerCalls;
-  /** What the upstream may do with tools of its own. Absent: nothing. */
+  /** The work that the upstream may do with tools of its own. Absent: none. */
   work?: UpstreamWork;
   /** The upstream should store the conversation. `previousId`: our id of the answer that the request continues. */
   thread?: { previousId?: string };
@@ -71,7 +71,7 @@ export interface InnerCalls {
   serverTools: boolean;
 }
 
-/** What an endpoint must support for a request, in the catalog's terms. */
+/** The features that an endpoint must support for a request, in the catalog's terms. */
 export interface Needs {
   /** Kinds of input besides text: `image`, `file`, `audio`, `video`. */
   inputs: readonly string[];

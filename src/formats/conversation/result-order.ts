@@ -1,6 +1,6 @@
 /**
- * The place of tool results. Anthropic wants them first in the turn after the call, Gemini and OpenAI's chat completions
- * refuse any turn between. A client of the responses format may send a message while its tool runs.
+ * The position of tool results. Anthropic requires them first in the turn after the call. Gemini and OpenAI's chat
+ * completions refuse any turn in between. A client of the responses format may send a message while its tool runs.
  */
 import type { Message } from './conversation.ts';
 

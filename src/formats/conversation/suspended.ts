@@ -1,6 +1,6 @@
 /**
- * Calls of server tools that wait for the client: a subagent that may use functions of the client has called one. The answer
- * ends with that call, and the client's next request carries its result and what the subagent has done so far.
+ * Calls of server tools that wait for the client: a subagent that may use functions of the client has called one. The
+ * answer ends with that call. The client's next request carries the result of the call and the subagent's items so far.
  */
 import type { Message, OpaquePart, ToolCallPart } from './conversation.ts';
 import type { Fields } from './fields.ts';

@@ -11,6 +11,6 @@ export interface TextVisitor {
 
 /**
  * Visits in place every text of a body that may reach a model, names of members included. A guardrail also passes
- * single members of a body, so what a member means must not depend on the others.
+ * single members of a body, so the meaning of a member must not depend on the others.
  */
 export type VisitTexts = (body: Record<string, unknown>, visitor: TextVisitor) => void;

@@ -1,6 +1,6 @@
 /**
  * Calls of server tools as clients see them in an answer and send them back in a history. Each format shows a call in
- * its own words (`ServedFormat.toolTrace`); the conversation of a later request is rebuilt from what it shows.
+ * its own words (`ServedFormat.toolTrace`). The conversation of a later request is rebuilt from these.
  */
 import { stringifyJson } from '../../base/json.ts';
 import type { Message, OpaquePart, Part } from './conversation.ts';
@@ -94,7 +94,9 @@ export function shownResult(shown: unknown): string {
   return stringifyJson(Array.isArray(shown) ? shown : texts);
 }
 
-/** The id of a step: the call's id, with what the formats have no members for. `2+!.call_1`: turn 2, mixed, failed. */
+/**
+ * The id of a step: the call's id with facts that the formats have no members for. `2+!.call_1`: turn 2, mixed, failed.
+ */
 export function stepId({ id, turn, mixed, failed }: StepPlace): string {
   return `${turn}${mixed ? '+' : ''}${failed ? '!' : ''}.${id}`;
 }

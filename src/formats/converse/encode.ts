@@ -99,7 +99,7 @@ function encodeBody(
 const CAPS =
   /^(?:max(?:completion|output|new)?tokens(?:tosample)?|max(?:gen|output|completion)len(?:gth)?|maxlength|n|numgenerations|numberofresults|candidatecount)$/;
 
-/** What is reserved for the answer depends on its cap, so vendors' own members cannot set another one. */
+/** The reservation depends on the output cap, so vendors' own members cannot set another cap. */
 function withoutCaps(given: Fields, at: string, losses: Losses): Fields {
   return Object.fromEntries(
     Object.entries(given).flatMap(([name, value]) => {
@@ -157,7 +157,7 @@ function encodeMessages(
   return { system, messages: rows };
 }
 
-/** Refuses what the service would reject and only the client can correct. */
+/** Refuses requests that the service would reject and only the client can correct. */
 function refuseUnfit(rows: readonly Row[]): void {
   if (rows.length === 0) throw new Uncarried('messages', 'the converse format requires a non-empty message');
   if (rows[0]!.role !== 'user')

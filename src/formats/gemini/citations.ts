@@ -8,7 +8,7 @@ const MOST_CITATIONS = 1_000;
 
 export class Citations {
   readonly #told = new Set<string>();
-  /** What the service searched the web for. */
+  /** The service's queries to web search. */
   queries: readonly string[] = [];
   readonly #pages = new Map<string, string>();
 

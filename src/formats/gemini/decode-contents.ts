@@ -16,7 +16,7 @@ import { camelCase, listMember, member, objectMember } from './names.ts';
 import { GOOGLE, unseal } from './thought-seal.ts';
 
 const ROLES = new Set(['user', 'model', 'function']);
-/** What a part may hold; it has one of them, as at Google. */
+/** The contents that a part may hold; it has exactly one, as at Google. */
 const CONTENTS = new Set([
   'text',
   'inlineData',
@@ -247,7 +247,7 @@ function decodeResult(value: unknown, at: string, calls: Calls): ToolResultPart 
   };
 }
 
-/** `output` alone is the result itself, `error` alone says that the call failed. */
+/** `output` alone is the result itself; `error` alone means that the call failed. */
 function saidIn(response: Fields): { text: string; error: boolean; isPlain: boolean } {
   const [name, ...others] = Object.keys(response);
   const alone = others.length === 0 && (name === 'output' || name === 'error') ? name : undefined;

@@ -162,7 +162,7 @@ function encodeExtras({ extras = {} }: Conversation, target: EncodeTarget, losse
   return { body, generation };
 }
 
-/** What is reserved for the answer depends on these, so members of the client cannot raise them. */
+/** The reservation depends on these, so members of the client cannot raise them. */
 const BOUNDED = new Set(['maxoutputtokens', 'candidatecount']);
 
 /** The client's own `generationConfig`; an output cap in it can only lower the one that is sent. */

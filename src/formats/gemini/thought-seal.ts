@@ -1,7 +1,7 @@
 /**
- * What only other vendors can read, carried through a Gemini client: clients return `thoughtSignature` unchanged, so
- * signed or encrypted reasoning of other vendors, and blocks of their own tools, are stored in it with their origin. As
- * base64, because SDKs decode the member.
+ * Carries content that only other vendors can read through a Gemini client. Clients return `thoughtSignature`
+ * unchanged, so signed or encrypted reasoning of other vendors, and blocks of their own tools, are stored in it with
+ * their origin. They are base64, because SDKs decode the member.
  */
 import { parseJson, stringifyJson } from '../../base/json.ts';
 import type { OpaquePart, ReasoningOrigin, ReasoningPart } from '../conversation/conversation.ts';

@@ -1,4 +1,7 @@
-/** What the Gemini API has and this gateway does not serve, with what to use instead. Google's clients know these paths. */
+/**
+ * Operations of the Gemini API that this gateway does not serve, with their replacements. Google's clients call these
+ * paths.
+ */
 import { isGoogle } from './google-client.ts';
 
 /** By the first word below the version, without what follows a colon. */

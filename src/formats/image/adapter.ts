@@ -8,7 +8,7 @@ import { empty, type ImageAnswer, type MadeImage, made } from './reply.ts';
 import type { ImageRequest, OutputFormat, Quality } from './request.ts';
 import { nearestRatio, nearestTier, type Size, squareOf, type Tier } from './size.ts';
 
-/** What a model supports; absent means unsupported. Shown by `GET /images/models`. */
+/** The parameters that a model supports; absent means unsupported. Shown by `GET /images/models`. */
 export interface ImageAbilities {
   /** Most images per call. */
   n: number;

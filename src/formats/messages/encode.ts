@@ -170,7 +170,7 @@ function encodeOutput(conversation: Conversation, generation: Generation, losses
 }
 
 /**
- * Leading system messages become the top-level prompt. Later ones keep their place, as system messages if the model
+ * Leading system messages become the top-level prompt. Later ones keep their position, as system messages if the model
  * accepts them there, otherwise as text of the user turn.
  */
 function encodeMessages(

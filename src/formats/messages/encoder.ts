@@ -140,7 +140,7 @@ export class MessagesEncoder implements StreamEncoder {
     return this.#waiting.find((part) => part.index === index);
   }
 
-  /** Sends what is known of the current part. */
+  /** Sends the current part as far as it is known. */
   #begin(): string {
     const part = this.#waiting[0];
     if (part === undefined) return '';

@@ -11,7 +11,7 @@ import {
 import { type Fields, fieldsOf, isFields, textOrUndefined } from '../conversation/fields.ts';
 import type { FailureContext } from '../conversation/format.ts';
 
-/** The format's error types, with their kind and the status each stands for within a stream. */
+/** The format's error types, with the kind and the status of each within a stream. */
 const NAMED: Record<string, { kind: FailureKind; status: number }> = {
   invalid_request_error: { kind: 'invalid_request', status: 400 },
   authentication_error: { kind: 'auth', status: 401 },

@@ -1,7 +1,7 @@
 /**
- * What the vendor's own models accept, by generation: each rejects some of what the previous one accepted, failing the
- * whole request (platform.claude.com: "Migration guide", "Adaptive thinking", "Structured outputs", "Mid-conversation
- * system messages"). Models with other names get the permissive defaults of `UNKNOWN`.
+ * The settings that the vendor's own models accept, by generation. Each generation rejects some settings of the
+ * previous one, which fails the whole request (platform.claude.com: "Migration guide", "Adaptive thinking", "Structured
+ * outputs", "Mid-conversation system messages"). Models with other names get the permissive defaults of `UNKNOWN`.
  */
 
 /**

@@ -162,7 +162,7 @@ export class Output {
     });
   }
 
-  /** What an upstream bound to a call (Gemini's thought signature), as a reasoning item under the call's id. */
+  /** Data that an upstream attached to a call (Gemini's thought signature), as a reasoning item under the call's id. */
   #signatureItem(callId: string, value: string, origin: string): Fields {
     return { type: 'reasoning', id: callId, summary: [], encrypted_content: value, format: origin };
   }

@@ -52,7 +52,9 @@ export function echo(document: JsonDocument): Record<string, unknown> {
   return repeated;
 }
 
-/** What the client sends to an MCP server. Answers are stored and forwarded, so they do not repeat it. */
+/**
+ * Credentials that the client sends to an MCP server. Answers are stored and forwarded, so they do not repeat these.
+ */
 function withoutSecrets(tool: unknown): unknown {
   const { type, parameters, ...members } = fieldsOf(tool);
   if (type !== 'mcp' && serverToolName(tool, 'responses') !== 'svc:mcp') return tool;

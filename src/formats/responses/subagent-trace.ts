@@ -38,7 +38,7 @@ class Suspensions {
   readonly all: Suspension[] = [];
   readonly #open = new Map<string, Suspension>();
 
-  /** Takes an item of a subagent. Says what it does. */
+  /** Takes an item of a subagent. Returns what the item does. */
   take(item: Fields): 'begins' | 'ends' | undefined {
     const callId = textOf(item['call_id']);
     if (callId === '') return undefined;

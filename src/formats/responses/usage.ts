@@ -50,7 +50,9 @@ export function decodeUsage(response: Fields): Usage | undefined {
   return usage;
 }
 
-/** What the tool for images has used, as OpenAI reports it: tokens of another model. Undefined if nothing is reported. */
+/**
+ * The usage of the tool for images, as OpenAI reports it: tokens of another model. Undefined if nothing is reported.
+ */
 function imageCallOf(response: Fields): UsageCall | undefined {
   const counts = fieldsOf(fieldsOf(response['tool_usage'])['image_gen']);
   const [input, output] = [countOf(counts['input_tokens']), countOf(counts['output_tokens'])];

@@ -1,6 +1,7 @@
 /**
- * Features that the gateway itself adds to every format: the members that ask for them, the names of server tools, and
- * the refusal of those that are not built. Not here: what they do, and the plugins (`inference/plugins`).
+ * Features that the gateway adds to every format: the members that request them, the names of server tools, and the
+ * refusal of tools that are not built. Not here: the work of the tools (`inference/tools`), and the plugins
+ * (`inference/plugins`).
  */
 export {
   type FeatureRules,

@@ -1,4 +1,4 @@
-/** Refuses features of the gateway that a request asks for and that are not built. */
+/** Refuses requests for features of the gateway that are not built. */
 import Type from 'typebox';
 import { type GatewayError, invalidField } from '../../base/errors.ts';
 import { toWireName, WIRE_NAME } from '../../base/namespace.ts';

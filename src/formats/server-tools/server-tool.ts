@@ -1,7 +1,7 @@
 /**
- * Server tools: tools that the gateway runs for the model. One row each, also for those that are not built yet: they
- * are refused by name, never ignored, and workspaces can disable them already. The change that makes one work sets `built` here
- * ([guide](../../../docs/guides/server-tools.md#add-a-tool)).
+ * Server tools: tools that the gateway runs for the model. Each has a row. Tools that are not built yet have one too:
+ * they are refused by name, never ignored, and workspaces can disable them already. The change that adds a tool sets
+ * `built` here ([guide](../../../docs/guides/server-tools.md#add-a-tool)).
  */
 import { WIRE_NAME } from '../../base/namespace.ts';
 import type { FormatId } from '../conversation/conversation.ts';

@@ -1,5 +1,5 @@
 /**
- * What an upstream may do with tools of its own while it answers: upper estimates, for reservations, since vendors document no
+ * Upper estimates of an upstream's work with its own tools while it answers, for reservations. Vendors document no
  * limits.
  */
 import type { FormatId } from '../conversation/conversation.ts';

@@ -21,7 +21,7 @@ interface SpeechDialect {
   speeds?: readonly [number, number];
   /** Models that take instructions. Default: none. */
   instructed?: RegExp;
-  /** Models that report their usage if they are asked for events, whose tokens are billed. */
+  /** Models that are billed by tokens and report their usage only in a stream of events. */
   eventful?: RegExp;
   /** Voice for requests without one. Absent: such a request goes to another endpoint. */
   voice?: string;

@@ -14,7 +14,7 @@ const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 /** Smaller numbers are settings and counts. */
 const LONG_NUMBER = 1e7;
 
-/** What is known of a value from the members above it. */
+/** Facts about a value that follow from the members above it. */
 interface Scope {
   byUser: boolean;
   /**

@@ -12,8 +12,8 @@ export function audioSeconds(bytes: Buffer, mediaType: string): number | undefin
 const WAVE_CODES: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe]);
 
 /**
- * What a header states of its length may be a lie or unknown, and decoders read further chunks, so all bytes count, at the
- * rate of their samples.
+ * The length in a header may be false or unknown, and decoders read further chunks. So all bytes count, at the rate of
+ * their samples.
  */
 function waveSeconds(bytes: Buffer): number | undefined {
   let rate = 0;

@@ -124,8 +124,8 @@ export function doneEvents({ text, shown }: TranscriptionAnswer, { usage, cost, 
 }
 
 /**
- * The answer with its texts filtered. A match may lie across words or segments, which would show it in pieces; then
- * they are left out.
+ * The answer with its texts filtered. Words and segments are left out if a match spans several of them, because they
+ * would show the match in pieces.
  * @param clean filters the text, and counts what it finds
  * @param recheck filters a part of it, without counting again
  */

@@ -137,7 +137,7 @@ function pathOf(id: string): string {
   return `${PATH}/${encodeURIComponent(id)}`;
 }
 
-/** Undefined if neither the service nor the request says how long the video is; then it is estimated. */
+/** Undefined if neither the service nor the request states the length of the video; then it is estimated. */
 function usageOf(value: Fields, { duration }: VideoRequest): Usage | undefined {
   const told = Number(value['seconds'] ?? value['duration']);
   const seconds = told > 0 && told < 86_400 ? Math.ceil(told) : duration;

@@ -41,7 +41,7 @@ export interface Holds {
    * writes `also`, in one transaction. False: another process has ended it before, and nothing is written.
    */
   settle(row: Generation, also: (tx: Queryable) => Promise<void>): Promise<boolean>;
-  /** Returns what is left of the hold. Does nothing for one that is gone. */
+  /** Returns what is left of the hold. Does nothing for a hold that was released. */
   release(tx: Queryable, id: string): Promise<void>;
 }
 

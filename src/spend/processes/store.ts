@@ -6,7 +6,7 @@ import { leasesOf, lockWindows } from '../store.ts';
 /** A process without a heartbeat for this long counts as gone: three times the heartbeat interval. */
 export const GONE_MS = 90_000;
 
-/** What a process reports about itself. */
+/** The facts that a process reports about itself. */
 export interface ProcessFacts {
   host: string;
   /** Of its journal. */

@@ -55,7 +55,7 @@ const VALUES: Readonly<Record<string, string>> = {
 
 const SUMS = Object.keys(VALUES);
 
-/** What distinguishes totals, besides organization, grain and time. */
+/** The columns that distinguish totals, besides organization, grain and time. */
 const OF_ROUTES = ['workspace_id', 'model', 'endpoint_id', 'provider_name', 'api_type', 'status', 'error_type'];
 const OF_KEYS = ['workspace_id', 'key_id'];
 const GROUPED = [...new Set([...OF_ROUTES, ...OF_KEYS])];

@@ -34,7 +34,7 @@ export const DeferredToolsSchema = Type.Object(
   },
 );
 
-/** What the protocol needs to know of a declared tool. */
+/** The facts of a declared tool that the protocol needs. */
 export interface DeclaredTool {
   path: string;
   /** Undefined for tools without a function name. */
