@@ -4,7 +4,7 @@ import type { Caller } from '../access/index.ts';
 import { MANAGEMENT } from '../http/access-rule.ts';
 import { closed, idOf, ok } from '../http/contract.ts';
 import type { Operation } from '../http/operation.ts';
-import { Filters, type Match } from './filters/filters.ts';
+import { Filters } from './filters/filters.ts';
 import { Effort } from './filters/patterns.ts';
 import { replaced } from './filters/redaction.ts';
 import { existingGuardrail, type GuardrailParts } from './operations.ts';
@@ -59,7 +59,8 @@ export function testGuardrail(parts: GuardrailParts): Operation<Caller> {
       const data = {
         blocked: matches.some(({ filter }) => filter.action === 'block'),
         text: replaced(text, matches),
-        matches: widest(matches)
+        matches: matches
+          .toSorted((a, b) => a.start - b.start || a.filter.rank - b.filter.rank)
           .slice(0, MOST_MATCHES)
           .map(({ filter: { shownName, action, label }, start, end }) => ({
             filter: shownName,
@@ -72,10 +73,4 @@ export function testGuardrail(parts: GuardrailParts): Operation<Caller> {
       exchange.reply(200, { data });
     },
   };
-}
-
-/** In the order of the text. Several readings of a text may find the same match, with different ends. */
-function widest(matches: readonly Match[]): Match[] {
-  const sorted = matches.toSorted((a, b) => a.start - b.start || a.filter.rank - b.filter.rank || b.end - a.end);
-  return sorted.filter(({ filter, start }, at) => sorted[at - 1]?.filter !== filter || sorted[at - 1]?.start !== start);
 }

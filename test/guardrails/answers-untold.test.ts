@@ -112,6 +112,19 @@ test('the error of a blocked answer has the names of the filters and how often t
   });
 });
 
+test('a number that is written in several forms at once counts once, in requests and in answers', async () => {
+  const filter = { slug: 'phone', action: 'flag', apply_to: ['request', 'response'] };
+  const key = await guarded({ content_filter_builtins: [filter] });
+  upstream.script('chat', answerOf('chat', false, { text: 'call +1 415 555 2671 now', finish: 'stop' }));
+  const answer = await key.post(
+    '/chat/completions',
+    { model: 'test/chat', messages: [{ role: 'user', content: 'call +1 415 555 2671 now' }] },
+    { 'x-svc-metadata': 'enabled' },
+  );
+  const counts = answer.body.svc_metadata.pipeline.map(({ data }: Json) => data.matches);
+  assert.deepEqual(counts, [1, 1]);
+});
+
 test('a pattern that redacts or flags a response is named by its path, which reveals nothing of it', async () => {
   for (const action of ['redact', 'flag']) {
     const key = await guarded({ content_filters: [{ pattern: 'Falcon-7', action, ...BOTH_WAYS }] });

@@ -44,6 +44,18 @@ test('matches are listed in the order of the text, each once, with the text that
   assert.equal(data.text, 'Project Falcon: mail [EMAIL], answers only');
 });
 
+test('a number that is written in several forms at once is one match', async () => {
+  const { body } = await controlOf(gateway).call('POST', '/guardrails', {
+    ...{ name: 'numbers', content_filter_builtins: [{ slug: 'phone', action: 'flag' }] },
+  });
+  const text = 'call +1 415 555 2671 or +49 30 901820';
+  const { data } = (await tried(text, body.data.id)).body;
+  assert.deepEqual(
+    data.matches.map(({ start, end }: Json) => text.slice(start, end)),
+    ['+1 415 555 2671', '+49 30 901820'],
+  );
+});
+
 test('a text that would be refused is called blocked, and one without matches stays', async () => {
   assert.equal((await tried('My number is 219-09-9998')).body.data.blocked, true);
   assert.deepEqual((await tried('Nothing here')).body.data, { blocked: false, text: 'Nothing here', matches: [] });

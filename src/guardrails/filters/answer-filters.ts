@@ -84,7 +84,7 @@ function builtinUnits(filter: Filter): Unit[] {
     longest,
     borders: Uint8Array.from({ length: 128 }, (_, code) => Number(borders.test(String.fromCharCode(code)))),
     exact: false,
-    find: (readings, from) => builtinMatches(slug, readings).filter(({ start }) => start >= from),
+    find: (readings, from) => outermost(builtinMatches(slug, readings).filter(({ start }) => start >= from)),
   };
   if (slug !== 'secrets') return [unit];
   return [
@@ -105,7 +105,17 @@ function builtinMatches(slug: BuiltinSlug, readings: Readings): Span[] {
   const { skeleton, hidden } = readings;
   const spans = find(skeleton.text).map((span) => skeleton.original(span));
   if (hidden !== undefined) for (const span of find(hidden.text)) spans.push(hidden.original(span));
-  return spans.sort((a, b) => a.start - b.start);
+  return spans.sort((a, b) => a.start - b.start || b.end - a.end);
+}
+
+/** Without spans within others; they are in order. */
+function outermost(spans: readonly Span[]): Span[] {
+  let reached = -1;
+  return spans.filter(({ end }) => {
+    if (end <= reached) return false;
+    reached = end;
+    return true;
+  });
 }
 
 /** Looks at the text as written and as folded. A match may be longer as written than as folded. */

@@ -170,9 +170,9 @@ export class Filters {
   matches(text: string, byUser: boolean, effort: Effort, depth = 0): Match[] {
     const matches = this.#matchesOf(text, byUser, effort);
     const unescaped = depth < DEEPEST ? undone(text) : undefined;
-    if (unescaped === undefined) return matches;
+    if (unescaped === undefined) return outermost(matches);
     const further = this.matches(unescaped.text, byUser, effort, depth + 1);
-    return eachOnce([...matches, ...further.map(({ filter, ...span }) => ({ filter, ...unescaped.original(span) }))]);
+    return outermost([...matches, ...further.map(({ filter, ...span }) => ({ filter, ...unescaped.original(span) }))]);
   }
 
   #matchesOf(text: string, byUser: boolean, effort: Effort): Match[] {
@@ -187,7 +187,7 @@ export class Filters {
     if (this.#set === undefined) return matches;
     const read = hidden === undefined ? readings.forPatterns : [...readings.forPatterns, hidden];
     for (const reading of read) this.#addPatterns(matches, reading, effort);
-    return read.length === 1 ? matches : eachOnce(matches);
+    return matches;
   }
 
   #addPatterns(matches: Match[], reading: Reading, effort: Effort): void {
@@ -217,17 +217,16 @@ function holdsNumbers(value: unknown): boolean {
   return Array.isArray(value) && value.some((item) => typeof item === 'number' || holdsNumbers(item));
 }
 
-/** A match found in several readings of a text counts once. */
-function eachOnce(matches: readonly Match[]): Match[] {
-  if (matches.length < 2) return [...matches];
-  const known = new Map<Filter, Set<string>>();
-  return matches.filter(({ filter, start, end }) => {
-    const offsets = known.get(filter) ?? new Set();
-    known.set(filter, offsets);
-    const isNew = !offsets.has(`${start} ${end}`);
-    offsets.add(`${start} ${end}`);
-    return isNew;
-  });
+/** Without matches within others of their filter: another reading or another form of a number finds a part of a match. */
+function outermost(matches: Match[]): Match[] {
+  if (matches.length < 2) return matches;
+  const reached = new Map<Filter, number>();
+  const inner = new Set<Match>();
+  for (const match of matches.toSorted(inOrder)) {
+    if (match.end <= (reached.get(match.filter) ?? -1)) inner.add(match);
+    else reached.set(match.filter, match.end);
+  }
+  return inner.size === 0 ? matches : matches.filter((match) => !inner.has(match));
 }
 
 function add(matches: Match[], filter: Filter, spans: readonly Span[], reading: Reading): void {

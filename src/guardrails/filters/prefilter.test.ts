@@ -228,8 +228,13 @@ function foundAlone(of: string, builtins: readonly BuiltinSlug[], patterns: read
   return [...found, ...further.map(({ name, ...span }) => ({ name, ...unescaped.original(span) }))];
 }
 
-const told = (found: readonly Found[]) =>
-  [...new Set(found.map(({ name, start, end }) => `${start} ${end} ${name}`))].sort();
+/** Each match once, and none within another one of its name. */
+function told(found: readonly Found[]): string[] {
+  const holds = (a: Found, b: Found) =>
+    a.name === b.name && a.start <= b.start && b.end <= a.end && b.end - b.start < a.end - a.start;
+  const outer = found.filter((each) => !found.some((other) => holds(other, each)));
+  return [...new Set(outer.map(({ name, start, end }) => `${start} ${end} ${name}`))].sort();
+}
 
 async function compare(native: NativeModule | null): Promise<void> {
   const seen = { matching: 0, clean: 0 };
