@@ -6,9 +6,8 @@ import type { Closing, Stamp } from '../conversation/format.ts';
 import { ECHOED, responseId } from './response.ts';
 import { encodeUsage } from './usage.ts';
 
-/** Members that every finished response has, apart from those that repeat the request. */
+/** Members that every response has, apart from its status and those that repeat the request. */
 const PROMISED: Readonly<Record<string, unknown>> = {
-  status: 'completed',
   error: null,
   incomplete_details: null,
   output: [],
@@ -34,8 +33,8 @@ const REPLACED = ['metadata', 'safety_identifier', 'user'];
 const STATE = ['background', 'conversation', 'previous_response_id', 'store'];
 
 /**
- * A response with our members in it. `closing` is set for a finished response, which is also completed with members
- * that its service omitted; existing ones stay unchanged.
+ * A response with our members in it, and with those that its service omitted; existing ones stay unchanged.
+ * @param closing for a finished response
  */
 export function patchResponse(text: string, value: Fields, stamp: Stamp, closing?: Closing): string {
   const list: Edit[] = [
@@ -48,13 +47,13 @@ export function patchResponse(text: string, value: Fields, stamp: Stamp, closing
   for (const key of STATE) if (asked[key] !== ECHOED[key]) list.push({ key, json: stringifyJson(asked[key]) });
   if (value['object'] === undefined) list.push({ key: 'object', json: '"response"' });
   if (value['created_at'] === undefined) list.push({ key: 'created_at', json: String(stamp.created) });
+  const status = value['status'] ?? (closing === undefined ? 'in_progress' : 'completed');
+  const promised = { status, ...PROMISED, completed_at: (status === 'completed' ? closing?.completed : null) ?? null };
+  for (const [key, member] of Object.entries(promised)) {
+    if (value[key] === undefined) list.push({ key, json: JSON.stringify(member) });
+  }
+  for (const key of REQUIRED) if (value[key] === undefined) list.push({ key, json: stringifyJson(asked[key]) });
   if (closing !== undefined) {
-    const done = (value['status'] ?? 'completed') === 'completed';
-    const promised = { ...PROMISED, completed_at: done ? (closing.completed ?? null) : null };
-    for (const [key, member] of Object.entries(promised)) {
-      if (value[key] === undefined) list.push({ key, json: JSON.stringify(member) });
-    }
-    for (const key of REQUIRED) if (value[key] === undefined) list.push({ key, json: stringifyJson(asked[key]) });
     if (closing.usage !== undefined) {
       list.push({ key: 'usage', json: stringifyJson(encodeUsage(closing.usage, closing.cost)) });
     }
