@@ -152,6 +152,47 @@ test('null members of a service, in every observed position, break no response f
   assert.equal('choices' in answer && answer.choices[0]?.message.content, 'hi');
 });
 
+test('log probabilities whose service leaves out bytes, or has none of a token, are complete in other formats', async (t) => {
+  const gateway = await startGateway(t, { providers: { chat: {}, responses: { kind: 'responses' } } });
+  const sse = (events: readonly object[]) => events.map((event) => `data: ${JSON.stringify(event)}\n\n`);
+  const headers = { 'content-type': 'text/event-stream' };
+  const top = { token: 'hé', logprob: -1 };
+  const place = { item_id: 'm', output_index: 0, content_index: 0 };
+  const part = { type: 'output_text', text: 'hé', annotations: [] };
+  const item = { id: 'm', type: 'message', role: 'assistant', status: 'completed', content: [part] };
+  const response = { id: 'r', object: 'response', created_at: 1, model: 'm', output: [item] };
+  const events = [
+    { type: 'response.created', response: { ...response, status: 'in_progress', output: [] } },
+    { type: 'response.output_item.added', output_index: 0, item: { ...item, content: [] } },
+    { type: 'response.content_part.added', ...place, part: { ...part, text: '' } },
+    { type: 'response.output_text.delta', ...place, delta: 'hé', logprobs: [{ ...top, top_logprobs: [top] }] },
+    { type: 'response.output_text.done', ...place, text: 'hé' },
+    { type: 'response.content_part.done', ...place, part },
+    { type: 'response.output_item.done', output_index: 0, item },
+    { type: 'response.completed', response: { ...response, status: 'completed' } },
+  ];
+  gateway.upstream.script('responses', { headers, chunks: sse(events) });
+  const messages = [{ role: 'user', content: 'x' }];
+  const asked = { model: 'test/responses', stream: true, logprobs: true, top_logprobs: 1, messages };
+  const chunks = eventsOf(await (await gateway.post('/chat/completions', asked)).text()) as ChatStreamChunk[];
+  for (const chunk of chunks) assertPasses(ChatStreamChunk$inboundSchema, chunk, 'chat');
+  const whole = { ...top, bytes: [104, 195, 169] };
+  assert.deepEqual(
+    chunks.flatMap(({ choices }) => choices[0]?.logprobs ?? []),
+    [{ content: [{ ...whole, top_logprobs: [whole] }], refusal: null }],
+  );
+  const logprobs = { content: [{ token: '\ufffd', logprob: -2, bytes: null }], refusal: null };
+  const choice = { index: 0, message: { role: 'assistant', content: 'x' }, logprobs, finish_reason: 'stop' };
+  gateway.upstream.script('chat', {
+    headers: { 'content-type': 'application/json' },
+    chunks: [JSON.stringify({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices: [choice] })],
+  });
+  const include = ['message.output_text.logprobs'];
+  const reply = await gateway.post('/responses', { model: 'test/chat', input: 'x', include });
+  const { output } = (await reply.json()) as { output: { content: { logprobs: unknown }[] }[] };
+  assert.deepEqual(output[0]!.content[0]!.logprobs, [{ token: '\ufffd', logprob: -2, bytes: [], top_logprobs: [] }]);
+});
+
 test('the first curl of the README, streamed and by the public client', async (t) => {
   const gateway = await startGateway(t);
   const client = new OpenRouter({ serverURL: gateway.api, apiKey: INFERENCE_KEY });

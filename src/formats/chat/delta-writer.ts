@@ -1,4 +1,5 @@
 /** Writes turn events as deltas of chat chunks: tool indexes, reasoning details, citation offsets. */
+
 import { inputText } from '../conversation/call-input.ts';
 import type {
   Citation,
@@ -9,6 +10,7 @@ import type {
   TurnEvent,
 } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
+import { completeLogprobs } from '../conversation/logprobs.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
 import { encodeBlock, encodeCallSignature, encodeDetails } from './details.ts';
@@ -74,7 +76,7 @@ export class DeltaWriter {
         this.#stop(event.choice, event.index, pieces);
         break;
       case 'logprobs':
-        pieces.push({ choice: event.choice, delta: {}, logprobs: event.logprobs });
+        pieces.push({ choice: event.choice, delta: {}, logprobs: completeLogprobs(event.logprobs) });
         break;
       default:
     }

@@ -1,8 +1,10 @@
 /** Encodes a complete answer for a client of the chat format. */
+
 import { inputText } from '../conversation/call-input.ts';
 import type { Choice, Part, ToolCallPart, Turn } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import type { Closing, Stamp } from '../conversation/format.ts';
+import { completeLogprobs } from '../conversation/logprobs.ts';
 import { encodeCitation } from './citation.ts';
 import { encodeUrl } from './content.ts';
 import { encodeBlock, encodeCallSignature, encodeDetails } from './details.ts';
@@ -36,7 +38,7 @@ function encodeChoice(choice: Choice, index: number, customTools: boolean): Fiel
     message: encodeMessage(choice.parts, customTools),
     finish_reason: choice.finish.unified,
     native_finish_reason: choice.finish.native,
-    logprobs: choice.logprobs ?? null,
+    logprobs: choice.logprobs === undefined ? null : completeLogprobs(choice.logprobs),
   };
 }
 

@@ -327,7 +327,7 @@ test('an error uses the envelope of the format', () => {
       code: 429,
       message: 'too fast',
       metadata: { error_type: 'rate_limit_exceeded', provider_name: 'Acme' },
-      availability: { code: 'capacity_exhausted' },
+      availability: { code: 'capacity_exhausted', docs_url: '/docs' },
     },
     user_id: 'org_1',
     svc_metadata: { attempt: 0 },

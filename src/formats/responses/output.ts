@@ -2,8 +2,10 @@
  * Builds the output items of a reply part by part, and alone decides which parts share an item. A stream sends the
  * events as items grow; a complete reply only reads the result.
  */
+
 import type { FinishReason, OpaquePart, Part, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
+import { completeTokens } from '../conversation/logprobs.ts';
 import { sealBlock } from '../conversation/sealed-block.ts';
 import { endedCall } from '../conversation/served-call.ts';
 import { CallItem, GrowingItem, ImageItem, type Item, type OutputPart, WholeItem } from './output-item.ts';
@@ -93,7 +95,7 @@ export class Output {
 
   logprobs(content: readonly unknown[]): void {
     for (const item of this.#items.toReversed()) {
-      if (item instanceof MessageItem && item.takeLogprobs(content)) return;
+      if (item instanceof MessageItem && item.takeLogprobs(completeTokens(content, []))) return;
     }
   }
 
