@@ -364,8 +364,7 @@ export class Call implements TurnOwner, Interruptible {
   #release(fault?: unknown): void {
     this.#context.request.about.trace?.passed('settle');
     this.#finished.resolve(fault);
-    const { listeners } = this.#context;
-    if (listeners && this.#ended) notifyEnded(listeners, this.#ended, this.#parts.log);
+    if (this.#context.listeners && this.#ended) notifyEnded(this.#context.listeners, this.#ended, this.#parts.log);
   }
 
   #closing({ usage, cost }: Metered): Closing {
@@ -386,6 +385,7 @@ export class Call implements TurnOwner, Interruptible {
         attempt: failed.length + this.#earlier.count + (isCounted ? 0 : 1),
         failed,
         generationMs: current ? this.#parts.clock.monotonic() - (this.#startedAt ?? current.startedAt) : null,
+        tools: this.#earlier.stage,
       }),
     };
   }

@@ -81,9 +81,12 @@ for (const format of CLIENT_FORMATS) {
     for (const stream of [false, true]) {
       test(`a server tool runs between two turns of one answer | ${format} to ${spoken}${stream ? ', streamed' : ''}`, async () => {
         const turns = [{ text: 'Let me see.', calls: [asks('call_1', 'Europe/Berlin')] }, { text: 'Late.' }];
-        const { sent, text, status, read, id } = await ask(format, spoken, turns, bodyOf(format, spoken, stream));
+        const told = { 'x-svc-metadata': 'enabled' };
+        const { sent, text, status, read, id } = await ask(format, spoken, turns, bodyOf(format, spoken, stream), told);
         assert.equal(status, 200, text);
         assert.equal(sent.length, 2);
+        const stage = '{"type":"server_tools","name":"server-tools","summary":"ran 1 of 1 call"';
+        assert.ok(text.includes(`"pipeline":[${stage}`), text);
         for (const body of sent) assert.deepEqual(namesOf(body), ['datetime', 'lookup']);
         assert.equal(prompt(sent[1].messages.slice(0, sent[0].messages.length)), prompt(sent[0].messages));
         assert.match(JSON.stringify(sent[1].messages.at(-1)), /\d\d:\d\d\+0[12]:00.*Europe/);

@@ -2,6 +2,7 @@
 import { type Nano, usdFromNano } from '../../base/money.ts';
 import type { Usage } from '../../formats/conversation/conversation.ts';
 import type { RequestReservation } from '../admission/reservation.ts';
+import type { PipelineStage } from '../plugins/plugin.ts';
 import type { ToolSpending } from '../turns/gateway-tools.ts';
 import type { Metered, NestedCost } from './meter.ts';
 
@@ -30,6 +31,18 @@ export class ToolAccount implements ToolSpending {
   /** In USD, of all tools so far. */
   get costUsd(): number {
     return usdFromNano(this.#shownNano);
+  }
+
+  /** The entry in `pipeline`; undefined if no call was requested. */
+  get stage(): PipelineStage | undefined {
+    if (this.#requested === 0) return undefined;
+    return {
+      type: 'server_tools',
+      name: 'server-tools',
+      summary: `ran ${this.#executed} of ${this.#requested} ${this.#requested === 1 ? 'call' : 'calls'}`,
+      data: { tool_calls_requested: this.#requested, tool_calls_executed: this.#executed },
+      ...(this.#shownNano > 0n && { cost_usd: this.costUsd }),
+    };
   }
 
   /** A search that no model asked for was made. */

@@ -2,6 +2,7 @@
 
 import { stagesOf } from '../admission/guardrails.ts';
 import type { RequestContext } from '../context.ts';
+import type { PipelineStage } from '../plugins/plugin.ts';
 import type { Candidate, Route } from '../routing/index.ts';
 import type { FailedAttempt } from '../turns/verdict.ts';
 
@@ -15,6 +16,8 @@ interface RoutingState {
   failed: readonly FailedAttempt[];
   /** From the upstream dispatch to now; null before it. */
   generationMs: number | null;
+  /** What server tools did; undefined if none was called. */
+  tools: PipelineStage | undefined;
 }
 
 export function routingMetadata(
@@ -46,7 +49,7 @@ export function routingMetadata(
       })),
     }),
     ...(generationMs !== null && { generation_time: Math.round(generationMs) }),
-    ...pipelineOf(hits, route, stages),
+    ...pipelineOf(hits, route, state.tools === undefined ? stages : [...(stages ?? []), state.tools]),
     summary: summaryOf(route, served, failed.length),
   };
 }

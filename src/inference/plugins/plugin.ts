@@ -105,7 +105,7 @@ export interface TurnJudge {
 
 /** An entry of `pipeline` in the routing metadata. */
 export interface PipelineStage {
-  readonly type: 'plugin' | 'response_healing' | 'context_compression';
+  readonly type: 'plugin' | 'server_tools' | 'response_healing' | 'context_compression';
   readonly name: string;
   readonly summary: string;
   readonly data?: Readonly<Record<string, unknown>>;

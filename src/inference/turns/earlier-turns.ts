@@ -6,6 +6,7 @@ import type { RequestReservation } from '../admission/reservation.ts';
 import type { RequestContext } from '../context.ts';
 import { askNested, type Serve } from '../nested.ts';
 import type { InferenceParts } from '../parts.ts';
+import type { PipelineStage } from '../plugins/plugin.ts';
 import type { LoopRunning } from './turn-loop.ts';
 
 export class EarlierTurns {
@@ -27,6 +28,11 @@ export class EarlierTurns {
 
   get count(): number {
     return this.#turns.length;
+  }
+
+  /** What the tools did, for the routing metadata. */
+  get stage(): PipelineStage | undefined {
+    return this.#tools?.stage;
   }
 
   add(turn: Metered): void {
