@@ -1,5 +1,4 @@
 /** Writes turn events as deltas of chat chunks: tool indexes, reasoning details, citation offsets. */
-
 import { inputText } from '../conversation/call-input.ts';
 import type {
   Citation,

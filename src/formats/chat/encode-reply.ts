@@ -1,5 +1,4 @@
 /** Encodes a complete answer for a client of the chat format. */
-
 import { inputText } from '../conversation/call-input.ts';
 import type { Choice, Part, ToolCallPart, Turn } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';

@@ -2,7 +2,6 @@
  * Builds the output items of a reply part by part, and alone decides which parts share an item. A stream sends the
  * events as items grow; a complete reply only reads the result.
  */
-
 import type { FinishReason, OpaquePart, Part, PartDelta, ToolCallPart } from '../conversation/conversation.ts';
 import type { Fields } from '../conversation/fields.ts';
 import { completeTokens } from '../conversation/logprobs.ts';
