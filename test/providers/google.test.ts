@@ -165,6 +165,10 @@ test('a blocked prompt is a refusal, a slip of the model without content goes to
   );
   const { status, reply } = await chat('test/flash');
   assert.deepEqual([status, reply.choices[0].finish_reason, reply.usage.prompt_tokens], [200, 'content_filter', 3]);
+  // The categories of clients of messages are a closed list, which has none of Google's.
+  const asked = { model: 'test/flash', max_tokens: 9, messages: [{ role: 'user', content: 'x' }] };
+  const message = (await (await gateway.post('/messages', asked)).json()) as Json;
+  assert.deepEqual(message.stop_details, { type: 'refusal', category: null, explanation: 'not this' });
 
   const slip = { candidate: { content: {}, finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'print(' } };
   gateway.upstream.script('first', whole([], slip));

@@ -41,7 +41,7 @@ export function blockedFinish(reason: string | null, message: string | undefined
   return {
     unified: 'content_filter',
     native: reason,
-    ...(message !== undefined && { refusal: { category: reason, explanation: message } }),
+    ...(message !== undefined && { refusal: { category: null, explanation: message } }),
   };
 }
 
