@@ -1,7 +1,6 @@
 /** Moves a batch to its next state when its items allow it. */
-import type { Clock } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
-import type { Database, Queryable } from '../storage/database.ts';
+import type { Queryable } from '../storage/database.ts';
 import { type Batch, isTerminal, nextState } from './batch.ts';
 import * as items from './items.sql.ts';
 import { insertPlan, mayRunNatively } from './native/index.ts';
@@ -55,10 +54,12 @@ async function problemOf(keyHash: string, callerOfKey: RunParts['callerOfKey']):
 }
 
 export async function conclude(
-  { database, clock, ended }: { database: Database; clock: Clock } & Ending,
+  { database, clock, claimTime, ended }: Pick<RunParts, 'database' | 'clock' | 'claimTime'> & Ending,
   id: string,
 ): Promise<Conclusion> {
-  const found = await database.transaction((tx) => step(tx, id, new Date(clock.now()), ended));
+  const found = await database.transaction((tx) =>
+    step(tx, id, { now: new Date(clock.now()), claims: new Date(claimTime.now()) }, ended),
+  );
   if (found !== 'finalizing') return found;
   // Of many items it takes a moment, during which the state shows.
   const usage = await items.sumUsage(database, id);
@@ -75,11 +76,17 @@ export async function conclude(
   });
 }
 
-async function step(tx: Queryable, id: string, now: Date, ended: Ending['ended']): Promise<Conclusion | 'finalizing'> {
+/** @param times the time, and the one by which claims have ended */
+async function step(
+  tx: Queryable,
+  id: string,
+  { now, claims }: { now: Date; claims: Date },
+  ended: Ending['ended'],
+): Promise<Conclusion | 'finalizing'> {
   const batch = await store.findBatch(tx, id, true);
   if (batch === undefined || isTerminal(batch.state)) return 'over';
   if (batch.state === 'finalizing') return 'finalizing';
-  const open = await items.openItems(tx, id, now);
+  const open = await items.openItems(tx, id, claims);
   if (batch.completed + batch.failed === batch.total && batch.state === 'in_progress') {
     await store.changeState(tx, id, { state: nextState(batch.state, 'ran')!, at: now });
     return 'finalizing';

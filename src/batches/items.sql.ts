@@ -85,7 +85,8 @@ export async function readInOrder(tx: Queryable): Promise<void> {
 
 /**
  * Claims the next free items of a batch in progress, in their order, up to a number and, except for the first, a number
- * of bytes. Items that another process is claiming at this moment are skipped.
+ * of bytes. Items that another process is claiming at this moment are skipped, and so are those of this claim: a process
+ * that stood still for longer than its claim still runs them.
  */
 export async function claimItems(
   tx: Queryable,
@@ -96,7 +97,7 @@ export async function claimItems(
   const items = await tx.query<ClaimedItem>(
     `with free as (
         select ctid as row, free_at, position, bytes from batch_items
-          where batch_id = $1 and outcome is null and free_at <= $2
+          where batch_id = $1 and outcome is null and free_at <= $2 and claim is distinct from $5
             and exists (select 1 from batches where id = $1 and state = 'in_progress' and expires_at > $2)
             and not exists (select 1 from batch_plans where batch_plans.batch_id = $1)
           order by free_at, position limit $3 for update skip locked),

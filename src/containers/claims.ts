@@ -3,6 +3,7 @@
  * that was killed does not block a container for long.
  */
 import { randomUUID } from 'node:crypto';
+import { ClaimTime } from '../base/claim-time.ts';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { GatewayError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -33,10 +34,12 @@ export class Claims {
   readonly #parts: ClaimParts;
   /** What to do when another use may have the container. */
   readonly #held = new Map<string, () => void>();
+  readonly #time: ClaimTime;
   #timer: Timer | undefined;
 
   constructor(parts: ClaimParts) {
     this.#parts = parts;
+    this.#time = new ClaimTime(parts.clock, RENEW_MS);
   }
 
   /**
@@ -50,14 +53,14 @@ export class Claims {
     const deadline = clock.monotonic() + WAIT_MS;
     for (;;) {
       signal.throwIfAborted();
-      const now = clock.now();
-      const container = await store.takeContainer(database, { id, holder }, new Date(now), new Date(now + CLAIM_MS));
+      const now = new Date(this.#time.now());
+      const container = await store.takeContainer(database, { id, holder }, now, new Date(clock.now() + CLAIM_MS));
       if (container !== undefined) {
         this.#held.set(holder, lost);
         this.#renewLater();
         return { id, holder, container };
       }
-      if ((await store.stateOf(database, id, new Date(now))) === 'gone') return undefined;
+      if ((await store.stateOf(database, id, now)) === 'gone') return undefined;
       if (clock.monotonic() > deadline) {
         const message = `the container ${name} is in use by another request; try again later`;
         throw new GatewayError('invalid_request', message, { status: 409 });
@@ -70,7 +73,7 @@ export class Claims {
   async settled(id: string): Promise<void> {
     const { database, clock } = this.#parts;
     const deadline = clock.monotonic() + SETTLE_MS;
-    while ((await store.stateOf(database, id, new Date(clock.now()))) === 'held') {
+    while ((await store.stateOf(database, id, new Date(this.#time.now()))) === 'held') {
       if (clock.monotonic() > deadline) return;
       await sleep(clock, RETRY_MS);
     }

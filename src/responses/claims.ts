@@ -1,4 +1,5 @@
 /** The responses that this process runs. While it lives it renews its claims; when it dies they end, and so do its responses. */
+import { ClaimTime } from '../base/claim-time.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { uuidv7 } from '../base/ids.ts';
 import type { Database } from '../storage/database.ts';
@@ -15,28 +16,18 @@ export class Claims {
   /** What to do when the response is no longer to be run: it was cancelled or deleted. */
   readonly #held = new Map<string, () => void>();
   #timer: Timer | undefined;
-  /** How far the wall clock is ahead of the monotonic one. */
-  #ahead: number;
-  /** Of the wall clock, until a monotonic time. */
-  #jump = { ms: 0, until: Number.NEGATIVE_INFINITY };
+  readonly #time: ClaimTime;
 
   constructor({ database, clock }: { database: Database; clock: Clock }) {
     this.#database = database;
     this.#clock = clock;
     this.id = uuidv7(clock.now());
-    this.#ahead = clock.now() - clock.monotonic();
+    this.#time = new ClaimTime(clock, RENEW_MS);
   }
 
-  /**
-   * The time by which claims have ended. When the wall clock jumps ahead, because it was set or the machine was suspended, that
-   * is the time without the jump until living processes have renewed theirs.
-   */
+  /** The time by which claims have ended. */
   now(): number {
-    const [wall, monotonic] = [this.#clock.now(), this.#clock.monotonic()];
-    const ms = wall - monotonic - this.#ahead;
-    this.#ahead = wall - monotonic;
-    if (ms > RENEW_MS) this.#jump = { ms, until: monotonic + 2 * RENEW_MS };
-    return monotonic < this.#jump.until ? wall - this.#jump.ms : wall;
+    return this.#time.now();
   }
 
   /** Until when a response that begins now is claimed. */

@@ -37,7 +37,7 @@ export function nativeJobs(
   jobs: Pick<Jobs, 'send'>,
   ended: (tx: Queryable, batchId: string) => Promise<void>,
 ): NativeJobs {
-  const { database, clock } = parts;
+  const { database, clock, claimTime } = parts;
   const follower = new NativeFollower(parts, ended);
   const kind: JobKind<NativeJob> = {
     name: 'batches.native',
@@ -60,7 +60,7 @@ export function nativeJobs(
   };
   const claimed = (claim: string) => ({
     claim,
-    now: new Date(clock.now()),
+    now: new Date(claimTime.now()),
     until: new Date(clock.now() + CLAIM_MS),
   });
 

@@ -59,9 +59,9 @@ export async function planNative(
   start: (tx: Queryable, partId: string) => Promise<void>,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const { database, clock } = parts;
+  const { database, clock, claimTime } = parts;
   const claim = uuidv7(clock.now());
-  const renewed = () => ({ claim, now: new Date(clock.now()), until: new Date(clock.now() + CLAIM_MS) });
+  const renewed = () => ({ claim, now: new Date(claimTime.now()), until: new Date(clock.now() + CLAIM_MS) });
   if (!(await sql.takePlan(database, batch.id, renewed()))) return undefined;
   let assembly: Assembly | undefined;
   const timer: Timer = clock.timer(RENEW_MS, () => {
@@ -183,8 +183,8 @@ class Assembly {
   }
 
   async #take(after: number): Promise<ClaimedItem[]> {
-    const { database, clock } = this.#parts;
-    const [now, until] = [new Date(clock.now()), new Date(clock.now() + CLAIM_MS)];
+    const { database, clock, claimTime } = this.#parts;
+    const [now, until] = [new Date(claimTime.now()), new Date(clock.now() + CLAIM_MS)];
     const most = { count: TAKEN_AT_ONCE, bytes: TAKEN_BYTES };
     const choice = { claim: this.id, now, until, after, ...most };
     return database.transaction((tx) => sql.takeForPart(tx, this.#batch.id, choice));

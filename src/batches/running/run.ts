@@ -4,6 +4,7 @@
  * dies, other processes take the items after that time. When an item begins is decided by `runner.ts`.
  */
 import type { Caller } from '../../access/index.ts';
+import type { ClaimTime } from '../../base/claim-time.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { GatewayError } from '../../base/errors.ts';
 import { uuidv7 } from '../../base/ids.ts';
@@ -21,6 +22,8 @@ import type { TakesTurns } from './turns.ts';
 export interface RunParts {
   database: Database;
   clock: Clock;
+  /** By which claims on items and native batches have ended. */
+  claimTime: Pick<ClaimTime, 'now'>;
   inference: InferenceParts;
   /** The current caller of a key. Rejects with GatewayError 401 when the key may not be used. */
   callerOfKey(hash: string): Caller | Promise<Caller>;
@@ -44,7 +47,7 @@ interface RunOptions {
 
 /** How long items stay claimed without a renewal; another process replaces a killed one after about 12 s. */
 const CLAIM_MS = 10_000;
-const RENEW_MS = 2_500;
+export const RENEW_MS = 2_500;
 /** Of the items that are taken at once, except for the first. */
 const CLAIMED_BYTES = 4 * 1024 * 1024;
 /** Bodies in memory, of all runs; above it, no further items are taken. */
@@ -173,9 +176,9 @@ export class BatchRun implements TakesTurns {
   }
 
   async #take(count: number): Promise<void> {
-    const { database, clock } = this.#parts;
-    const now = clock.now();
-    const choice = { claim: this.#claim, now: new Date(now), until: new Date(now + CLAIM_MS) };
+    const { database, clock, claimTime } = this.#parts;
+    const [now, until] = [new Date(claimTime.now()), new Date(clock.now() + CLAIM_MS)];
+    const choice = { claim: this.#claim, now, until };
     const taken = await database
       .transaction((tx) => items.claimItems(tx, this.batch.id, { ...choice, count, bytes: CLAIMED_BYTES }))
       // Tried again with the next renewal.

@@ -5,6 +5,7 @@
  *
  * All processes do the same with the same batches. A dead process is replaced when its claims on items end.
  */
+import { ClaimTime } from '../../base/claim-time.ts';
 import { loopBusyMs, sleep, type Timer } from '../../base/clock.ts';
 import { type CallbackJobs, type CallbackParts, callbackJobs } from '../../callbacks/index.ts';
 import { RequestsInFlight } from '../../inference/index.ts';
@@ -19,7 +20,7 @@ import type { ReadParts } from '../openai/read-input.ts';
 import type { WriteParts } from '../openai/write-files.ts';
 import * as store from '../store.ts';
 import { Priority } from './priority.ts';
-import { BatchRun, type Held } from './run.ts';
+import { BatchRun, type Held, RENEW_MS } from './run.ts';
 import { Turns } from './turns.ts';
 
 /** Announced with the id of a batch that was created or cancelled, or of which a native batch has ended. */
@@ -76,8 +77,9 @@ export class BatchRunner {
     await this.#files.ended(tx, id);
   };
 
-  constructor(parts: RunnerParts, jobs: Pick<Jobs, 'send'>) {
-    const { clock, inference, changes } = parts;
+  constructor(given: Omit<RunnerParts, 'claimTime'>, jobs: Pick<Jobs, 'send'>) {
+    const { clock, inference, changes } = given;
+    const parts = { ...given, claimTime: new ClaimTime(clock, RENEW_MS) };
     const { inFlight: interactive } = inference;
     // Items are counted apart, so that the others are the interactive requests.
     const inFlight = new RequestsInFlight(inference.log);
