@@ -161,6 +161,19 @@ test('a rate limited endpoint is tried last until its Retry-After is over', asyn
   assert.equal(gateway.upstream.requests('first').length, 2);
 });
 
+test('a wait in the body of an error is at most a week for the client', async (t) => {
+  const gateway = await startGateway(t, { providers: { only: { model: { id: 'test/m' } } } });
+  const body = `{"error":{"message":"slow down","retry_after":${'9'.repeat(400)}}}`;
+  gateway.upstream.script('only', { status: 429, headers: { 'content-type': 'application/json' }, chunks: [body] });
+  const reply = await gateway.post('/chat/completions', {
+    model: 'test/m',
+    messages: [{ role: 'user', content: 'hi' }],
+  });
+  assert.equal(reply.headers.get('retry-after'), String(7 * 24 * 3600));
+  const { error } = (await reply.json()) as { error: { availability: { retry_after: number } } };
+  assert.equal(error.availability.retry_after, 7 * 24 * 3600);
+});
+
 const SERVED: [string, string, (first: string, later: string) => Record<string, unknown>][] = [
   [
     'chat',

@@ -29,6 +29,9 @@ export type FailureKind =
   | 'malformed'
   | 'empty';
 
+/** Longer waits that an upstream asks for are shortened to a week. */
+export const LONGEST_WAIT_SECONDS = 7 * 24 * 3600;
+
 export interface UpstreamFailure {
   kind: FailureKind;
   /** The upstream's HTTP status, or the status in its error event; null when there was none. */

@@ -4,7 +4,12 @@
  */
 import { type ErrorType, GatewayError } from '../../base/errors.ts';
 import { scrub } from '../../base/log.ts';
-import { type FailureKind, type UpstreamFailure, withoutAccount } from '../../formats/conversation/failure.ts';
+import {
+  type FailureKind,
+  LONGEST_WAIT_SECONDS,
+  type UpstreamFailure,
+  withoutAccount,
+} from '../../formats/conversation/failure.ts';
 import type { Candidate } from '../routing/index.ts';
 
 /** One failed attempt, for the response's metadata and the generation's row. */
@@ -93,7 +98,9 @@ export function clientError(attempts: readonly FailedAttempt[], timeoutStatus = 
   const { failure } = last;
   const verdict = VERDICTS[failure.kind];
   const hidden = PRIVATE.has(failure.kind);
-  const waits = attempts.flatMap((attempt) => attempt.failure.retryAfterSeconds ?? []);
+  const waits = attempts.flatMap(({ failure: { retryAfterSeconds: wait } }) =>
+    wait === undefined ? [] : [Math.min(wait, LONGEST_WAIT_SECONDS)],
+  );
   const status = statusFor(failure, verdict, timeoutStatus);
   return new GatewayError(typeFor(verdict, status), describe(last), {
     status,

@@ -1,5 +1,6 @@
 /** Headers of upstream responses: which are kept and passed on. Pure. */
 import type { Clock } from '../../base/clock.ts';
+import { LONGEST_WAIT_SECONDS } from '../../formats/conversation/failure.ts';
 import type { HeaderForm } from '../../http/answer-parser.ts';
 
 /** Response headers that the gateway uses. All others are dropped, because they may repeat our credential. */
@@ -40,18 +41,27 @@ function isShown(name: string): boolean {
   return SHOWN_HEADERS.has(name) || SHOWN_PREFIXES.some((prefix) => name.startsWith(prefix));
 }
 
-/** Without the headers that only the transport reads; `retry-after` in seconds. */
+/**
+ * Without the headers that only the transport reads. `retry-after` is in seconds and, like `retry-after-ms`, at most
+ * `LONGEST_WAIT_SECONDS`; 0 if it says nothing.
+ */
 export function shownHeaders(headers: Record<string, string>, clock: Clock): Record<string, string> {
   // The usual case costs no object.
-  if (!('content-encoding' in headers || 'keep-alive' in headers || 'retry-after' in headers)) return headers;
+  if (!READ_HEADERS.some((name) => name in headers)) return headers;
   const { 'content-encoding': _encoding, 'keep-alive': _hint, ...shown } = headers;
-  const wait = shown['retry-after'];
-  if (wait !== undefined && /[a-z]/i.test(wait)) shown['retry-after'] = secondsUntil(wait, clock);
+  const { 'retry-after': wait, 'retry-after-ms': waitMs } = shown;
+  if (wait !== undefined) shown['retry-after'] = bounded(secondsOf(wait, clock), LONGEST_WAIT_SECONDS);
+  if (waitMs !== undefined) shown['retry-after-ms'] = bounded(Number(waitMs), LONGEST_WAIT_SECONDS * 1_000);
   return shown;
 }
 
-/** Converts the date variant of `retry-after` to seconds from now; 0 for a past or invalid date. */
-function secondsUntil(date: string, clock: Clock): string {
-  const ms = Date.parse(date) - clock.now();
-  return String(ms > 0 ? Math.ceil(ms / 1000) : 0);
+const READ_HEADERS = ['content-encoding', 'keep-alive', 'retry-after', 'retry-after-ms'] as const;
+
+/** Either variant of the header: seconds, or a date. */
+function secondsOf(wait: string, clock: Clock): number {
+  return /[a-z]/i.test(wait) ? (Date.parse(wait) - clock.now()) / 1_000 : Number(wait);
+}
+
+function bounded(wait: number, most: number): string {
+  return String(wait > 0 ? Math.min(Math.ceil(wait), most) : 0);
 }

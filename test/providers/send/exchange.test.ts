@@ -77,6 +77,25 @@ describe('an exchange with an upstream', () => {
     });
   });
 
+  test('waits are whole numbers of at most a week, whatever the upstream writes', async () => {
+    const week = 7 * 24 * 3600;
+    const waits: [name: string, written: string, seen: string][] = [
+      ['retry-after', '1.5', '2'],
+      ['retry-after', '9'.repeat(400), String(week)],
+      ['retry-after', 'Wed, 21 Oct 2099 07:28:00 GMT', String(week)],
+      ['retry-after', '-5', '0'],
+      ['retry-after', 'soon', '0'],
+      ['retry-after-ms', '1500', '1500'],
+      ['retry-after-ms', 'Infinity', String(week * 1_000)],
+      ['retry-after-ms', '1e300', String(week * 1_000)],
+      ['retry-after-ms', 'soon', '0'],
+    ];
+    for (const [name, written, seen] of waits) {
+      const { headers } = await exchange(scripted({ status: 429, headers: { [name]: written } }));
+      assert.equal(headers[name], seen, written.slice(0, 30));
+    }
+  });
+
   test('a GET has no body, and headers of the caller cannot set framing or destination', async () => {
     const baseUrl = scripted({ chunks: ['ok'] });
     const receiver = new Recorder();
