@@ -14,7 +14,7 @@ import type { FrameReader, Framing, UpstreamCall, UpstreamReceiver } from '../..
 import type { AnswerEnd, AnswerWriter } from '../answer/client-answer.ts';
 import type { Transcript } from '../answer/transcript.ts';
 import type { Attempt, AttemptOwner, Send } from '../task.ts';
-import { announcedMode, bodyShape, contentStart } from './body-shape.ts';
+import { announcedMode, contentOf } from './body-shape.ts';
 import { BodyText, ERROR_BODY_BYTES } from './body-text.ts';
 import { emptyFailure, isRefusal, strayError, turnFailure } from './empty-answer.ts';
 import type { Passage, WholeReply } from './passage.ts';
@@ -164,13 +164,12 @@ export class ConversationAttempt<Answer extends AnswerWriter = AnswerWriter> imp
 
   /** The first byte of content decides how the body is read, whatever its type says. Returns the content that has arrived. */
   #begin(chunk: Buffer): Buffer | undefined {
-    const start = contentStart(chunk);
-    if (start === -1) return undefined;
+    const content = contentOf(chunk);
+    if (content === undefined) return undefined;
     this.#began = true;
-    const shape = bodyShape(chunk[start]!);
-    if (this.#mode === 'stream' && shape === 'object') this.#mode = 'whole';
-    else if (this.#mode === 'whole' && shape === 'events') this.#startStream();
-    return shape === undefined ? chunk : chunk.subarray(start);
+    if (this.#mode === 'stream' && content.shape === 'object') this.#mode = 'whole';
+    else if (this.#mode === 'whole' && content.shape === 'events') this.#startStream();
+    return content.bytes;
   }
 
   #startStream(): void {

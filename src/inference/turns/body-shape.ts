@@ -19,13 +19,15 @@ const OBJECT_START = 0x7b;
 const SPACE = 0x20;
 const BYTE_ORDER_MARK: ReadonlySet<number> = new Set([0xef, 0xbb, 0xbf]);
 
-/** The offset of the first byte of content, after white space and a byte order mark; -1 if there is none yet. */
-export function contentStart(chunk: Buffer): number {
-  return chunk.findIndex((byte) => byte > SPACE && !BYTE_ORDER_MARK.has(byte));
-}
-
-/** The shape that the first byte of content shows; undefined for any other byte. */
-export function bodyShape(first: number): BodyShape | undefined {
-  if (first === OBJECT_START) return 'object';
-  return EVENT_STARTS.has(first) ? 'events' : undefined;
+/**
+ * The shape that the first byte of content shows, undefined for any other byte, and the bytes from there on: white space
+ * and a byte order mark before it mean nothing, and may arrive alone. Undefined if nothing of the content has arrived.
+ */
+export function contentOf(chunk: Buffer): { shape: BodyShape | undefined; bytes: Buffer } | undefined {
+  const start = chunk.findIndex((byte) => byte > SPACE && !BYTE_ORDER_MARK.has(byte));
+  if (start === -1) return undefined;
+  const first = chunk[start]!;
+  if (first === OBJECT_START) return { shape: 'object', bytes: chunk.subarray(start) };
+  if (EVENT_STARTS.has(first)) return { shape: 'events', bytes: chunk.subarray(start) };
+  return { shape: undefined, bytes: chunk };
 }
