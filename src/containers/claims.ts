@@ -12,7 +12,7 @@ import type { StoredContainer } from './container.ts';
 import * as store from './store.ts';
 
 const CLAIM_MS = 30_000;
-const RENEW_MS = 10_000;
+export const RENEW_MS = 10_000;
 /** How long a use waits for the one before it, which may still be storing its files. */
 const WAIT_MS = 20_000;
 /** How long listing files waits for a use that may still be storing them. */

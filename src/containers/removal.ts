@@ -1,8 +1,10 @@
 /** Removes containers that have expired, and those of deleted workspaces. */
+import { ClaimTime } from '../base/claim-time.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Blobs } from '../blobs/index.ts';
 import type { JobKind } from '../jobs/index.ts';
 import type { Database, Queryable } from '../storage/database.ts';
+import { RENEW_MS } from './claims.ts';
 import * as store from './store.ts';
 
 const EXPIRE_MS = 60_000;
@@ -16,9 +18,10 @@ interface RemovalParts {
 
 /** Removes containers that have expired. */
 export function expireContainersJob({ database, blobs, clock }: RemovalParts): JobKind {
+  const time = new ClaimTime(clock, RENEW_MS);
   const removeExpired = () =>
     database.transaction(async (tx) => {
-      const expired = await store.deleteExpired(tx, new Date(clock.now()), REMOVED_AT_ONCE);
+      const expired = await store.deleteExpired(tx, new Date(time.now()), REMOVED_AT_ONCE);
       await dropBlobs(blobs, tx, expired);
       return expired.length;
     });

@@ -1,10 +1,11 @@
 /** The claim of a use on its container while the wall clock jumps ahead: it is set, or the machine was suspended. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { uuidv7 } from '../../src/base/ids.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { Claims } from '../../src/containers/claims.ts';
+import { expireContainersJob } from '../../src/containers/removal.ts';
 import { migrations } from '../../src/migrations.ts';
 import { settle } from '../../src/testing/clock/clock.ts';
 import { freshDatabase } from '../../src/testing/database/database.ts';
@@ -12,7 +13,8 @@ import { JumpClock } from '../../src/testing/gateway/jump-clock.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('a use keeps its container when the wall clock jumps ahead', async (t) => {
+/** A container that no request uses yet, and the claims of a process. */
+async function scene(t: TestContext) {
   const { database } = await freshDatabase(t, { migrations });
   const clock = new JumpClock();
   const claims = new Claims({ database, clock, log: silentLog });
@@ -29,6 +31,11 @@ test('a use keeps its container when the wall clock jumps ahead', async (t) => {
         expires_at) values ($1, $2, $3, $4, 'c', '{}', 0, 0, $5, $5, $6)`,
     [id, organization, workspace!.id, randomUUID(), now, new Date(clock.now() + 2 * HOUR_MS)],
   );
+  return { database, clock, claims, id };
+}
+
+test('a use keeps its container when the wall clock jumps ahead', async (t) => {
+  const { database, clock, claims, id } = await scene(t);
   let losses = 0;
   const lost = () => {
     losses += 1;
@@ -49,4 +56,20 @@ test('a use keeps its container when the wall clock jumps ahead', async (t) => {
   await second;
   assert.equal(losses, 0);
   claims.end(first!);
+});
+
+test('a container in use does not expire when the wall clock jumps ahead', async (t) => {
+  const { database, clock, claims, id } = await scene(t);
+  const expire = expireContainersJob({ database, clock, blobs: { drop: async () => {} } });
+  const run = () => expire.run({ data: {}, attempt: 1, signal: new AbortController().signal });
+  const count = async () => (await database.query('select 1 from containers')).length;
+  const claim = await claims.take(id, 'c', new AbortController().signal, () => {});
+  clock.setWall(3 * HOUR_MS);
+  await run();
+  assert.equal(await count(), 1);
+  // Its process dies.
+  claims.end(claim!);
+  clock.jump(60_000);
+  await run();
+  assert.equal(await count(), 0);
 });
