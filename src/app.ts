@@ -131,7 +131,7 @@ function sealedProblem({ byokCredentials, federation }: Parts): string | undefin
   return byokCredentials.problem ?? federation.keys.problem;
 }
 
-/** Whether revoked keys can be recognised, or the grace period still applies. */
+/** Whether revoked keys can be recognized, or the grace period still applies. */
 function trusts({ database, changes: { freshness } }: Parts): boolean {
   return database.up || freshness.current || freshness.inGrace(freshness.provenAt);
 }

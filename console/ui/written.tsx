@@ -16,7 +16,7 @@ export function Output({ text, reasoning }: { text: string; reasoning: string })
 }
 
 /**
- * A model's answer as text. Only code fences are recognised; everything is a text node, so nothing that a model
+ * A model's answer as text. Only code fences are recognized; everything is a text node, so nothing that a model
  * writes can become markup.
  */
 function Written({ text }: { text: string }) {

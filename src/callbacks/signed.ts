@@ -10,7 +10,7 @@ export function newSecret(): string {
 
 /**
  * The headers of one attempt.
- * @param id the same in every attempt, so that receivers recognise an event that they have handled
+ * @param id the same in every attempt, so that receivers recognize an event that they have handled
  * @param secrets the signature header has one signature for each
  * @param now wall time in ms
  */

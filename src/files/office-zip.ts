@@ -11,7 +11,7 @@ const CONTENT_TYPES = '[Content_Types].xml';
 /** Of documents with macros, which are of other types. */
 const MACROS = 'vbaProject.bin';
 
-/** About 15,000 entries. A document whose directory is longer is not recognised. */
+/** About 15,000 entries. A document whose directory is longer is not recognized. */
 const TAIL_BYTES = 1024 * 1024;
 const END_SIGNATURE = Buffer.from('PK\x05\x06', 'latin1');
 const END_BYTES = 22;

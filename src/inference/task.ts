@@ -50,7 +50,7 @@ export interface Task {
    * @param promptTokens exact count
    */
   tokens(endpoint: Endpoint, cap?: number, promptTokens?: number): TokenBound;
-  /** The estimate for the intent that is journalled before dispatch. */
+  /** The estimate for the intent that is journaled before dispatch. */
   estimate(endpoint: Endpoint): Estimate;
   /**
    * Queries other services before the first turn, for example for their tools. Absent: there are none. Rejects with GatewayError.

@@ -8,7 +8,7 @@ export interface LocalModel {
   remote?: boolean;
 }
 
-/** How a kind of server is recognised on this machine. */
+/** How a kind of server is recognized on this machine. */
 export interface LocalDiscovery {
   /** Path of its own model list, which distinguishes this software from others. */
   path: string;

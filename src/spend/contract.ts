@@ -30,7 +30,7 @@ export interface OpenGeneration {
   attempt(attempt: Attempt): void;
   /**
    * Reports the total bytes of generated text in this attempt; cheap enough for every event. The first call is
-   * journalled on return, later ones within 50 ms.
+   * journaled on return, later ones within 50 ms.
    */
   seen(outputBytes: number): void;
   /** The upstream reported usage, worth `charge` so far (this attempt and earlier ones). */
@@ -105,7 +105,7 @@ export interface Spend {
   ): Reservation | Refusal | Promise<Reservation | Refusal>;
   /**
    * Journals the intent, together with those of all other requests of this event loop turn. Rejects with GatewayError
-   * 503 (retryable) if it cannot be journalled or too much is waiting for the database.
+   * 503 (retryable) if it cannot be journaled or too much is waiting for the database.
    * @param wanted checked at the end of the turn; if false, the result is undefined, nothing has begun, and the
    *   reservation stays
    */

@@ -63,7 +63,7 @@ function setting(t: TestContext, log: Log = silentLog): Setting {
 
 const same = (segment: Segment) => segment;
 
-test('the records of one turn are journalled in one write before any request continues', async (t) => {
+test('the records of one turn are journaled in one write before any request continues', async (t) => {
   const { commits, writes, text, endTurn } = setting(t);
   const events: string[] = [];
   const note = (name: string, json: string) => events.push(`${name} ${text().includes(json)}`);

@@ -97,7 +97,7 @@ export class Ledger {
     });
   }
 
-  /** @param written called once the row is journalled, at the latest at the end of this event loop turn */
+  /** @param written called once the row is journaled, at the latest at the end of this event loop turn */
   settle(entry: Entry, written: () => void): void {
     this.#parts.commits.settled(settledHead(entry), entry.row, (segment, offset) => {
       if (segment !== undefined && this.#full) this.#spill({ segment: segment.number, offset });

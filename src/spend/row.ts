@@ -1,5 +1,5 @@
 /**
- * A row as text: a JSON object whose keys are the columns of the table `generations`, so the same text is journalled,
+ * A row as text: a JSON object whose keys are the columns of the table `generations`, so the same text is journaled,
  * held in memory, and sent to PostgreSQL.
  */
 import { isoTime } from '../base/timestamp.ts';

@@ -1,6 +1,6 @@
 /**
  * The owner of a journal or data folder, and whether that process still lives. On one machine the kernel knows: the
- * process id with its start time, so that a reused id is recognised. For a process that cannot be looked up (in
+ * process id with its start time, so that a reused id is recognized. For a process that cannot be looked up (in
  * another container or machine on a shared folder, or without /proc) the file's time decides, which its owner renews.
  */
 

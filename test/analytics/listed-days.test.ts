@@ -104,7 +104,7 @@ test('pages are those of a list that reads every row', async (t) => {
   const all = [...entered, ...uncounted].sort((a, b) => (made(a) < made(b) ? 1 : -1));
   await fc.assert(
     fc.asyncProperty(filters, async (filter) => {
-      const wanted = all.filter((row) => fulfils(row, filter)).map(({ id }) => id);
+      const wanted = all.filter((row) => fulfills(row, filter)).map(({ id }) => id);
       let before: string | undefined;
       for (let at = 0; at <= wanted.length && at < 4 * filter.limit; at += filter.limit) {
         const page = await listed(database, { ...filter, before });
@@ -126,7 +126,7 @@ async function listed(database: Database, filter: GenerationFilter): Promise<str
   return (await database.transaction((tx) => listGenerations(tx, filter, () => 10_000))).map(({ id }) => id);
 }
 
-function fulfils(row: Generation, filter: GenerationFilter): boolean {
+function fulfills(row: Generation, filter: GenerationFilter): boolean {
   const { organizationId, models, keyIds, from, until, outcome } = filter;
   const failed = row.error !== null;
   const outcomes = { succeeded: !failed && !row.cancelled, failed, cancelled: row.cancelled, guarded: false };

@@ -32,7 +32,7 @@ export function expectedAnswer(asked: Asked, rows: readonly Generation[], keys: 
     (row) =>
       row.createdAt >= from &&
       row.createdAt < until &&
-      (asked.filters ?? []).every((filter) => fulfils(filter, row, keys)),
+      (asked.filters ?? []).every((filter) => fulfills(filter, row, keys)),
   );
   const groups = new Map<string, Generation[]>();
   if (dimensions.length === 0 && asked.granularity === undefined) groups.set('all', []);
@@ -146,7 +146,7 @@ function shownOf(name: string, row: Generation, keys: Keys): Value {
   return name === 'api_key_id' ? keys.get(row.keyId)!.label : groupValue(name, row, keys);
 }
 
-function fulfils(filter: NonNullable<Asked['filters']>[number], row: Generation, keys: Keys): boolean {
+function fulfills(filter: NonNullable<Asked['filters']>[number], row: Generation, keys: Keys): boolean {
   const value = groupValue(filter.field, row, keys);
   if (value === null) return filter.include_unset === true;
   const given = (Array.isArray(filter.value) ? filter.value : [filter.value]).map((each) => {

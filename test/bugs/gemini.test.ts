@@ -67,7 +67,7 @@ test('40 | each tool choice has one meaning', async () => {
   }
 });
 
-test('50 | a document is recognised in every kind of part', async () => {
+test('50 | a document is recognized in every kind of part', async () => {
   const pdf = 'JVBERi0xLjQK';
   const url = `data:application/pdf;base64,${pdf}`;
   const ways: [(typeof FORMATS)[number], Json][] = [

@@ -229,7 +229,7 @@ for (const format of BODY_FORMATS) {
     }
   });
 
-  test(`a catalogue that lost a tool which was found is refused | ${format}`, async () => {
+  test(`a catalog that lost a tool which was found is refused | ${format}`, async () => {
     const first = await ask(
       format,
       'chat',

@@ -252,7 +252,7 @@ test('100 clients leave at random moments: every upstream call ends, and no row 
     .sort((a, b) => a - b);
   const shown = [0.5, 0.99, 1].map((part) => Math.round(delays[Math.ceil(part * delays.length) - 1] ?? 0));
   t.diagnostic(`${asked.size} upstream calls ended after ${shown.join(' / ')} ms (p50 / p99 / longest)`);
-  // Some left when their request was journalled and had not arrived yet; they have rows as well.
+  // Some left when their request was journaled and had not arrived yet; they have rows as well.
   const rows = (await settledRows(gateway)).filter(({ tag }) => isOurs(tag));
   assert.equal(new Set(rows.map(({ tag }) => tag)).size, rows.length);
   for (const tag of asked)

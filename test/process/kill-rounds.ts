@@ -50,7 +50,7 @@ export const PHASES: Record<string, Phase> = {
     send({ hold: 'head' });
     // An intent takes more than 400 bytes.
     const more = 1 + random() * STREAMS * 400;
-    await until(() => journalBytes(gateway) > before + more, 'intents are journalled');
+    await until(() => journalBytes(gateway) > before + more, 'intents are journaled');
   },
   'at headers': async ({ send, upstream }, random) => {
     const atLeast = 1 + Math.floor(random() * STREAMS);
@@ -92,7 +92,7 @@ export interface Counts {
   exact: number;
   estimated: number;
   unconfirmed: number;
-  /** Rows of requests that were journalled and never arrived at the upstream. */
+  /** Rows of requests that were journaled and never arrived at the upstream. */
   unsent: number;
 }
 

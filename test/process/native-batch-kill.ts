@@ -14,7 +14,7 @@ import { answers, halfCost, item, type Kind, nativeBatch, settings } from '../ba
 const ITEMS = 40;
 type At = (request: VendorRequest) => boolean;
 
-/** Requests of a batch by which its steps are recognised. */
+/** Requests of a batch by which its steps are recognized. */
 export interface Steps {
   isUpload: At;
   isCreation: At;

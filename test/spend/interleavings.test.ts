@@ -100,7 +100,7 @@ interface Passed {
   /** Its cost if its process dies. */
   promptNano: bigint;
   /** The hold that its journal records. */
-  journalled: bigint;
+  journaled: bigint;
   /** Its hold when it was settled in memory only. */
   perhaps: bigint;
   /** It was open when its process died: its cost is unknown, so its bound stays held. */
@@ -109,7 +109,7 @@ interface Passed {
   /** Its progress: only held, on its way into the journal, or running. */
   begun: 'no' | 'at the end of this turn' | 'yes';
   open: OpenGeneration | undefined;
-  /** Its row is not journalled yet, so its client has received nothing. */
+  /** Its row is not journaled yet, so its client has received nothing. */
   untold: boolean;
 }
 
@@ -191,7 +191,7 @@ class World {
         cost: undefined,
         since,
         promptNano: amount / 2n,
-        journalled: 0n,
+        journaled: 0n,
         perhaps: 0n,
         unreturned: false,
         reservation,
@@ -218,7 +218,7 @@ class World {
 
   async #begin(passed: Passed, createdAt: number): Promise<void> {
     passed.begun = 'at the end of this turn';
-    passed.journalled = passed.held;
+    passed.journaled = passed.held;
     const attempt = sampleAttempt({ promptNano: passed.promptNano, outputPrice: 0n });
     passed.open = await begin(
       passed.process.spend,
@@ -285,7 +285,7 @@ class World {
       if (amount > 0n) this.#checkLimits(passed, passed.since);
       if (passed.open === undefined) return;
       passed.open.attempt(sampleAttempt({ promptNano: passed.promptNano, outputPrice: 0n }));
-      passed.journalled = passed.held;
+      passed.journaled = passed.held;
     };
     const answer = passed.reservation.extend({ creditNano: amount, byokNano: 0n });
     if (answer instanceof Promise) this.#watch(passed.process, answer.then(grown));
@@ -301,8 +301,8 @@ class World {
       if (passed.process !== process || !passed.untold) continue;
       passed.cost = undefined;
       // Its hold was already free in memory, so it may have been returned.
-      passed.perhaps = passed.journalled;
-      passed.journalled = 0n;
+      passed.perhaps = passed.journaled;
+      passed.journaled = 0n;
     }
     // Requests that waited in the process are never answered.
     for (const [waiting, owner] of this.#waiting) if (owner === process) this.#waiting.delete(waiting);
@@ -373,9 +373,9 @@ class World {
 }
 
 /** Actual or possible cost of a request. */
-function committed({ cost, held, journalled, unreturned }: Passed): bigint {
+function committed({ cost, held, journaled, unreturned }: Passed): bigint {
   if (cost === undefined) return held;
-  return unreturned && journalled > cost ? journalled : cost;
+  return unreturned && journaled > cost ? journaled : cost;
 }
 
 test('no interleaving exceeds a limit, loses a row or enters one twice', async (t) => {

@@ -250,7 +250,7 @@ test('rows wait in the journal while the database is down, with bounded memory, 
   await process.close();
 });
 
-test('a row that could not be journalled at first is entered once, and running requests keep their intents', async (t) => {
+test('a row that could not be journaled at first is entered once, and running requests keep their intents', async (t) => {
   const { database, target } = await freshDatabase(t, { migrations: spendMigrations });
   const dataDir = folder();
   let full = false;

@@ -38,7 +38,7 @@ export interface NativeWish {
   readonly required?: { readonly path: string; readonly why: string };
 }
 
-/** The row that fulfils a wish at an upstream model; undefined if the upstream cannot fulfil all of it. */
+/** The row that fulfills a wish at an upstream model; undefined if the upstream cannot fulfill all of it. */
 export function nativeToolFor(
   { tool, settings, strict }: NativeWish,
   rows: readonly NativeTool[],

@@ -1,6 +1,6 @@
 /**
  * Programs that the gateway runs for a request that declares `code_interpreter`: `code_interpreter_call`. Programs that
- * a vendor ran look alike, so the gateway recognises its own by their ids.
+ * a vendor ran look alike, so the gateway recognizes its own by their ids.
  */
 import type { OpaquePart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, textOf, textOrUndefined } from '../conversation/fields.ts';

@@ -1,6 +1,6 @@
 /**
  * Searches in the gateway's vector stores, shown as `file_search_call` for requests that declare the tool as OpenAI's
- * SDK does. Searches of a vendor look alike, so the gateway recognises its own by their ids.
+ * SDK does. Searches of a vendor look alike, so the gateway recognizes its own by their ids.
  */
 import type { OpaquePart } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';

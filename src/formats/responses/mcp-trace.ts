@@ -1,6 +1,6 @@
 /**
  * Calls of MCP servers that the gateway made, as `mcp_call`, with `mcp_list_tools` and requests for approval. Items of
- * calls that a vendor made look alike, so the gateway recognises its own by their ids.
+ * calls that a vendor made look alike, so the gateway recognizes its own by their ids.
  */
 import type { Message, OpaquePart, Part } from '../conversation/conversation.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf, textOrUndefined } from '../conversation/fields.ts';

@@ -234,7 +234,7 @@ function callsUnknownModel(usage: Usage, own: Pricing, pricingOf: PricingOf | un
   return usage.imageCalls.some(({ model }) => model === undefined || isUnknown(model));
 }
 
-/** Cost of an estimated prompt, for the intent that is journalled before dispatch. */
+/** Cost of an estimated prompt, for the intent that is journaled before dispatch. */
 export function promptEstimate(endpoint: Endpoint, promptBytes: number): { promptTokens: number; promptNano: Nano } {
   const tokens = promptTokens(endpoint, promptBytes);
   const price = endpoint.pricing?.prompt ?? 0n;

@@ -19,7 +19,7 @@ export interface Dispatched {
   readonly stamp: Stamp;
   readonly generation: OpenGeneration;
   readonly credential: Credential;
-  /** As it was journalled. */
+  /** As it was journaled. */
   readonly intent: SpendAttempt;
   /** Monotonic; 0 before `start`. */
   readonly startedAt: number;

@@ -1,6 +1,6 @@
 /**
  * The loop of an answer that takes several turns: after each, the gateway runs the tools that the model asked for, and
- * the next turn continues with their results. Each turn is dispatched, reserved, journalled and charged separately.
+ * the next turn continues with their results. Each turn is dispatched, reserved, journaled and charged separately.
  */
 import { GatewayError } from '../../base/errors.ts';
 import type { Nano } from '../../base/money.ts';

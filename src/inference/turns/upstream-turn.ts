@@ -1,6 +1,6 @@
 /**
  * One turn of the upstream, governed: tries one candidate after the other until one answers, each with its own
- * reservation, journalled intent and credential. After a failure it decides what follows (`verdict.ts`). Most answers
+ * reservation, journaled intent and credential. After a failure it decides what follows (`verdict.ts`). Most answers
  * are one turn.
  */
 import type { GatewayError } from '../../base/errors.ts';
@@ -102,7 +102,7 @@ export class UpstreamTurn implements AttemptOwner {
     return attempt !== undefined && attempt === this.#lastFailed;
   }
 
-  /** Dispatches the next candidate. Throws when none can be tried and nothing was journalled before. */
+  /** Dispatches the next candidate. Throws when none can be tried and nothing was journaled before. */
   async begin(): Promise<void> {
     const { log, task } = this.#setup;
     const dispatched = await this.#dispatcher.next(this, this.generation);

@@ -132,7 +132,7 @@ function azure(wanted: Wanted): Upstream | undefined {
   const version = values.text(params['api_version'], [...at, 'api_version']);
   const literal = variableOf(params['api_base'] ?? 'os.environ/X') === undefined;
   const plain = endpoint.replace(/\/+$/, '');
-  // The kind recognises the resource, its v1 API and its deployments by their addresses.
+  // The kind recognizes the resource, its v1 API and its deployments by their addresses.
   const address: Members = literal && /\/(openai|models)(\/|$)/.test(plain) ? { base_url: plain } : { endpoint: plain };
   if (version === undefined && !foundry) {
     findings.differs(at, 'has no api_version: the gateway calls the v1 API of the resource');

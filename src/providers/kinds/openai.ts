@@ -41,7 +41,7 @@ const RULES: readonly ReasoningRule[] = [
 
 /**
  * OpenAI: chat completions, and responses for clients of that format. Its reasoning models reject `max_tokens` and
- * require `developer` instead of `system`; other models accept both newer names. `user` is deprecated in favour of
+ * require `developer` instead of `system`; other models accept both newer names. `user` is deprecated in favor of
  * `safety_identifier`, which is meant for a hashed id.
  */
 export const openai: ProviderKind = {

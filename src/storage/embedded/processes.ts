@@ -1,6 +1,6 @@
 /**
  * Which PostgreSQL processes work on a cluster, from /proc (Linux; elsewhere nothing is seen and PostgreSQL's own lock
- * file decides). A process is recognised by its program and its working directory, never by a number in a file: numbers
+ * file decides). A process is recognized by its program and its working directory, never by a number in a file: numbers
  * are reused, and a killed process that its parent does not reap still answers to `kill(pid, 0)`. Zombies have no working
  * directory, so they do not count.
  */

@@ -64,7 +64,7 @@ export class Store {
   }
 }
 
-/** Whether labels fulfil a selector such as `a=b,c=d`. */
+/** Whether labels fulfill a selector such as `a=b,c=d`. */
 export function matches(labels: Record<string, string> | undefined, selector: string | null): boolean {
   if (selector === null || selector === '') return true;
   return selector.split(',').every((term) => {
