@@ -40,13 +40,14 @@ async function onceCompleted(id: string, count: number): Promise<void> {
 
 test('another process does not run what runs elsewhere when the wall clock jumps ahead', async (t) => {
   const before = sent();
+  // Before there is another process that could run it.
+  const id = await running('two processes', 2);
   const tap = await tapDatabase(t, gateway.target);
   const other = await startGateway(t, {
     providers: { chat: { base_url: `${gateway.upstream.url}/chat` } },
     target: tap.target,
   });
   t.after(() => tap.close());
-  const id = await running('two processes', 2);
   await tap.quiet();
   const { database, changes } = (await partsOf(t, gateway))();
   other.clock.setWall(HOUR_MS);
