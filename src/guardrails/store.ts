@@ -86,7 +86,7 @@ export async function countGuardrails(db: Queryable, organizationId: string): Pr
   return count(db, 'select count(*)::int as total from guardrails where organization_id = $1', [organizationId]);
 }
 
-/** Returns false if the id exists, which only happens for a default guardrail. */
+/** Returns false if it exists, which only happens for a default guardrail: its workspace has one, with a known id. */
 export async function insertGuardrail(
   tx: Queryable,
   organizationId: string,
@@ -94,7 +94,7 @@ export async function insertGuardrail(
 ): Promise<boolean> {
   const columns = { ...COLUMNS, organizationId: 'organization_id' };
   const row = { ...guardrail, organizationId };
-  const rows = await insertRow(tx, 'guardrails', columns, row, 'on conflict (id) do nothing returning id');
+  const rows = await insertRow(tx, 'guardrails', columns, row, 'on conflict do nothing returning id');
   return rows.length > 0;
 }
 

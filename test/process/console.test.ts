@@ -327,8 +327,9 @@ describe('the console', { skip: NO_BROWSER }, () => {
     await dialog.getByRole('button', { name: 'Add' }).click();
     assert.match((await dialog.getByRole('alert').textContent()) ?? '', /provider/);
     await page.keyboard.press('Escape');
-    // Until the dialog is closed, the address is still its own.
     await dialog.waitFor({ state: 'hidden' });
+    // The address is the dialog's own until a moment after that.
+    await page.waitForURL((url) => !url.hash.includes('new='));
     await page.goto(`${gateway.url}/console/#/byok?new=byok`);
     await dialog.getByRole('combobox', { name: 'Provider' }).fill('openai');
     await dialog.getByLabel('Key', { exact: true }).fill('sk-own-1234567890');
