@@ -131,8 +131,8 @@ export function scanObject(text: string, maxDepth: number, maxValues = Number.PO
 /**
  * Scans values from `from` on, up to the comma or bracket after them: the first such comma at least `size` characters further
  * on, or the bracket that ends their list or object. If the text ends first, the last comma between two of the values.
- * Returns its offset, or -1 if there is none. The `keys` and `values` of the scan stop there; its other results may also
- * cover what comes after.
+ * Returns its offset, or -1 if there is none. The scan counts `keys` and `values` up to there; its other results may include
+ * the text after it.
  */
 export function scanRun(text: string, from: number, size: number, maxDepth: number, scan: Scan): number {
   const levels = objectAt;

@@ -6,7 +6,7 @@
 import type { ImagePrice, Prices, Pricing } from '../base/config.ts';
 import { type Nano, nanoFromPrice, type Price } from '../base/money.ts';
 import type { Usage } from '../formats/conversation/conversation.ts';
-import { callsOf } from '../formats/conversation/usage.ts';
+import { callsOf, type UsageCall } from '../formats/conversation/usage.ts';
 
 /** The three parts add up to the total, to the nano-dollar. */
 export interface CostBreakdown {
@@ -35,9 +35,12 @@ export function priceOf(
   pricingOf: PricingOf = unknownPricing,
 ): CostBreakdown {
   const exact = exactPriceOf(chargedFor(usage), pricesFor(usage, pricing), inputImages);
-  if (usage.calls !== undefined) Object.assign(exact, exactPriceOfCalls(usage, pricing, pricingOf));
+  if (usage.calls !== undefined) Object.assign(exact, exactPriceOfCalls(callsOf(usage), pricing, pricingOf));
   exact.completion += imagesPriceOf(usage, pricing.outputImages, words);
-  exact.fees += exactPriceOfImageCalls(usage, pricing, pricingOf);
+  if (usage.imageCalls !== undefined) {
+    const { prompt, completion } = exactPriceOfCalls(usage.imageCalls, pricing, pricingOf);
+    exact.fees += prompt + completion;
+  }
   // Rounding running sums instead of parts keeps parts and total consistent without rounding twice.
   const promptNano = nanoFromPrice(exact.prompt);
   const answeredNano = nanoFromPrice(exact.prompt + exact.completion);
@@ -54,25 +57,14 @@ export type PricingOf = (model: string) => Pricing | undefined;
 
 const unknownPricing: PricingOf = () => undefined;
 
-/** Fees apply to the whole reply, not per call. */
-function exactPriceOfCalls(usage: Usage, pricing: Pricing, pricingOf: PricingOf) {
+/** Fees apply to the whole reply, not per call. A model without a known price has that of the answering model. */
+function exactPriceOfCalls(calls: readonly UsageCall[], pricing: Pricing, pricingOf: PricingOf) {
   const sum = { prompt: 0n, completion: 0n };
-  for (const call of callsOf(usage)) {
-    const own = call.model === undefined ? pricing : (pricingOf(call.model) ?? pricing);
-    const { prompt, completion } = exactPriceOf(chargedFor(call.usage), pricesFor(call.usage, own), 0);
+  for (const { model, usage } of calls) {
+    const own = model === undefined ? pricing : (pricingOf(model) ?? pricing);
+    const { prompt, completion } = exactPriceOf(chargedFor(usage), pricesFor(usage, own), 0);
     sum.prompt += prompt;
     sum.completion += completion;
-  }
-  return sum;
-}
-
-/** A model without a known price has that of the answering model. */
-function exactPriceOfImageCalls({ imageCalls = [] }: Usage, pricing: Pricing, pricingOf: PricingOf): bigint {
-  let sum = 0n;
-  for (const { model, usage } of imageCalls) {
-    const own = (model === undefined ? undefined : pricingOf(model)) ?? pricing;
-    const { prompt, completion } = exactPriceOf(usage, pricesFor(usage, own), 0);
-    sum += prompt + completion;
   }
   return sum;
 }

@@ -53,7 +53,7 @@ export class Policy implements GuardrailTerms {
    * @param requested the models of the request
    * @throws GatewayError 403 when requests may not use this regional root
    */
-  admit(region: DataRegion, requested: readonly string[] = []): void {
+  admit(region: DataRegion, requested: () => readonly string[] = () => []): void {
     const { regions } = this;
     if (regions === null || regions.has(region)) return;
     const allowed = [...regions].join(', ');
@@ -66,7 +66,7 @@ export class Policy implements GuardrailTerms {
         availability: {
           code: 'region_restricted',
           retryable: false,
-          requested_models: requested,
+          requested_models: requested(),
           excluded_by: ['data_region'],
         },
       },

@@ -23,7 +23,7 @@ export interface AcceptedRequest<Format extends AnyFormat = AnyFormat> {
   /** Wall time in ms of the moment of acceptance. */
   readonly startedAt: number;
   readonly about: RequestAbout;
-  /** In the order in which they run; undefined if there are none, the usual case. */
+  /** In the order in which they run; undefined (the usual case) if there are none. */
   readonly plugins: readonly RequestedPlugin[] | undefined;
   /** A tool of another request makes it (`nested.ts`): 1, or 2 if a tool of such a request does. */
   readonly nested?: number;

@@ -62,7 +62,7 @@ test('chat: the last update sets the effort of the request, and messages with no
   assert.deepEqual(native.thinking, { type: 'enabled', budget_tokens: 3200 });
 });
 
-test('chat: an update of null is none, and the numbers of the other messages stay as they are', async () => {
+test('chat: an update that is null changes nothing, and numbers in the other messages stay as they are', async () => {
   const none = [{ role: 'system', content: 'Be brief.', configuration_update: null }, user('x')];
   assert.equal((await sent('/chat/completions', 'chat', { messages: none })).reasoning_effort, undefined);
   const body = `{"model": "test/chat", "messages": [{"role": "system", "content": "",

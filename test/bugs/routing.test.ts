@@ -46,7 +46,7 @@ const gateway = await startGateway(
   },
 );
 
-/** The error type that stands for each status. */
+/** The error type of each status. */
 const TYPES: Record<number, string> = {
   400: 'invalid_request',
   404: 'not_found',

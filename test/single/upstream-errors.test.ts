@@ -1,4 +1,4 @@
-/** Errors of vendors in embeddings and rerank: which endpoint is asked next, what the client is told, and what is charged. */
+/** Errors of vendors in embeddings and rerank: the next endpoint, the error that the client gets, and the charge. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startGateway } from '../../src/testing/gateway/gateway.ts';

@@ -25,7 +25,7 @@ import type { ToolTrace } from './tool-steps.ts';
 
 export type { ProviderPreferences } from './preferences.ts';
 export type { Dialect } from './registry.ts';
-export type { InnerCalls, Needs, RequestFacts, UpstreamWork } from './request-facts.ts';
+export { type InnerCalls, type Needs, type RequestFacts, requestedModels, type UpstreamWork } from './request-facts.ts';
 
 /** The gateway's own members of an answer, the same for relayed and translated answers. */
 export interface Stamp {

@@ -59,6 +59,11 @@ export interface RequestFacts {
   comparedId?: string;
 }
 
+/** The models of a request, in order; empty if it names none. */
+export function requestedModels({ model, fallbackModels }: Pick<RequestFacts, 'model' | 'fallbackModels'>): string[] {
+  return model === undefined ? fallbackModels : [model, ...fallbackModels];
+}
+
 /**
  * Calls an upstream makes within one answer. Each uses tokens of its own that the answer's output cap does not cover.
  */

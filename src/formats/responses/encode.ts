@@ -1,6 +1,6 @@
 /**
  * Encodes a conversation as a request to a service that speaks the responses format. Items are encoded one by one in
- * order, so an added turn leaves the earlier bytes unchanged and the prompt cache valid. The request tells the service
+ * order, so a new turn changes no earlier byte, and the prompt cache stays valid. The request tells the service
  * not to store the response.
  */
 import type {

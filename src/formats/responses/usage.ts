@@ -45,8 +45,9 @@ export function decodeUsage(response: Fields): Usage | undefined {
   const searches = searchesIn(items);
   if (searches > 0) usage.webSearches ??= searches;
   const made = imageCallOf(response);
+  const images = made === undefined ? imagesIn(items) : 0;
   if (made !== undefined) usage.imageCalls = [made];
-  else if (imagesIn(items) > 0) usage.outputImages = imagesIn(items);
+  if (images > 0) usage.outputImages = images;
   return usage;
 }
 
@@ -60,8 +61,8 @@ function imageCallOf(response: Fields): UsageCall | undefined {
   const cacheRead = Math.min(countOf(counts['cached_tokens']), input);
   const read = fieldsOf(counts['input_tokens_details'])['image_tokens'];
   const written = fieldsOf(counts['output_tokens_details'])['text_tokens'];
-  const tool = listOf(response['tools']).map(fieldsOf);
-  const model = nonEmptyText(tool.find(({ type }) => type === 'image_generation')?.['model']);
+  const tool = listOf(response['tools']).find((each) => fieldsOf(each)['type'] === 'image_generation');
+  const model = nonEmptyText(fieldsOf(tool)['model']);
   return {
     ...(model !== undefined && { model }),
     usage: {

@@ -1,4 +1,5 @@
 /** Applies the guardrails of the caller's key to a request, before any other stage: refuses, redacts or flags it. */
+import { requestedModels } from '../../formats/conversation/format.ts';
 import { BlockedByFilter, type Hit, policyOf } from '../../guardrails/index.ts';
 import type { GuardrailMark } from '../../spend/index.ts';
 import { AnswerScreen } from '../answer/answer-screen.ts';
@@ -14,8 +15,7 @@ import { changeDocument } from './changed-document.ts';
 export function applyFilters(context: Admission, { clock }: Pick<InferenceParts, 'clock'>): void {
   const { request } = context;
   const policy = policyOf(request.caller);
-  const { model, fallbackModels } = request.facts;
-  policy.admit(request.about.region, model === undefined ? fallbackModels : [model, ...fallbackModels]);
+  policy.admit(request.about.region, () => requestedModels(request.facts));
   const { filters } = policy.compiled;
   if (filters === undefined) return;
   const { document, hits } = filters.screen(request.document, request.format.texts, clock);

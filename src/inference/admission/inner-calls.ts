@@ -43,8 +43,7 @@ export function innerTokens(inner: InnerCalls | undefined, outer: OuterCall): In
 export function innerPrice(tokens: readonly InnerTokens[], own: Ceiling, pricingOf: PricingOf): Price {
   let sum = 0n;
   for (const { model, input, output } of tokens) {
-    const pricing = model === undefined ? undefined : pricingOf(model);
-    const { prompt, completion } = pricing === undefined ? own : ceilingOf(pricing);
+    const { prompt, completion } = ceilingFor(model, own, pricingOf);
     sum += BigInt(Math.ceil(input)) * prompt + BigInt(Math.ceil(output)) * completion;
   }
   return sum;
@@ -56,10 +55,14 @@ export function innerPrice(tokens: readonly InnerTokens[], own: Ceiling, pricing
  */
 export function imagesPrice(work: UpstreamWork | undefined, own: Ceiling, pricingOf: PricingOf): Price {
   if (work === undefined || work.images === 0) return 0n;
-  const pricing = work.imageModel === undefined ? undefined : pricingOf(work.imageModel);
-  const { prompt, completion, outputImage, outputMegapixel } = pricing === undefined ? own : ceilingOf(pricing);
+  const { prompt, completion, outputImage, outputMegapixel } = ceilingFor(work.imageModel, own, pricingOf);
   const byTokens = BigInt(IMAGE_TOKENS) * (prompt + completion);
   return BigInt(work.images) * (byTokens + outputImage + BigInt(IMAGE_MEGAPIXELS) * outputMegapixel);
+}
+
+function ceilingFor(model: string | undefined, own: Ceiling, pricingOf: PricingOf): Ceiling {
+  const pricing = model === undefined ? undefined : pricingOf(model);
+  return pricing === undefined ? own : ceilingOf(pricing);
 }
 
 /** The trigger is checked before each round: once, unless the upstream's own tools let the conversation grow. */

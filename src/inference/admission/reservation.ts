@@ -166,7 +166,7 @@ export class RequestReservation {
     });
   }
 
-  /** @returns the refusal, with the sum of what this request holds and what it requests */
+  /** @returns the refusal; its amount is what this request holds already plus what it asks for now */
   #ask(charge: Charge): undefined | Refusal | Promise<Refusal | undefined> {
     if (this.#reservation === undefined) {
       const all = this.#earlier === NOTHING ? charge : plus(this.#earlier, charge);

@@ -2,7 +2,7 @@
 import { GatewayError } from '../../base/errors.ts';
 import type { ByokCredential } from '../../byok/index.ts';
 import type { Catalog, Endpoint, EndpointStatistics, Model, RoutingVariant } from '../../catalog/index.ts';
-import type { RequestFacts } from '../../formats/conversation/format.ts';
+import { type RequestFacts, requestedModels } from '../../formats/conversation/format.ts';
 import type { SortMetric } from '../../formats/conversation/preferences.ts';
 import type { Policy } from '../../guardrails/index.ts';
 import type { AcceptedRequest } from '../request.ts';
@@ -112,15 +112,15 @@ interface Choice extends PreparedEndpoint, ByokChoice {}
 const NO_KEYS: readonly ByokCredential[] = [];
 
 /**
- * @throws GatewayError 400 for an unknown model or one that lacks the operation, 403 if allow or deny lists leave no
- * endpoint, 404 if privacy or another constraint does
+ * @throws GatewayError 400 for an unknown model or one that lacks the operation, 403 if the lists of a guardrail leave no
+ * endpoint, 404 if the request's own lists, privacy or another constraint do
  */
 export function route(request: RoutingRequest, parts: RoutingParts): Route {
   const { facts } = request;
   if (facts.model === undefined && facts.fallbackModels.length === 0) {
     throw new GatewayError('invalid_request', 'model is required: no default model is configured', { path: 'model' });
   }
-  const names = facts.model === undefined ? facts.fallbackModels : [facts.model, ...facts.fallbackModels];
+  const names = requestedModels(facts);
   const rules = rulesFor(facts, request.promptBytes, parts.accountPolicy, parts);
   const { byok } = parts;
   const onlyByok = byok && byokOnly(byok);

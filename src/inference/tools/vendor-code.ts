@@ -8,6 +8,7 @@ import { readDocument, stringifyJson } from '../../base/json.ts';
 import { applyEdits } from '../../base/json-edits.ts';
 import type { Model } from '../../catalog/index.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../formats/conversation/fields.ts';
+import { requestedModels } from '../../formats/conversation/format.ts';
 import { formatsFor } from '../../providers/index.ts';
 import { changeDocument } from '../admission/changed-document.ts';
 import type { RequestContext } from '../context.ts';
@@ -29,7 +30,7 @@ export function withOwnCode(context: RequestContext<ConversationRequest>, parts:
   if (types === undefined || parts.requestContainers === undefined) return;
   const { tools } = document.structure;
   if (!Array.isArray(tools) || !tools.some((tool) => textOf(fieldsOf(tool)['type']) in types)) return;
-  const names = [...(facts.model === undefined ? [] : [facts.model]), ...facts.fallbackModels];
+  const names = requestedModels(facts);
   const models = names.flatMap((name) => parts.catalog().find(name) ?? []);
   if (models.length === 0 || models.length < names.length || models.some((model) => speaks(model, format.id))) return;
   const exact = fieldsOf(document.exact);

@@ -35,14 +35,14 @@ export interface ToolRequest {
 export interface WantedTools {
   /** UTF-8 bytes that their definitions add to the request, at most. */
   readonly definitionBytes: number;
-  /** The upper limit of what an upstream that has the tools itself may do with them. Absent: nothing. */
+  /** The most work that an upstream with the same tools may do instead of the gateway. Absent: none. */
   readonly nativeWork?: UpstreamWork | undefined;
   /** Running them changes data that outlives the answer. */
   readonly lasting: boolean;
   /** Loads what they need; undefined if there is nothing to wait for. */
   load?(asking: ToolsAsking): Promise<void> | undefined;
   /**
-   * Lists the tools of other services. Called once, before the first turn. Absent: there are none to list. Rejects with
+   * Lists the tools of other services. Called once, before the first turn. Absent if no other service is used. Rejects with
    * GatewayError.
    */
   readonly discover?: ((running: ToolsRunning) => Promise<void>) | undefined;

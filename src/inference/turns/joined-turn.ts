@@ -91,7 +91,7 @@ export class JoinedTurn {
 
   /**
    * The calls that the gateway has to run before the answer can continue; undefined until the turn is over, or if there
-   * are none. Empty for a turn that is only paused or judged.
+   * are none. An empty list: nothing has to run, but the turn was paused or judged, so it is not the last.
    */
   get calls(): readonly ToolCallPart[] | undefined {
     return this.#ended && this.#waits ? [...this.#held.values()] : undefined;

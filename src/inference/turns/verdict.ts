@@ -154,7 +154,7 @@ function statusFor({ kind, status, details }: UpstreamFailure, verdict: Verdict,
   return kind === 'not_found' && status === 400 ? 400 : verdict.status;
 }
 
-/** The type that stands for the status, where the upstream's status was kept. */
+/** The error type of the response, which follows the upstream's status where that was kept. */
 function typeFor({ type }: Verdict, status: number): ErrorType {
   if (type === 'invalid_request' && status === 422) return 'unprocessable';
   return type === 'not_found' && status === 400 ? 'invalid_request' : type;

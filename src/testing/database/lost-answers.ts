@@ -1,6 +1,6 @@
 /**
  * A connection to the database that breaks at the worst moment: the server runs a statement, and its answer is lost. So
- * whoever sent it knows neither that it ran nor that it did not.
+ * the sender cannot know whether it ran.
  */
 import net from 'node:net';
 import type { TestContext } from 'node:test';
